@@ -70,6 +70,8 @@ class Metric:
     direction: maximize, minimize or none.
     stage: the stage that measures it; empty for the last stage.
     free_of: parameters of this stage or of the stages before on which it does not depend.
+    positive, negative: what a value above or below 0 means, in two or three words ("transfer helps", "transfer hurts");
+        figures write them where the metric has that sign. Empty if they mean nothing in particular.
     """
 
     name: str
@@ -78,6 +80,8 @@ class Metric:
     direction: str = "none"
     stage: str = ""
     free_of: tuple[str, ...] = ()
+    positive: str = ""
+    negative: str = ""
 
 
 @dataclass(frozen=True)

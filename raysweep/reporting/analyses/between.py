@@ -69,9 +69,16 @@ def _with_difference(workload: Workload, metric: str, axis: str, pair: tuple[Any
             return workload.heavy_tailed(asked, columns)
         return np.logical_or(*(workload.heavy_tailed(metric, side) for side in sides(columns)))
 
+    ends = {True: f"{axis} {number(pair[0])}", False: f"{axis} {number(pair[1])}"}
+    direction = next((known.direction for known in workload.metrics if known.name == metric), "none")
+    if direction in ("maximize", "minimize"):
+        above, below = (f"{ends[(direction == 'maximize') == first]} is better" for first in (True, False))
+    else:
+        above, below = (f"more at {ends[first]}" for first in (True, False))
+    difference = Metric(name, f"difference of {metric}", positive=above, negative=below)
     return replace(
         workload,
-        metrics=(*workload.metrics, Metric(name, f"difference of {metric}")),
+        metrics=(*workload.metrics, difference),
         closed_form=closed_form if workload.closed_form else None,
         heavy_tailed=heavy_tailed if workload.heavy_tailed else None,
     )

@@ -69,7 +69,7 @@ def boundary_section(asked: Question) -> Section:
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     known = any(len(root) for one in maps for root in one.roots)
-    map_drawings = maps_of(maps, [values for values, _ in parts], asked, lines, known) if y else []
+    map_drawings = maps_of(maps, [values for values, _ in parts], asked, lines) if y else []
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
     line_drawings = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
     if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
@@ -106,26 +106,21 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
 
 
 def maps_of(
-    maps: Sequence[Map], of: Sequence[tuple[Any, ...]], asked: Question, lines: Mapping[str, float], known: bool
+    maps: Sequence[Map], of: Sequence[tuple[Any, ...]], asked: Question, lines: Mapping[str, float]
 ) -> list[Drawing]:
     """The drawing of the metric over x and y, one map per setting of the other axes.
 
     The list is empty if the cells lie on one line.
 
     of: the setting of each map.
-    known: whether the closed form has a zero somewhere.
     """
     x, y, rows = asked.x, str(asked.options["y"]), asked.rows
     if not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
         return []
     shown = [maps[place] for place in comparable(of, MOST_MAPS)]
-    caption = (
-        f"{asked.metric} (mean over draws) over {plain(x)} and {plain(y)}: blue where it is positive. Points: fitted "
-        f"zero of each slice with its {asked.percent} interval (pointwise: for one slice, not for all at once)."
-    )
-    caption += " Orange: the closed form's zero, found on the formula, not on the grid." if known else ""
+    figure, said = surface_figure(shown, x, y, asked.metric, asked.workload, asked.level, lines)
+    caption = f"{asked.metric} (mean over draws) over {plain(x)} and {plain(y)}. {said}"
     caption += f" {len(shown)} of {len(maps)} maps." if len(shown) < len(maps) else ""
-    figure = surface_figure(shown, x, y, asked.metric, asked.workload, asked.level, lines)
     return [Drawing(f"{asked.name}_surface", caption, figure)]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+MARKERS = ("o", "s", "P", "X", "*", "<", ">", "p")
 LONGEST = 40
 """Characters in a line of the label beside a panel; more do not fit its height."""
 
@@ -81,6 +82,19 @@ def points(
     panel.errorbar(x, y, **ends, **{**shape, **look})
 
 
+def marker_of(keys: Sequence[Any]) -> dict[Any, str]:
+    """A marker for every key, so that lines differ in more than their colour.
+
+    None is a triangle that points up or down, a diamond or a thin cross: these say how a place was found.
+    """
+    return {key: MARKERS[k % len(MARKERS)] for k, key in enumerate(keys)}
+
+
+def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The line (x, y) that joins neighbouring points, with gaps where `there` is false."""
+    return np.where(there, x, np.nan), np.where(there, y, np.nan)
+
+
 def colours(values: Sequence[Any]) -> list[Any]:
     """One colour per value: ordered shades for more than three numbers, otherwise distinct colours."""
     import matplotlib
@@ -132,11 +146,17 @@ def legend_of_lines(
     legend_right(axes, [mark(labels[key], color=colour, marker="o", **look) for key, colour in shade.items()])
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> None:
-    """Add a legend under all panels. handles: False and None entries are skipped."""
-    shown = [handle for handle in handles if handle]
+def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> str:
+    """Add a legend under all panels, and return the sentences of its entries for the caption, so that both name the
+    same marks.
+
+    entries: handles, (handle, sentence) for marks that the caption explains, or False or None for what is not drawn.
+    """
+    shown = [entry if isinstance(entry, tuple) else (entry, "") for entry in entries if entry]
     if shown:
-        figure.legend(handles=shown, loc="outside lower center", ncols=min(len(shown), columns))
+        handles = [handle for handle, _ in shown]
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(shown), columns))
+    return " ".join(sentence for _, sentence in shown if sentence)
 
 
 def reference_lines(draw: Any, lines: Mapping[str, float], x: str, workload: Workload, width: float) -> list[Line2D]:

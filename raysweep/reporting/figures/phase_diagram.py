@@ -10,7 +10,8 @@ import numpy as np
 
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
-from raysweep.reporting.figures import drawing
+from raysweep.fits.statistics import t_quantile
+from raysweep.reporting.figures import drawing, regions
 from raysweep.reporting.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.reporting.selection import cell_means, finite_values
 from raysweep.reporting.words import axis_label
@@ -39,29 +40,37 @@ class Map:
 
 def surface_figure(
     maps: Sequence[Map], x: str, y: str, metric: str, workload: Workload, level: float, lines: Mapping[str, float]
-) -> Figure:
-    """Draw one panel per map. lines: named constants in x, drawn as reference lines."""
+) -> tuple[Figure, str]:
+    """Draw one panel per map, with the words of its regions. lines: named constants in x, drawn as reference lines.
+
+    Returns the figure and the sentences on what is drawn in it.
+    """
     from matplotlib.cm import ScalarMappable
     from matplotlib.patches import Patch
 
-    grids = [mean_grid(one.rows, x, y, metric, workload) for one in maps]
-    every = np.abs(np.concatenate([means.ravel() for _, _, means in grids]))
+    grids = [mean_grid(one.rows, x, y, metric, workload, level) for one in maps]
+    every = np.abs(np.concatenate([grid.centre.ravel() for grid in grids]))
     norm, over_decades = colour_scale(every[np.isfinite(every)])
     figure, axes = drawing.panels(len(grids), width=5.0, height=4.1)
     references: list[Any] = []
-    curves = [branches(one.fine, one.roots, xs[-1] - xs[0]) for one, (xs, _, _) in zip(maps, grids, strict=True)]
-    for panel, one, curve, (xs, ys, means) in zip(axes, maps, curves, grids, strict=True):
+    curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
+    cells = [regions.signs(grid.centre, grid.low, grid.high) for grid in grids]
+    borders = []
+    for panel, one, curve, grid, found in zip(axes, maps, curves, grids, cells, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
-        logs = log_axis(xs, workload.logarithmic(x)), log_axis(ys, workload.logarithmic(y))
+        logs = log_axis(grid.x, workload.logarithmic(x)), log_axis(grid.y, workload.logarithmic(y))
         for axis, logarithmic in zip((panel.xaxis, panel.yaxis), logs, strict=True):
             if logarithmic:
                 drawing.set_log(axis)
-        panel.pcolormesh(edges(xs, logs[0]), edges(ys, logs[1]), means, cmap=DIVERGING, norm=norm, rasterized=True)
-        limits = (xs[0], xs[-1]) if np.isnan(means).any() else panel.get_xlim(), panel.get_ylim()
+        borders.append((edges(grid.x, logs[0]), edges(grid.y, logs[1])))
+        panel.pcolormesh(*borders[-1], grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
+        regions.hatch(panel, *borders[-1], found == -1)
+        missing = np.isnan(grid.centre).any()
+        limits = (grid.x[0], grid.x[-1]) if missing else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in curve:
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
-        draw_zeros(panel, one.table, y, (xs[0], xs[-1]))
+        draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]))
         references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
         panel.set(xlim=limits[0], ylim=limits[1], title=one.title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
@@ -72,43 +81,112 @@ def surface_figure(
         ticks = asinh_ticks(float(norm.vmax), float(norm.linear_width))
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
-    fitted = f"fitted zero, {100 * level:g} % interval of each slice (shaded between)"
-    handles = [
-        any((one.table["status"] == Status.LOCATED).any() for one in maps)
-        and drawing.mark(fitted, color=FIT, linestyle="-", marker="o", markersize=4),
-        any(curves) and drawing.mark("closed form's zero", color=THEORY, linestyle="-", linewidth=2.2),
+    positive, negative = regions.region_words(metric, workload)
+    ends = {1: "#4393C3", -1: "#D6604D"}
+    statuses = {status for one in maps for status in one.table["status"]}
+    several = any((one.table["status"] == Status.LOCATED).sum() > 1 for one in maps)
+    shared = f"with its {100 * level:g} % interval (pointwise: for one slice, not for all at once)"
+    entries = [
+        any((found == 1).any() for found in cells) and Patch(facecolor=ends[1], label=positive),
+        any((found == -1).any() for found in cells)
+        and (
+            Patch(facecolor=ends[-1], edgecolor=regions.HATCHING, label=negative, **regions.HATCH),
+            f"Hatched: the {100 * level:g} % interval of the mean lies below 0."
+            if any((grid.high > grid.low).any() for grid in grids)
+            else "Hatched: below 0.",
+        ),
+        Status.LOCATED in statuses
+        and (
+            drawing.mark(f"fitted zero, {100 * level:g} %", color=FIT, linestyle="-", marker="o", markersize=4),
+            f"Points{', joined' if several else ''}: fitted zero of each slice {shared}.",
+        ),
+        statuses & set(BEYOND)
+        and (
+            drawing.mark("zero beyond this value", color=FIT, marker=">", markerfacecolor="white", markersize=6),
+            "Open triangles: the zero lies beyond this value.",
+        ),
+        any(curves)
+        and (
+            drawing.mark("closed form's zero", color=THEORY, linestyle="-", linewidth=2.2),
+            "Orange line without points: the closed form's zero, found on the formula, not on the grid.",
+        ),
         *references,
-        any(np.isnan(means).any() for _, _, means in grids)
-        and Patch(color=MISSING, label="not computed, or no row ok"),
+        any(np.isnan(grid.centre).any() for grid in grids)
+        and (Patch(color=MISSING, label="not computed"), "Grey: not computed, or no row is ok."),
     ]
-    drawing.legend_below(figure, handles)
-    return figure
+    said = drawing.legend_below(figure, entries, 3)
+    figure.draw_without_rendering()  # places the panels
+    words = [(1, positive), (-1, negative), (0, "equal to 0")]
+    for panel, one, curve, found, border in zip(axes, maps, curves, cells, borders, strict=True):
+        upright = [(np.full(2, value), border[1][[0, -1]]) for value in lines.values()]
+        regions.write_regions(panel, border, found, words, [*curve, *upright, *zero_lines(one.table, y)])
+    return figure, said
+
+
+BEYOND = {  # a status, the column with the position of its marker, and the marker
+    Status.CENSORED_LOW: ("high", "<"),
+    Status.CENSORED_HIGH: ("low", ">"),
+}
+
+OPEN: dict[str, Any] = {"color": FIT, "markerfacecolor": "white", "markersize": 6, "zorder": 4, "clip_on": False}
 
 
 def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float]) -> None:
-    """Draw the fitted zeros with their intervals and a band between neighbouring slices, cut at the map's edges."""
+    """Draw the fitted zeros, joined, with their intervals and a band between neighbouring slices, cut at the map's
+    edges; and the slices whose zero lies beyond a value as open triangles at it."""
     located = (table["status"] == Status.LOCATED).to_numpy()
     place, at = table["estimate"].to_numpy(float), table[y].to_numpy(float)
     low, high = (np.where(located, np.clip(table[end].to_numpy(float), *reach), np.nan) for end in ("low", "high"))
     if located.sum() > 2:
         panel.fill_betweenx(at, low, high, color=FIT, alpha=0.16, linewidth=0, zorder=2)
     if located.any():
+        panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
         ends = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
         drawing.points(panel, place[located], at[located], ends, FIT, 4, 1.3, 2, across=True, **look)
+    for status, (bound, marker) in BEYOND.items():
+        rows = table[table["status"] == status]
+        if len(rows):  # an empty line that is not clipped would count as a mark at the corner of the figure
+            there = np.clip(rows[bound].to_numpy(float), *reach)
+            panel.plot(there, rows[y], marker, **OPEN)
 
 
-def mean_grid(
-    rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workload
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x, y, means of shape (y, x)); NaN without a usable row; the median if draws have no variance."""
+def zero_lines(table: pd.DataFrame, y: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The lines (x, y) that `draw_zeros` draws: the joined zeros and the intervals."""
+    found = table[table["status"] == Status.LOCATED]
+    intervals = zip(*(found[name].to_numpy(float) for name in ("low", "high", y)), strict=True)
+    joined = found["estimate"].to_numpy(float), found[y].to_numpy(float)
+    return [joined, *((np.array([low, high]), np.array([at, at])) for low, high, at in intervals)]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The means on a map and their intervals, each of shape (y, x); NaN without a usable row, or a second one."""
+
+    x: np.ndarray
+    y: np.ndarray
+    centre: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def mean_grid(rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workload, level: float) -> Grid:
+    """The mean of each cell of a map, with its Student's interval, of no width for a single draw; the median if draws
+    have no variance."""
     xs, ys = finite_values(rows, x), finite_values(rows, y)
-    means = np.full((len(ys), len(xs)), np.nan)
+    centre, low, high = (np.full((len(ys), len(xs)), np.nan) for _ in range(3))
+    good = rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))]
+    draws = good.groupby([y, x]).size()
     for k, at in enumerate(ys):
         cell = cell_means(rows[rows[y] == at], x, metric, workload)
-        where = np.searchsorted(xs, cell.x[np.isfinite(cell.x)])
-        means[k, where] = cell.centre[np.isfinite(cell.x)]
-    return xs, ys, means
+        use = np.isfinite(cell.x)
+        where, middle = np.searchsorted(xs, cell.x[use]), cell.centre[use]
+        of = [int(draws[at, value]) for value in cell.x[use]]
+        wide = np.array([t_quantile(level, count - 1) if count > 1 else 0.0 for count in of])
+        centre[k, where] = middle
+        low[k, where] = middle - wide * (middle - cell.low[use])
+        high[k, where] = middle + wide * (cell.high[use] - middle)
+    return Grid(xs, ys, centre, low, high)
 
 
 def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:

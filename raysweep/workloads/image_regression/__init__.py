@@ -55,7 +55,11 @@ METRICS = (
         direction="minimize",
     ),
     Metric(
-        "transferability_finetune", "error_scratch - error_finetune; positive: transfer helps", direction="maximize"
+        "transferability_finetune",
+        "error_scratch - error_finetune; positive: transfer helps",
+        direction="maximize",
+        positive="transfer helps",
+        negative="transfer hurts",
     ),
     Metric("loss_scratch", "mean squared error on test images, trained from 0", direction="minimize"),
     Metric("loss_finetune", "mean squared error on test images, fine-tuned from the source map", direction="minimize"),

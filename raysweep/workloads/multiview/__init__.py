@@ -149,7 +149,13 @@ METRICS = (
     Metric("error_multi_view", f"share {_ALSO} among multi-view ones", direction="minimize"),
     Metric("error_single_view", f"share {_ALSO} among single-view ones", direction="minimize"),
     Metric("train_error", "share of training samples named wrong", direction="minimize"),
-    Metric("transferability", "error_scratch - error; positive: pretraining helps", direction="maximize"),
+    Metric(
+        "transferability",
+        "error_scratch - error; positive: pretraining helps",
+        direction="maximize",
+        positive="pretraining helps",
+        negative="pretraining hurts",
+    ),
 )
 
 

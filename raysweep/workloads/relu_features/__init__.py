@@ -92,8 +92,20 @@ METRICS = (
         "the same where they are trained by gradient descent, with the steps and the tolerance of all trainings",
         direction="minimize",
     ),
-    Metric("transferability_linear", "risk_scratch - risk_linear; positive: transfer helps", direction="maximize"),
-    Metric("transferability_linear_descent", "risk_scratch - risk_linear_descent", direction="maximize"),
+    Metric(
+        "transferability_linear",
+        "risk_scratch - risk_linear; positive: transfer helps",
+        direction="maximize",
+        positive="transfer helps",
+        negative="transfer hurts",
+    ),
+    Metric(
+        "transferability_linear_descent",
+        "risk_scratch - risk_linear_descent",
+        direction="maximize",
+        positive="transfer helps",
+        negative="transfer hurts",
+    ),
     Scratch("scratch_loss", "training loss of the networks from scratch at their end", direction="minimize"),
     Scratch("scratch_converged", "share of the networks from scratch whose training loss reached the tolerance"),
     Metric(

@@ -1,0 +1,111 @@
+"""What figures show: the words of regions, the same levels in every panel, a legend and a caption of what is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.result import Status
+from raysweep.reporting.analyses.between import of_difference
+from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.figures.phase_diagram import Map, surface_figure
+from raysweep.reporting.figures.regions import region_words, signs
+from raysweep.workloads import get
+from raysweep.workloads.declaration import Workload
+
+ANGLES, SIZES = np.linspace(10.0, 90.0, 9), np.linspace(0.1, 0.9, 5)
+
+
+@pytest.fixture
+def workload() -> Workload:
+    return get("linear_transfer")
+
+
+def field(edge: Any, metric: str = "transferability_finetune") -> pd.DataFrame:
+    """Rows of a metric that falls through 0 at `edge(gamma)`, the same but for little noise in six draws."""
+    noise = np.random.default_rng(0).normal(0, 0.01, (len(SIZES), len(ANGLES), 6))
+    return pd.DataFrame(
+        [
+            {
+                "status": "ok",
+                "overlap_angle": angle,
+                "gamma": size,
+                "seed": seed,
+                metric: (edge(size) - angle) / 60 + noise[i, j, seed],
+            }
+            for i, size in enumerate(SIZES)
+            for j, angle in enumerate(ANGLES)
+            for seed in range(6)
+        ]
+    )
+
+
+def map_of(rows: pd.DataFrame, metric: str = "transferability_finetune", roots: float | None = None) -> Map:
+    table = fit_boundary(rows, "overlap_angle", "gamma", metric, "seed", 0.95).table
+    known = [np.array([roots] if roots else []) for _ in SIZES]
+    return Map("", rows, table, SIZES, known)
+
+
+def drawn(one: Map, workload: Workload, metric: str = "transferability_finetune") -> tuple[list[str], list[str], str]:
+    """(the words in the panel, the entries of the legend, the caption's sentences) of a map."""
+    figure, said = surface_figure([one], "overlap_angle", "gamma", metric, workload, 0.95, {})
+    return (
+        [text.get_text().replace("\n", " ") for text in figure.axes[0].texts],
+        [text.get_text() for text in figure.legends[0].get_texts()],
+        said,
+    )
+
+
+def test_regions_have_the_words_of_the_metric_where_it_has_that_sign(workload: Workload) -> None:
+    one = map_of(field(lambda size: 55.0))
+    figure, _ = surface_figure([one], "overlap_angle", "gamma", "transferability_finetune", workload, 0.95, {})
+    panel = figure.axes[0]
+    to_data = panel.transAxes + panel.transData.inverted()
+    places = {text.get_text(): to_data.transform(text.get_position())[0] for text in panel.texts}
+    assert places.keys() == {"transfer helps", "transfer hurts"}
+    assert places["transfer helps"] < 55 < places["transfer hurts"]
+
+
+def test_a_region_that_is_not_there_has_no_words_and_no_entry_in_the_legend(workload: Workload) -> None:
+    words, entries, said = drawn(map_of(field(lambda size: 300.0)), workload)
+    assert words == ["transfer helps"]
+    assert "transfer hurts" not in entries
+    assert "Hatched" not in said
+
+
+def test_a_metric_without_words_of_its_own_is_above_or_below_0(workload: Workload) -> None:
+    assert region_words("pretrain_scale", workload) == ("pretrain scale > 0", "pretrain scale < 0")
+    metric = "wasserstein_1"
+    words, _, _ = drawn(map_of(field(lambda size: 50.0, metric), metric), workload, metric)
+    assert sorted(words) == ["wasserstein 1 < 0", "wasserstein 1 > 0"]
+
+
+def test_a_crossing_says_which_of_the_two_is_better(workload: Workload) -> None:
+    rows = field(lambda size: 50.0, "risk_finetune").assign(depth=1, cell="c")
+    both = pd.concat([rows, rows.assign(depth=2)])
+    options = {"metric": "risk_finetune", "x": "overlap_angle", "between": {"depth": [1, 2]}}
+    asked = of_difference(Question(both, options, workload, "boundary"))
+    assert region_words(asked.metric, asked.workload) == ("depth 2 is better", "depth 1 is better")
+
+
+def test_the_sign_of_a_cell_is_open_where_its_interval_holds_0() -> None:
+    centre = np.array([1.0, 1.0, -1.0, 0.0, np.nan])
+    low, high = np.array([0.5, -0.1, -1.2, 0.0, np.nan]), np.array([1.5, 2.1, -0.8, 0.0, np.nan])
+    np.testing.assert_array_equal(signs(centre, low, high), [1, np.nan, -1, 0, np.nan])
+
+
+@pytest.mark.parametrize("theory", [False, True])
+@pytest.mark.parametrize("beyond", [False, True])
+def test_the_caption_of_a_map_names_a_mark_exactly_if_it_is_drawn(
+    workload: Workload, theory: bool, beyond: bool
+) -> None:
+    one = map_of(field(lambda size: 300.0 if beyond and size > 0.8 else 55.0), roots=55.0 if theory else None)
+    assert (one.table["status"] == Status.CENSORED_HIGH).any() == beyond
+    _, entries, said = drawn(one, workload)
+    assert ("closed form's zero" in entries) == ("closed form" in said) == theory
+    assert ("zero beyond this value" in entries) == ("triangles" in said) == beyond
+    assert "Points, joined" in said
