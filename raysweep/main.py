@@ -183,7 +183,7 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
     found = [raysweep.open_sweep(name, storage) for name in sweeps]
     folder = None if output is None else paths.locate(output, "-o")
     written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, folder))
-    _show([*written.headline, f"report: {place(written.directory / 'report.html')}"])
+    _show([*written.answer, f"report: {place(written.directory / 'report.html')}"])
 
 
 @cli.command()

@@ -345,8 +345,8 @@ class Driver:
 
 
 def show(written: Report, say: Callable[[str], None]) -> None:
-    """Print the headline of a report, and its path."""
-    for line in (*written.headline, f"report: {phrases.place(written.directory / 'report.html')}"):
+    """Print the answer of a report, and its path."""
+    for line in (*written.answer, f"report: {phrases.place(written.directory / 'report.html')}"):
         say(line)
 
 

@@ -207,7 +207,7 @@ def report(
         files.check_not_read_only(folder)
     notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
     notes += _caveats(sweeps)
-    notes += [
+    facts = [
         f"{label}: {shared_stages.of_sweep(sweep.folder, sweep.record)}"
         for sweep, label in zip(sweeps, labels, strict=True)
         if sweep.stored
@@ -230,6 +230,7 @@ def report(
             room,
             sweep=", ".join(labels),
             notes=notes,
+            facts=facts,
             further=spaces[1:],
             curves=curves,
             on_step=on_step,

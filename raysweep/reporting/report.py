@@ -18,9 +18,11 @@ from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document import manifest
+from raysweep.reporting.document.answer import answer
 from raysweep.reporting.document.file_names import with_file_names
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
+from raysweep.reporting.document.parts import all_parts
 from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
@@ -50,11 +52,13 @@ class Report:
 
     directory: where it is.
     headline: one line per analysis: the result and its uncertainty.
+    answer: the sentences with which the report begins: what was found, how sure it is, and what is undecided.
     files: all files that were written.
     """
 
     directory: AnyPath
     headline: list[str]
+    answer: list[str]
     files: Sequence[AnyPath]
 
 
@@ -65,6 +69,7 @@ def write_report(
     *,
     sweep: str,
     notes: Sequence[str] = (),
+    facts: Sequence[str] = (),
     further: Sequence[Mapping[str, Any]] = (),
     curves: Callable[[], pd.DataFrame] | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
@@ -79,6 +84,7 @@ def write_report(
     directory: where to write.
     sweep: the title of the report.
     notes: other facts that the reader must know.
+    facts: further lines on where the numbers come from.
     further: the spaces of the other sweeps, in the order of the column `sweep`. Their analyses are made too.
     curves: gives the learning curves (the table of `Sweep.curves`, with the same sweeps as `frame`). It is called only
         if an analysis needs them.
@@ -122,13 +128,15 @@ def write_report(
             path = _free(home / "tables" / f"{name}.csv")
             table.to_csv(path, index=False)
             files.append(path)
-    markdown = to_markdown(frame, design, workload, sections, sweep, notes)
-    for name, text in (("report.md", markdown), ("report.html", to_html(markdown, f"raysweep: {sweep}", home))):
+    said = answer(frame, design, workload, sections)
+    parts = all_parts(frame, design, workload, sections, said, sweep, notes, facts)
+    page = to_html(parts, f"raysweep: {sweep}", home)
+    for name, text in (("report.md", to_markdown(parts)), ("report.html", page)):
         _free(home / name).write_text(text, encoding="utf-8")
         files.append(home / name)
     manifest.remove_stale(home, files)
     manifest.record(home, files)
-    return Report(home, [section.headline for section in sections], files)
+    return Report(home, [section.headline for section in sections], said.lines, files)
 
 
 def _free(path: Path) -> Path:

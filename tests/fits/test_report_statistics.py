@@ -11,9 +11,9 @@ import pytest
 
 from raysweep.fits.comparison import joint
 from raysweep.reporting.analyses.closed_form import displacements, extremum
-from raysweep.reporting.analyses.fitted_places import others_words
 from raysweep.reporting.analyses.relation import rank_correlation
 from raysweep.reporting.report import write_report
+from raysweep.reporting.statuses import others
 
 
 def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
@@ -98,17 +98,25 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
 @pytest.mark.parametrize(
     ("notes", "words"),
     [
-        (["zero everywhere"] * 3, "; undetermined in 3 (zero everywhere)"),
+        (["zero everywhere"] * 3, ["no effect anywhere in 3"]),
+        (["sign not clear"] * 3, ["not decided in 3 (sign not clear)"]),
         (
             ["zero everywhere", "sign not clear", "zero everywhere"],
-            "; undetermined in 3 (2 of them: zero everywhere; 1 of them: sign not clear)",
+            ["no effect anywhere in 2", "not decided in 1 (sign not clear)"],
         ),
-        (["", "", "zero everywhere"], "; undetermined in 3 (1 of them: zero everywhere)"),
-        ([""] * 3, "; undetermined in 3"),
+        (
+            ["sign not clear", "too few draws", "sign not clear"],
+            ["not decided in 3 (2 of them: sign not clear; 1 of them: too few draws)"],
+        ),
+        (["", "", "sign not clear"], ["not decided in 3 (1 of them: sign not clear)"]),
+        ([""] * 3, ["not decided in 3"]),
     ],
 )
-def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: str) -> None:
-    assert others_words(pd.DataFrame({"status": "undetermined", "note": notes})) == words
+def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: list[str]) -> None:
+    table = pd.DataFrame({"status": "undetermined", "low": np.nan, "high": np.nan, "note": notes})
+    assert others(table, "") == words
+    some = pd.concat([table, pd.DataFrame({"status": ["located"], "note": [""]})])  # then nobody asks why
+    assert others(some, "") == [one.split(" (")[0] for one in words]
 
 
 def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:

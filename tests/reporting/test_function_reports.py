@@ -153,7 +153,7 @@ def test_no_control_character_of_a_value_reaches_the_terminal(undrawn: None, sto
         return len(kind) + seed
 
     report = swept(train, storage, axes={"kind": ["\x1b[31mred", "a\rb"]}, seeds=2).report()
-    assert report.headline[0].endswith("at kind a\\rb, the mean of 2 draws; the best of 2 cells")
+    assert report.headline[0].endswith("at kind a\\rb, the mean of 2 seeds; the best of 2 cells")
     assert report_text(report).replace("\n", "").isprintable()
 
 
@@ -235,7 +235,7 @@ def test_words_of_a_report_are_words_also_where_a_metric_is_called_so(undrawn: N
 
     asked = [{"trend": {"metric": name, "x": "lr"}} for name in ("mean", "val_loss")]
     text = report_text(swept(train, storage, axes={"lr": [0.1, 0.2]}, seeds=2, analysis=asked).report())
-    assert "**Set-up.** Varied: lr 0.1, 0.2. Workload `train`:" in text
+    assert "\nVaried: lr 0.1, 0.2. Workload `train`:" in text
     assert "`mean`" not in text
     assert "- `val_loss` " in text
     assert "- mean " in text
@@ -245,4 +245,4 @@ def test_words_of_a_report_are_words_also_where_a_metric_is_called_so(undrawn: N
 
     text = report_text(swept(broken, storage, axes={"lr": [0.1, 0.2]}, seeds=2).report())
     assert "``" not in text.replace("```", "")
-    assert "**Set-up.** Varied: lr 0.1, 0.2. Workload `broken`:" in text
+    assert "\nVaried: lr 0.1, 0.2. Workload `broken`:" in text

@@ -91,23 +91,25 @@ def phase(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], st
 def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str], str]) -> None:
     _, headline, text = phase
     assert len(headline) == 3
-    assert "located in 4 of 4 slices" in headline[0]
-    assert "closed form excluded in 0 of 4" in headline[0]
+    assert headline[0].startswith(
+        "transferability_finetune changes sign at overlap angle 60.2° to 60.9° in 4 of 4 slices"
+    )
+    assert "theory lies outside 0 of 4 intervals" in headline[0]
     assert max(map(len, headline)) < 180, headline  # read at the end of a run, in seconds
     assert "beyond 1.96" in text
-    top = text[: text.index("![")]  # all that stands above the first figure
+    top = text[: text.index("<details>")]  # all that is not folded
     for words in (
         "# my-sweep",
         "Does it tip over?",
-        "overlap angle θ from 9° to 90°",
-        "located in 4 of 4 slices",
-        "317 ok",
-        "1 not converged, 1 diverged, 1 failed",
-        "Left out",
+        "![boundary surface]",
+        "in 4 of 4 slices",
+        "8 seeds in each of 40 cells",
+        "317 of 320 rows ok, left out of every mean and fit: 1 not converged, 1 diverged, 1 failed",
         "a note for the reader",
     ):
         assert words in top
-    assert "0.1.0+test" in text
+    for words in ("overlap angle θ from 9° to 90°", "0.1.0+test"):
+        assert words in text
 
 
 def test_tables_hold_the_line_and_rows_that_are_not_ok_moved_nothing(phase: tuple[Path, list[str], str]) -> None:
@@ -130,7 +132,7 @@ def test_html_is_one_file_that_asks_for_nothing(phase: tuple[Path, list[str], st
     home, _, text = phase
     page = (home / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == text.count("![")
-    assert not re.findall(r'(?:src|href)="(?!data:|tables/)[^"]*"', page)
+    assert not re.findall(r'(?:src|href)="(?!data:|tables/|#)[^"]*"', page)
     assert "http" not in re.sub(r"base64,[^\"]*", "", page)
     for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
         assert (home / name).is_file()
@@ -152,7 +154,8 @@ def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path
         half = (turns.loc[angle, "high"] - turns.loc[angle, "low"]) / 2
         assert turns.loc[angle, "estimate"] == pytest.approx(best, abs=2 * half)
         assert 2 * half < 10 ** (2 / 14) * best - best  # less than the distance between two lengths of this grid
-    assert "located in 2 of 2 curves" in report.headline[0]
+    assert report.headline[0].startswith("transferability_finetune turns (maximum) at pretrain length ")
+    assert " in 2 of 2 curves" in report.headline[0]
 
 
 def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Path) -> None:
@@ -163,7 +166,7 @@ def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Pat
     report = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s")
     turns = pd.read_csv(tmp_path / "tables" / "inflection_turns.csv").set_index("overlap_angle")
     assert turns["status"].ne("located").tolist() == [False, True]
-    said = re.search(r"located in 1 of 2 curves, ([\d.]+) \[([\d.]+), ([\d.]+)\]", report.headline[0])
+    said = re.search(r"length ([\d.]+) \[([\d.]+), ([\d.]+)\] flow time in 1 of 2 curves", report.headline[0])
     assert said
     for text, side in zip(said.groups(), ("estimate", "low", "high"), strict=True):
         assert float(text) == pytest.approx(turns.loc[30.0, side], abs=0.5 * 10.0 ** -len(text.partition(".")[2]))
@@ -175,7 +178,7 @@ def test_a_curve_without_chance_has_no_z(tmp_path: Path) -> None:
     frame = rows_of(TRANSFER, axes, fixed, 1, 0.0)
     analysis = [{"inflection": {"metric": "transferability_finetune", "x": "pretrain_length"}}]
     said = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s").headline[0]
-    assert "; closed form " in said
+    assert "; theory " in said
     assert "z = " not in said
 
 
@@ -221,9 +224,10 @@ def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(sandbox
     frame = rows_of(TOY, axes, {}, 5, 0.05)
     entry = {"boundary": {"metric": "gain", "x": "heat", "y": "load", "lines": {"Watt 1785": 2, "nowhere": 99.0}}}
     report = write_report(frame, space_of("toy", axes, {}, [entry]), tmp_path, sweep="s")
-    assert "Watt 1785 (2 kelvin) excluded in 2 of 3" in report.headline[0]
-    assert "nowhere (99 kelvin) excluded in 3 of 3" in report.headline[0]
-    assert "closed form excluded in 0 of 3" in report.headline[0]
+    assert (
+        "Watt 1785 (2 kelvin) lies outside 2 of 3 intervals, nowhere (99 kelvin) outside 3 of 3, theory outside 0 of 3"
+        in report.headline[0]
+    )
     zeros = pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv").set_index("load")
     assert zeros["excluded Watt 1785"].tolist() == [True, False, True]
     assert zeros.loc[4, "z Watt 1785"] > 1.96 > abs(zeros.loc[2, "z Watt 1785"])
@@ -330,7 +334,7 @@ def test_slices_that_say_nothing_share_a_line(tmp_path: Path) -> None:
     entry = {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}}
     write_report(frame, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "| 1.2 … 1.8 | undetermined in 4 slices (zero everywhere) |" in text
+    assert "| 1.2 … 1.8 | no effect anywhere in 4 slices |" in text
     assert len(pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv")) == 5
 
 

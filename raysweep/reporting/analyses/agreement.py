@@ -58,7 +58,7 @@ def agreement_section(asked: Question) -> Section:
             "their mean and its 95 % interval. Cells of one draw move together, draws do not."
         )
         drawings.append(Drawing(name, caption, agreement_figure(table, test, metric, workload)))
-    title = "Experiment against closed form"
+    title = "Experiment against theory"
     if not tests:
         return Section(title, "; ".join(without) or "no metric has a closed form to compare with")
     text = (
@@ -86,19 +86,19 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> str:
     """The metrics that agree with their closed form and those that do not, in one line."""
     known = {metric: test for metric, test in tests.items() if test is not None}
     if not known:
-        return f"closed form: too few draws or no variation to test {', '.join(tests)}"
+        return f"theory: too few seeds or no variation to test {', '.join(tests)}"
     limit = normal_quantile(1 - 0.05 / len(known))
     far = {metric: test for metric, test in known.items() if abs(test.z) > limit}
     draws = max(test.draws for test in known.values())
-    unit = f"{counted(draws, 'draw')} as units, all {counted(cells, 'cell')} together"
+    unit = f"{counted(draws, 'seed')} as units, all {counted(cells, 'cell')} together"
     if far:
         worst = sorted(far, key=lambda metric: -abs(far[metric].z))
         listed = ", ".join(f"{metric} (z = {far[metric].z:+.1f}, {far[metric].mean:+.2g} SD)" for metric in worst[:2])
-        return f"differs from the closed form in {len(far)} of {counted(len(known), 'metric')}: {listed}; {unit}"
+        return f"differs from theory in {len(far)} of {counted(len(known), 'metric')}: {listed}; {unit}"
     metric = max(known, key=lambda name: abs(known[name].z))
     if len(known) == 1:
-        return f"{metric} agrees with the closed form: z = {known[metric].z:+.2f} ({unit})"
-    return f"{len(known)} metrics agree with the closed form: largest z {known[metric].z:+.2f}, {metric} ({unit})"
+        return f"{metric} agrees with theory: z = {known[metric].z:+.2f} ({unit})"
+    return f"{len(known)} metrics agree with theory: largest z {known[metric].z:+.2f}, {metric} ({unit})"
 
 
 def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:

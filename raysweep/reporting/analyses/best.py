@@ -33,9 +33,12 @@ def best_section(asked: Question) -> Section:
     headline = (
         f"best {plain(metric)} ({told}): {with_error(float(top['mean']), float(top['standard_error']))}"
         + (f" at {where}" if where else "")
-        + f", the mean of {counted(int(top['draws']), 'draw')}; the best of {counted(len(table), 'cell')}"
+        + f", the mean of {counted(int(top['draws']), 'seed')}; the best of {counted(len(table), 'cell')}"
     )
     few = int(top["draws"]) < 2
+    undecided = "which cell is best, by one seed a cell (deciding it takes more seeds)" if few else ""
+    if alike:
+        undecided = f"whether {counted(alike, 'other cell')} are as good (deciding it takes more seeds)"
     paragraphs = [
         "One draw a cell does not tell how far chance decides which cell is best."
         if few
@@ -57,6 +60,7 @@ def best_section(asked: Question) -> Section:
             for row in table.head(SHOWN).to_dict("records")
         ],
         tables={f"{asked.name}_cells": table},
+        undecided=undecided if len(table) > 1 else "",
     )
 
 

@@ -23,12 +23,13 @@ from raysweep.reporting.analyses.closed_form import (
     summary,
     zero_line,
 )
-from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement, others_words
+from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, series_panels, with_theory
 from raysweep.reporting.figures.fitted_places import PlaceLine
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 from raysweep.reporting.selection import comparable, groups, heavy_rows, is_exact, is_number, means_table
+from raysweep.reporting.statuses import THEORY, outside, why_one
 from raysweep.reporting.words import first_capital, interval, line_label, number, plain, settings, signed
 from raysweep.workloads.declaration import Workload
 
@@ -65,7 +66,8 @@ def boundary_section(asked: Question) -> Section:
         maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
-    places = Places(asked, whole, lead, f"zero of {metric} in {plain(x)}", "slice")
+    what, changes = f"zero of {metric} in {plain(x)}", f"{metric} changes sign"
+    places = Places(asked, whole, lead, what, "slice", f"{changes} at {plain(x)}", f"{changes} in {plain(x)}")
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     known = any(len(root) for one in maps for root in one.roots)
@@ -88,6 +90,8 @@ def boundary_section(asked: Question) -> Section:
         drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, asked)],
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables=tables,
+        sure=places.sure(),
+        undecided=places.undecided(),
     )
 
 
@@ -165,46 +169,35 @@ def slices_of(
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:
-    """Text to append to a single zero: the closed form's zero, and whether the interval excludes reference lines."""
+    """Text to append to a single zero: theory's zero, and whether reference lines lie outside its interval."""
     asked, text = places.asked, places.beside_theory(row)
     for name, value in lines.items():
-        verdict = "not excluded" if row["low"] <= value <= row["high"] else "excluded"
-        text += f"; {line_label(name, value, asked.x, asked.workload)} {verdict}"
+        verdict = "inside" if row["low"] <= value <= row["high"] else "outside"
+        text += f"; {line_label(name, value, asked.x, asked.workload)} lies {verdict} the interval"
     return text
 
 
 def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
-    """The parts of a headline on several slices: the range of the zeros and how they move.
-
-    It also says whether the intervals exclude the closed form and the reference lines; without either, how wide they
-    are.
-    """
-    found, unit, others = places.found, places.asked.unit, others_words(places.table)
+    """The parts of a headline on several slices: how the zeros move, how many intervals theory and the reference lines
+    lie outside of, with an example, and how many slices have no zero."""
     against = verdicts(places, lines)
-    if not len(found):
-        return [others, f"; {against}" if against else ""]
-    half = ((found["high"] - found["low"]) / 2).median()
-    return [
-        places.span(3),
-        places.moving(),
-        f"; {against}{example(places)}" if against else (f" (± {number(half, 2)}{unit})" * (len(found) > 1) + others),
-    ]
+    return [places.moving(), f"; {against}{example(places)}" if against else "", places.others()]
 
 
 def verdicts(places: Places, lines: Mapping[str, float]) -> str:
-    """In how many slices the interval excludes each reference line and the closed form; empty without either."""
+    """How many intervals each reference line and theory lie outside of; empty without either."""
     asked, table = places.asked, places.table
-    counts = {
-        line_label(name, value, asked.x, asked.workload): excluded(table, np.full(len(table), value))
+    counts = [
+        (line_label(name, value, asked.x, asked.workload), *excluded(table, np.full(len(table), value)))
         for name, value in lines.items()
-    }
+    ]
     if places.with_theory:
-        counts["closed form"] = excluded(table, table["theory"].to_numpy(float))
-    return ", ".join(f"{name} excluded in {out} of {among}" for name, (out, among) in counts.items() if among)
+        counts.append((THEORY, *excluded(table, table["theory"].to_numpy(float))))
+    return outside(counts)
 
 
 def example(places: Places) -> str:
-    """An example: the zero of one located slice and the closed form's zero there; empty if no slice has both.
+    """An example: the zero of one located slice and theory's zero there; empty if no slice has both.
 
     It is the slice farthest from the closed form if its interval excludes the closed form, else the slice in the
     middle.
@@ -216,7 +209,7 @@ def example(places: Places) -> str:
     row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else known.iloc[(len(known) - 1) // 2]
     where, unit = settings(places.keys, row[places.keys], places.asked.workload), places.asked.unit
     zero = interval(row["estimate"], row["low"], row["high"])
-    return f" ({where}: {zero}{unit}, theory {number(row['theory'], 4)}{unit})"
+    return f" ({where}: {zero}{unit}, {THEORY} {number(row['theory'], 4)}{unit})"
 
 
 def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | None) -> list[str]:
@@ -272,7 +265,7 @@ def line_sentence(places: Places, name: str, value: float) -> str:
         text += f"farthest {far:+.2g}"
     if places.with_theory:
         kept, said = excluded(table, table["theory"].to_numpy(float))
-        text += f". The closed form: outside in {kept} of {said}"
+        text += f". Theory: outside in {kept} of {said}"
     return text + "."
 
 
@@ -297,8 +290,8 @@ def shown_row(run: Sequence[Mapping[str, Any]], places: Places, lines: Mapping[s
     out = places.row(row, f"zero in {plain(places.asked.x)}", digits=5)
     if len(run) > 1:
         out[plain(last)] = f"{number(row[last])} … {number(run[-1][last])}"
-        out["status"] += f" in {len(run)} slices" + (f" ({row['note']})" if row["note"] else "")
-        out |= {"closed form": "–"} if places.with_theory else {}
+        out["status"] += f" in {len(run)} slices" + why_one(row["note"])
+        out |= {THEORY: "–"} if places.with_theory else {}
     for name in lines:
         score = row[f"z {name}"]
         out[f"z to {name}"] = signed(score) if np.isfinite(score) else "beyond" if row[f"excluded {name}"] else "–"

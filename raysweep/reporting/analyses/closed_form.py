@@ -217,7 +217,7 @@ def summary(table: pd.DataFrame, level: float) -> str:
             f"{chance:.0f}" if chance >= 1.5 else "1" if chance >= 0.5 else "none or 1" if chance >= 0.1 else "none"
         )
         parts.append(
-            f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
+            f"against theory: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
             f"beyond {limit:.3g}, {expected} expected"
         )
     holds = table["theory"].between(table["low"], table["high"])
@@ -225,15 +225,15 @@ def summary(table: pd.DataFrame, level: float) -> str:
     if exact.any():
         parts.append(
             f"of {counted(int(exact.sum()), 'curve')} without chance, whose intervals are the spread of "
-            f"interpolations, {int(holds[exact].sum())} hold the closed form's place"
+            f"interpolations, {int(holds[exact].sum())} hold theory's place"
         )
     censored = table["status"].isin([Status.CENSORED_LOW, Status.CENSORED_HIGH]) & table["theory"].notna()
     if censored.any():
-        bounds = counted(int(censored.sum()), "censored bound")
-        parts.append(f"{int(holds[censored].sum())} of {bounds} agree with it")
+        bounds = counted(int(censored.sum()), "bound")
+        parts.append(f"{int(holds[censored].sum())} of {bounds} of places beyond the grid agree with it")
     missing = table[(table["status"] == Status.LOCATED) & table["theory"].isna()]
     if len(missing) and table["theory"].notna().any():
-        parts.append(f"{counted(len(missing), 'located place')} where the closed form has none")
+        parts.append(f"{counted(len(missing), 'located place')} where theory has none")
     return "; ".join(parts)
 
 

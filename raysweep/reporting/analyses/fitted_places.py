@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import laid_out
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
-from raysweep.reporting.selection import groups
+from raysweep.reporting.selection import finite_values, groups
+from raysweep.reporting.statuses import THEORY, others, outside, status_word, status_words, undecided, why_one
 from raysweep.reporting.words import interval, number, plain, signed
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ class Places:
     keys: the columns that distinguish the settings.
     what: the kind of place, in words.
     noun: the word for a setting.
+    at: the text before a place in a sentence, for example "risk changes sign at gamma".
+    nowhere: the text before "in 0 of 9 slices".
     """
 
     asked: Question
@@ -55,6 +60,8 @@ class Places:
     keys: list[str]
     what: str
     noun: str
+    at: str
+    nowhere: str
 
     @cached_property
     def found(self) -> pd.DataFrame:
@@ -69,41 +76,72 @@ class Places:
     def headline(self, several: Sequence[str], beside: Callable[[Mapping[str, Any]], str]) -> str:
         """The result and its uncertainty, in one line.
 
-        several: with several settings, the text after the number of located places.
+        several: with several settings, the texts after the range of the places and the number of settings with one.
         beside: with a single setting, gives the text after its place.
         """
         if len(self.table) > 1:
-            located = f"located in {len(self.found)} of {counted(len(self.table), self.noun)}"
-            return f"{self.what}: {located}{''.join(several)}"
+            among = f"in {len(self.found)} of {counted(len(self.table), self.noun)}"
+            first = f"{self.at} {self.span(3)} {among}" if len(self.found) else f"{self.nowhere} {among}"
+            return f"{first}{''.join(several)}"
         row, unit = self.table.iloc[0], self.asked.unit
-        known = interval(row["estimate"], row["low"], row["high"])
         if row["status"] == Status.LOCATED:
-            return f"{self.what}: {known}{unit} ({self.asked.percent}){beside(row)}"
-        said = plain(row["status"]) + (f", {known}{unit}" if known != "–" else "")
-        return f"{self.what}: {said}" + (f" ({row['note']})" if row["note"] else "")
+            known = interval(row["estimate"], row["low"], row["high"])
+            return f"{self.at} {known}{unit} ({self.asked.percent}){beside(row)}"
+        return f"{self.what}: {status_words(row.to_dict(), self.asked.x, unit)}{why_one(row['note'])}"
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
-        """Text to append to a place: the closed form's place and, if known, z; empty without a closed form."""
+        """Text to append to a place: the theory's place and, if known, z; empty without a closed form."""
         if not np.isfinite(row["theory"]):
             return ""
         score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
-        return f"; closed form {number(row['theory'], 5)}{self.asked.unit}{score}"
+        return f"; {THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
 
     def span(self, digits: int = 4) -> str:
-        """Text to append to the number of located places: the range, or a single one with its interval."""
+        """The range of the located places, or a single one with its interval; empty without any."""
         if not len(self.found):
             return ""
         if len(self.found) == 1:
             row = self.found.iloc[0]
-            return f", {interval(row['estimate'], row['low'], row['high'])}{self.asked.unit}"
+            return f"{interval(row['estimate'], row['low'], row['high'])}{self.asked.unit}"
         unit = self.asked.unit
         first, last = (number(end, digits) for end in (self.found["estimate"].min(), self.found["estimate"].max()))
-        return f", {first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
+        return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
 
     def moving(self) -> str:
         """Text to append to a line: how the place changes with the other axes; empty if nothing can be compared."""
         words = movement_words(self.table, self.keys)
         return f"; it {words}" if words else ""
+
+    def against_theory(self) -> str:
+        """Text to append to a line: in how many settings theory lies outside the interval; empty without a theory."""
+        if not self.with_theory:
+            return ""
+        said = outside([(THEORY, *excluded(self.table, self.table["theory"].to_numpy(float)))])
+        return f"; {said}" if said else ""
+
+    def others(self) -> str:
+        """Text to append to a line: how many settings have no place, and why."""
+        return "".join(f"; {one}" for one in others(self.table, self.asked.unit))
+
+    def sure(self) -> str:
+        """How wide the intervals typically are (median of the located settings), in words; empty without any."""
+        low, high = (self.found[end].to_numpy(float) for end in ("low", "high"))
+        if len(self.table) < 2 or not len(low) or not (high > low).any():
+            return ""
+        if (low > 0).all() and log_axis(finite_values(self.asked.rows, self.asked.x), self.logarithmic):
+            width = f"within a factor {number(float(np.median(np.sqrt(high / low))), 3)}"
+        else:
+            width = f"± {number(float(np.median(high - low)) / 2, 2)}{self.asked.unit}"
+        return f"{self.what} typically {width} ({self.asked.percent})"
+
+    @property
+    def logarithmic(self) -> bool | None:
+        """Whether x is declared to have a logarithmic scale; None if nothing is declared."""
+        return self.asked.workload.logarithmic(self.asked.x)
+
+    def undecided(self) -> str:
+        """What is open and what deciding it would take, in words; empty if nothing is."""
+        return undecided(self.table, self.what, self.noun, plain(self.asked.x))
 
     def methods(self, left_out: str = "") -> str:
         """What the intervals cover and how they were computed. left_out: a method that is not mentioned."""
@@ -121,9 +159,7 @@ class Places:
         """A paragraph on the settings without a located place, by status and reason; an empty list if all have one."""
         other = self.table[self.table["status"] != Status.LOCATED]
         reasons = other.groupby(["status", "note"], sort=False).size()
-        said = (
-            f"{plain(status)} in {count}" + (f" ({note})" if note else "") for (status, note), count in reasons.items()
-        )
+        said = (f"{status_word(status, note)} in {count}{why_one(note)}" for (status, note), count in reasons.items())
         return [f"Not located: {'; '.join(said)}."] if len(other) else []
 
     def halving(self) -> list[str]:
@@ -169,10 +205,10 @@ class Places:
         z: whether to add the distance to it.
         """
         out = {plain(key): number(row[key]) for key in self.keys}
-        out["status"] = plain(row["status"])
+        out["status"] = status_word(row["status"], row["note"])
         out[f"{place} [interval]"] = interval(row["estimate"], row["low"], row["high"])
         if self.with_theory:
-            out["closed form"] = number(row["theory"], digits)
+            out[THEORY] = number(row["theory"], digits)
             out |= {"z": signed(row["z"])} if z else {}
         return out
 
@@ -196,22 +232,6 @@ class Places:
         asked, others = self.asked, [key for key in self.keys if key != along]
         ((_, parts),) = laid_out(list(groups(self.table, others)), others, [], line, asked.workload)
         return places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
-
-
-def others_words(table: pd.DataFrame) -> str:
-    """Text to append to a line: how many settings have each status other than located, and why if none is located."""
-    other = table[table["status"] != Status.LOCATED]
-    parts = []
-    for status, rows in other.groupby("status", sort=False):
-        notes = rows["note"][rows["note"] != ""].value_counts()
-        if len(other) < len(table) or not len(notes):
-            why = ""
-        elif notes.iloc[0] == len(rows):
-            why = f" ({notes.index[0]})"
-        else:  # not all settings have the most common reason
-            why = f" ({'; '.join(f'{count} of them: {note}' for note, count in notes.items())})"
-        parts.append(f"{plain(status)} in {len(rows)}{why}")
-    return "; " + ", ".join(parts) if parts else ""
 
 
 def advice_cell(row: Mapping[str, Any]) -> str:
@@ -284,7 +304,7 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
         text = f"with {plain(move.key)} ({number(move.ends[0])} to {number(move.ends[1])}) it {said}"
         text += f" of {move.fitted.total()} settings"
         known = ", ".join(f"{word} in {move.theory[word]}" for word in (RISES, FALLS, STAYS) if move.theory[word])
-        parts.append(text + (f" (closed form: {known})" if known else ""))
+        parts.append(text + (f" ({THEORY}: {known})" if known else ""))
     if not parts:
         return []
     return [
@@ -295,7 +315,7 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
 
 
 def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
-    """The changes of the place in short, for example "falls with overlap angle (in 23 of 29), ...".
+    """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), ...".
 
     It includes only keys that were compared in several settings.
     """
@@ -306,8 +326,9 @@ def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
         total = move.fitted.total()
         if total > 1 and count:
             parts.append(
-                f"{word} with {plain(move.key)} (in {count} of {total}{f', {against} in {other}' if other else ''})"
+                f"{word} with {plain(move.key)} ({count} of {total} comparisons"
+                f"{f', {against} in {other}' if other else ''})"
             )
         elif total > 1:
-            parts.append(f"shows no clear move with {plain(move.key)} (0 of {total})")
+            parts.append(f"shows no clear move with {plain(move.key)} (0 of {total} comparisons)")
     return ", ".join(parts)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.inflection import fit_inflection
-from raysweep.reporting.analyses.closed_form import add_theory, excluded, extrema, summary
-from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement, others_words
+from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
+from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import base_metric, curves_drawing, marked_panels, with_theory
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
@@ -31,7 +31,9 @@ def inflection_section(asked: Question) -> Section:
         tables.append((values, add_theory(fit.table, [extrema(rows, x, metric, workload, turn)], level)))
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
-    places = Places(asked, whole, keys, f"{word} of {metric} over {plain(x)}", "curve")
+    what = f"turning point of {metric} in {plain(x)}"
+    at, nowhere = f"{metric} turns ({word}) at {plain(x)}", f"{metric} turns ({word}) in {plain(x)}"
+    places = Places(asked, whole, keys, what, "curve", at, nowhere)
     found, beside = places.found, summary(whole, level)
 
     panels = marked_panels(parts, keys, whole, asked)
@@ -47,15 +49,9 @@ def inflection_section(asked: Question) -> Section:
         f"The {word} of {metric} in {plain(x)} against {plain(along or '')}, with {asked.percent} intervals; "
         "triangles: it lies beyond the bound shown."
     )
-    out, among = excluded(whole, whole["theory"].to_numpy(float)) if places.with_theory else (0, 0)
-    several = [
-        places.span(),
-        others_words(whole),
-        places.moving(),
-        f"; closed form excluded in {out} of {among}" if among else "",
-    ]
+    several = [places.moving(), places.against_theory(), places.others()]
     return Section(
-        title=f"Inflection: where {metric} turns in {plain(x)}",
+        title=f"Turning point: where {metric} turns in {plain(x)}",
         headline=places.headline(several, places.beside_theory),
         paragraphs=[
             *movement(whole, keys, word),
@@ -78,6 +74,8 @@ def inflection_section(asked: Question) -> Section:
             for row in whole.to_dict("records")
         ],
         tables={f"{asked.name}_turns": whole},
+        sure=places.sure(),
+        undecided=places.undecided(),
     )
 
 

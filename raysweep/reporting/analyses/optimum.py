@@ -9,11 +9,11 @@ import numpy as np
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
-from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement, others_words
+from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels, with_theory
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.words import first_capital, number, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def optimum_section(asked: Question) -> Section:
     blind = knows_no_rate(parts[0][1], x, metric, workload)
     expected = [np.empty(0) if blind else extrema(rows, x, metric, workload, turn) for _, rows in parts]
     whole = add_theory(fit.table, expected, level)
-    places = Places(asked, whole, keys, f"best {plain(x)} for {plain(metric)}", "setting")
+    what = f"best {plain(x)} for {plain(metric)}"
+    places = Places(asked, whole, keys, what, "setting", f"{what}:", f"{what} lies inside the grid")
     found, beside = places.found, summary(whole, level)
 
     panels = marked_panels(parts, keys, whole, asked)
@@ -51,7 +52,7 @@ def optimum_section(asked: Question) -> Section:
         f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}, with {asked.percent} "
         "intervals; triangles: the optimum lies beyond the rate shown."
     )
-    several = [span_words(found, asked, log), others_words(whole), places.moving(), f"; {beside}" if beside else ""]
+    several = [places.moving(), places.against_theory(), places.others()]
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
         headline=places.headline(several, lambda row: ""),
@@ -59,6 +60,7 @@ def optimum_section(asked: Question) -> Section:
             *movement(whole, keys, f"best {plain(x)}"),
             places.methods(left_out="none"),
             *asked.reading("optimum"),
+            *([f"{first_capital(beside)}."] if beside else []),
             *divergence(whole),
             *places.not_located(),
             *places.halving(),
@@ -77,6 +79,8 @@ def optimum_section(asked: Question) -> Section:
             for row in whole.to_dict("records")
         ],
         tables={f"{asked.name}_optima": whole},
+        sure=places.sure(),
+        undecided=places.undecided(),
     )
 
 
@@ -88,21 +92,6 @@ def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -
         return False
     ends = curve(values[[0, -1]])
     return bool(ends[0] == ends[1])
-
-
-def span_words(found: pd.DataFrame, asked: Question, logarithmic: bool) -> str:
-    """The range of the best rates and the width of their intervals, in words; empty if none is located."""
-    if not len(found):
-        return ""
-    if logarithmic:
-        factor = float(np.sqrt(found["high"] / found["low"]).median())
-        width = f"a factor {number(factor, 3)} either way"
-    else:
-        width = f"± {number(float(((found['high'] - found['low']) / 2).median()), 2)}{asked.unit}"
-    return (
-        f", from {number(found['estimate'].min(), 3)} to {number(found['estimate'].max(), 3)}{asked.unit} "
-        f"(median interval: {width}, {asked.percent})"
-    )
 
 
 def divergence(whole: pd.DataFrame) -> list[str]:

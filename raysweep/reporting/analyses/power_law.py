@@ -15,6 +15,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import grid_theory, laid_out
 from raysweep.reporting.figures.power_law import Law, power_law_figure
 from raysweep.reporting.selection import groups
+from raysweep.reporting.statuses import THEORY
 from raysweep.reporting.words import interval, number, plain
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def of_one(row: Mapping[str, Any], asked: Question) -> str:
         return f"{over}: no power law can be fitted ({row['note']})"
     text = f"{over} grows with the power {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
     if np.isfinite(row["theory"]):
-        text += f"; closed form {number(row['theory'], 4)}"
+        text += f"; {THEORY} {number(row['theory'], 4)}"
     if row["bends"]:
         text += f"; it is not one power: the exponent changes by {known(row, 'bend', 'bend_low', 'bend_high')} over "
         text += f"{number(row['first'])} to {number(row['last'])}"
@@ -154,7 +155,7 @@ def shown_row(row: Mapping[str, Any], keys: list[str], asked: Question, theory: 
     out = {plain(str(key)): number(row[key]) for key in keys}
     out[f"exponent [{asked.percent}]"] = known(row, "exponent", "low", "high")
     if theory:
-        out["closed form"] = number(row["theory"], 4)
+        out[THEORY] = number(row["theory"], 4)
     out["prefactor"] = number(row["prefactor"], 4)
     out[f"bend [{asked.percent}]"] = known(row, "bend", "bend_low", "bend_high")
     out["p if it has none"] = number(row["bend_p_holm"], 2)

@@ -15,6 +15,7 @@ from raysweep.reporting.analyses.boundary import slice_scale
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.selection import groups, is_number
+from raysweep.reporting.statuses import status_word, why_one
 from raysweep.reporting.words import first_capital, interval, number, plain, settings
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def not_found(whole: pd.DataFrame) -> list[str]:
     said = [
         *(f"{text} (in {count})" for text, count in whole["predicted_note"].value_counts().items() if text),
         *(
-            f"measured: {plain(str(status))} in {count}" + (f" ({note})" if note else "")
+            f"measured: {status_word(status, note)} in {count}{why_one(note)}"
             for (status, note), count in whole.groupby(["status", "note"], sort=False).size().items()
             if status != Status.LOCATED
         ),
@@ -155,7 +156,7 @@ def shown_row(row: Mapping[str, Any], keys: list[str], asked: Question) -> dict[
     """One setting as a row of formatted text."""
     out = {plain(str(key)): number(row[key]) for key in keys}
     known = interval(row["estimate"], row["low"], row["high"])
-    out[f"measured [{asked.percent}]"] = known if known != "–" else plain(str(row["status"]))
+    out[f"measured [{asked.percent}]"] = known if known != "–" else status_word(row["status"], row["note"])
     out[f"predicted [{asked.percent}]"] = predicted(row) + (" (beyond the values)" if row["beyond"] else "")
     out["predicted / measured"] = number(row["ratio"], 3)
     out["apart"] = ("yes" if row["apart"] else "no") if np.isfinite(row["predicted"]) else "–"

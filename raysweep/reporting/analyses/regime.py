@@ -20,6 +20,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
 from raysweep.reporting.figures.regime import Setting, at_best_lr_figure, rates_figure
 from raysweep.reporting.selection import all_keys, better_extremum, cell_means, groups, is_exact, spread, with_choice
+from raysweep.reporting.statuses import NOT_DECIDED, note_words
 from raysweep.reporting.words import interval, number, plain, unit_of
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
@@ -132,7 +133,7 @@ def regime_section(asked: Question) -> Section:
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
         headline=of_one(found, answers[0][1]) if len(answers) == 1 else of_several(found),
-        paragraphs=paragraphs(found),
+        paragraphs=[*cases_and_losses(found), *paragraphs(found)],
         drawings=drawings,
         shown=[shown_row(found, values, one) for values, one in answers],
         tables={
@@ -140,6 +141,21 @@ def regime_section(asked: Question) -> Section:
             f"{asked.name}_rates": joined(((values, one.optimum.table) for values, one in answers), keys),
             f"{asked.name}_tuned": joined(at_best, keys),
         },
+        undecided=open_words(found),
+    )
+
+
+def open_words(found: Regimes) -> str:
+    """In how many settings the regime is open and what deciding it would take, in words; empty if in none."""
+    unknown = [one for one in found.all if one.verdict == Verdict.UNDETERMINED]
+    if not unknown:
+        return ""
+    among = f" in {len(unknown)} of {counted(len(found.all), 'setting')}" if len(found.all) > 1 else ""
+    beyond = sum(one.bounded > 0 for one in unknown)
+    takes = [f"{plain(found.lr)} beyond the grid{f' for {beyond}' if beyond < len(unknown) else ''}"] * (beyond > 0)
+    takes += ["more seeds or lengths over a wider range"] * (beyond < len(unknown))
+    return (
+        f"how the best {plain(found.lr)} moves with {plain(found.length)}{among} (deciding it takes {', '.join(takes)})"
     )
 
 
@@ -182,17 +198,46 @@ def slope_words(one: Regime) -> str:
 
 def of_one(found: Regimes, one: Regime) -> str:
     """The result for a single setting and its uncertainty, in words."""
-    text = f"best {plain(found.lr)} against {plain(found.length)}: {one.verdict}"
-    text += f" ({one.note})" if one.note else ""
+    text = f"best {plain(found.lr)} against {plain(found.length)}: {verdict_word(one.verdict)}"
+    text += f" ({note_words(one.note)})" if one.note else ""
     known = slope_words(one)
     text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
-    if case := found.case(one):
-        text += f"; O §3.4.2's case by the losses at that rate: {case} ({LOSSES[case]})"
-    changes = (
-        f"{plain(name)} {change_words(change, found.length, found.asked.workload)}"
-        for name, change in found.changes(one).items()
-    )
-    return f"{text}; tuned, {', '.join(changes)}"
+    change = found.changes(one)[found.asked.metric]
+    return f"{text}; tuned, {plain(found.asked.metric)} {change_words(change, found.length, found.asked.workload)}"
+
+
+def verdict_word(verdict: str) -> str:
+    """The regime for a reader."""
+    return NOT_DECIDED if verdict == Verdict.UNDETERMINED else str(verdict)
+
+
+def cases_and_losses(found: Regimes) -> list[str]:
+    """Paragraphs on O §3.4.2's case of the settings and on how the other metrics change at the best rate."""
+    text = []
+    if found.pretraining and len(found.all) == 1:
+        case = found.case(found.all[0])
+        text.append(f"O §3.4.2's case by the losses at that rate: {verdict_word(case)} ({LOSSES[case]}).")
+    elif found.pretraining:
+        cases = Counter(found.case(one) for one in found.all)
+        known = ", ".join(f"{verdict_word(case)} in {cases[case]}" for case in LOSSES if case in cases)
+        text.append(f"O §3.4.2's case by the losses at that rate: {known}.")
+    if found.beside:
+        said = (changes_of(found, name) for name in found.beside)
+        text.append(f"At the best {plain(found.lr)}, {'; '.join(said)}.")
+    return text
+
+
+def changes_of(found: Regimes, name: str) -> str:
+    """How a metric at the best rate changes with the length, over all settings, in words."""
+    changes = [found.changes(one)[name] for one in found.all]
+    if len(changes) == 1:
+        return f"{plain(name)} {change_words(changes[0], found.length, found.asked.workload)}"
+    counts = Counter(change_word(change) for change in changes).most_common()
+    text = f"{plain(name)} " + ", ".join(f"{word} in {count}" for word, count in counts)
+    at = [change.estimate for change in changes if change.status == Status.LOCATED]
+    if at:
+        text += f" (turning at {plain(found.length)} {number(min(at), 3)} to {number(max(at), 3)})"
+    return text
 
 
 def of_several(found: Regimes) -> str:
@@ -200,14 +245,14 @@ def of_several(found: Regimes) -> str:
     words = Counter(one.verdict for one in found.all)
     undetermined = words[Verdict.UNDETERMINED]
     text = f"best {plain(found.lr)} against {plain(found.length)}: "
-    text += ", ".join(f"{word} in {words[word]}" for word in Verdict if word in words)
+    text += ", ".join(f"{verdict_word(word)} in {words[word]}" for word in Verdict if word in words)
     decreasing = sum(one.verdict == Verdict.UNDETERMINED and one.high < 0 for one in found.all)
     if decreasing:
         text += f" ({'all' if decreasing == undetermined else decreasing} of these decreasing)"
     text += f" of {counted(len(found.all), 'setting')}"
     notes = [one.note for one in found.all if one.note]
     if notes and undetermined == len(found.all):
-        text += f" ({Counter(notes).most_common(1)[0][0]})"
+        text += f" ({note_words(Counter(notes).most_common(1)[0][0])})"
     slopes = [one.slope for one in found.all if np.isfinite(one.slope)]
     if len(slopes) == 1:
         text += f" (log-log slope {number(slopes[0], 2)})"
@@ -215,18 +260,7 @@ def of_several(found: Regimes) -> str:
         text += f" (log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)})"
     if moved := movement_words(found.slopes, found.keys):
         text += f"; the slope {moved}"
-    cases = Counter(case for one in found.all if (case := found.case(one)))
-    if cases:
-        text += "; O §3.4.2's case by the losses at that rate: "
-        text += ", ".join(f"{case} in {cases[case]}" for case in LOSSES if case in cases)
-    for name in [found.asked.metric, *found.beside]:
-        changes = [found.changes(one)[name] for one in found.all]
-        counts = Counter(change_word(change) for change in changes).most_common()
-        text += f"; tuned, {plain(name)} " + ", ".join(f"{word} in {count}" for word, count in counts)
-        at = [change.estimate for change in changes if change.status == Status.LOCATED]
-        if at:
-            text += f" (turning at {plain(found.length)} {number(min(at), 3)} to {number(max(at), 3)})"
-    return text
+    return f"{text}; tuned, {changes_of(found, found.asked.metric)}"
 
 
 def change_words(change: Extremum, length: str, workload: Workload) -> str:
@@ -245,7 +279,7 @@ def paragraphs(found: Regimes) -> list[str]:
     text.append(
         f"Rule: the {percent} interval of the slope of log {lr} over log {length} must lie within ±{FLAT:g} "
         f"(constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between {QUICK:g} and 0 "
-        "(slowly decreasing); else it is undetermined. These bounds are this project's own, the paper has none: "
+        "(slowly decreasing); else it is not decided. These bounds are this project's own, the paper has none: "
         f"{QUICK:g} is where the damage of a move stays the same if curvature grows in proportion to length and the "
         "move in proportion to the rate."
     )
@@ -259,14 +293,15 @@ def paragraphs(found: Regimes) -> list[str]:
             f"Here {plain(found.asked.metric)} is the in-domain loss and {plain(found.pretraining)} the pretraining "
             "loss. A loss degrades in the end if it clearly rises after its lowest point; it improves if no such rise "
             "was shown and it clearly falls, from the middle length to the greatest, too. Where a loss shows neither, "
-            "the case is undetermined."
+            "the case is not decided."
         )
     else:
         case += "No pretraining loss after fine-tuning is among the metrics here, so no case is named."
     method = (
         "The slope is least squares with equal weights over the lengths. Its interval comes from the posterior of each "
         f"length's curve and from how each of the {counted(draws, 'draw')} moves all optima together. Lengths whose "
-        "optimum is censored enter with their bound, and leave that side of the interval as wide as the bound does."
+        "optimum lies beyond the grid enter with their bound, and leave that side of the interval as wide as the bound "
+        "does."
     )
     if draws > 1 and any(np.isfinite([one.low, one.high]).all() for one in found.all):
         needed = draws_to_halve(draws, found.asked.level)
@@ -277,11 +312,11 @@ def paragraphs(found: Regimes) -> list[str]:
     if bounded or left_out:
         text.append(
             f"Of {counted(total, 'length')} in all settings {bounded} have a bound only, and {left_out} do not count "
-            "(optimum undetermined, or length 0 or ∞)."
+            "(optimum not decided, or length 0 or ∞)."
         )
     notes = Counter(one.note for one in found.all if one.note)
     if notes and len(found.all) > 1:
-        text.append("Undetermined: " + "; ".join(f"{note} (in {count})" for note, count in notes.items()) + ".")
+        text.append("Not decided: " + "; ".join(f"{note_words(note)} ({count})" for note, count in notes.items()) + ".")
     return text
 
 
@@ -290,8 +325,8 @@ def shown_row(found: Regimes, values: tuple[Any, ...], one: Regime) -> dict[str,
     change = one.at_best_lr.over_length
     return {
         **{plain(key): number(value) for key, value in zip(found.keys, values, strict=True)},
-        "regime by the slope": one.verdict,
-        **({"case by the losses (O §3.4.2)": found.case(one)} if found.pretraining else {}),
+        "regime by the slope": verdict_word(one.verdict),
+        **({"case by the losses (O §3.4.2)": verdict_word(found.case(one))} if found.pretraining else {}),
         "slope [interval]": slope_words(one),
         "lengths (located + bounds)": f"{one.located} + {one.bounded}",
         f"{plain(found.asked.metric)}, tuned": change_word(change),

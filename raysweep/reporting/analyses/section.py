@@ -106,6 +106,8 @@ class Section:
     """The answer to one question.
 
     headline: the answer in one line.
+    sure: how sure it is, in words: the typical width of its intervals; empty if it has none.
+    undecided: what it leaves open and what deciding it would take; empty if nothing.
     paragraphs: the text below the headline.
     drawings: the figures, the most important first.
     shown: rows of formatted text for the table in the report.
@@ -118,3 +120,5 @@ class Section:
     drawings: list[Drawing] = field(default_factory=list)
     shown: Sequence[Mapping[str, str]] = field(default_factory=list)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    sure: str = ""
+    undecided: str = ""

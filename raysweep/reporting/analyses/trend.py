@@ -16,6 +16,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import base_metric, curves_drawing, grid_theory, series_panels, with_theory
 from raysweep.reporting.selection import finite_values, groups
+from raysweep.reporting.statuses import THEORY
 from raysweep.reporting.words import interval, number, plain
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def of_several(whole: pd.DataFrame, asked: Question) -> str:
         f"(p < {1 - asked.level:.2g}, Holm)"
     )
     theory = ", ".join(f"{words} in {count}" for words, count in whole["closed_form"].value_counts().items() if words)
-    return text + (f"; closed form: {theory}" if theory else "")
+    return text + (f"; {THEORY}: {theory}" if theory else "")
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
@@ -214,6 +215,6 @@ def shown_row(row: Mapping[str, Any], keys: list[str], known: bool) -> dict[str,
     for column, words in SUPPOSED.items():
         out[f"p if {words}"] = "–" if is_exact(row) else number(row[column], 2)
     if known:
-        out["closed form"] = row["closed_form"] or "–"
+        out[THEORY] = row["closed_form"] or "–"
     out["draws"] = str(row["draws"])
     return out

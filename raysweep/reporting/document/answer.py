@@ -1,0 +1,111 @@
+"""The answer of a report in a few plain sentences: what was found, how sure it is, and what is undecided.
+
+The first screen of the report and the terminal say the same sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Section
+from raysweep.reporting.design import Design
+from raysweep.reporting.words import first_capital, plain
+from raysweep.workloads.declaration import STATUSES, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 5
+"""So many findings are said at most."""
+LONGEST, ALL = 50, 200
+"""So many words have one finding and all findings at most; the sections say the rest."""
+SURE, OPEN = "How sure", "Undecided"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The sentences of the answer, without Markdown.
+
+    found: one sentence per analysis, at most `MOST`.
+    whole: which sections are said in full there, by position; the others say their headline themselves.
+    sure: how sure it is. undecided: what is open and what deciding it would take; empty if nothing is known to be.
+    """
+
+    found: list[str]
+    whole: frozenset[int]
+    sure: str
+    undecided: str
+
+    @property
+    def lines(self) -> list[str]:
+        """All sentences, one or several a line."""
+        said = [*self.found, f"{SURE}: {self.sure}"]
+        return [*said, f"{OPEN}: {self.undecided}"] if self.undecided else said
+
+
+def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section]) -> Answer:
+    """The answer that the sections give together. frame: the rows."""
+    order = list(range(len(sections)))
+    if len(design.spaces) > 1:  # the comparison of the sweeps is what several sweeps are reported for
+        order = [*order[-1:], *order[:-1]]
+    names = {metric.name for metric in workload.metrics}
+    every = [clipped(sentence(sections[place].headline, names), LONGEST) for place in order]
+    found = [text for k, text in enumerate(every[:MOST]) if len(" ".join(every[: k + 1]).split()) <= ALL]
+    whole = frozenset(place for place, text in zip(order, found, strict=False) if not text.endswith("…"))
+    if len(found) < len(every):
+        found.append(f"{counted(len(every) - len(found), 'more answer')} in the sections of the report.")
+    widths = joined([section.sure for section in sections], 45)
+    parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
+    undecided = joined([section.undecided for section in sections], 60)
+    return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided, names) if undecided else "")
+
+
+def sentence(text: str, names: Collection[str] = ()) -> str:
+    """The text with a capital first letter and a full stop. A column name at the start is not changed.
+
+    names: columns whose names may be plain words.
+    """
+    first = text.split(" ", 1)[0]
+    text = text if "_" in first or "`" in first or first.rstrip(":,") in names else first_capital(text)
+    return text if text.endswith((".", "!", "?", "…")) else text + "."
+
+
+def clipped(text: str, most: int) -> str:
+    """The text, or its first `most` words and "…"."""
+    words = text.split()
+    return text if len(words) <= most else " ".join(words[:most]).rstrip(",;:") + " …"
+
+
+def joined(texts: Sequence[str], most: int) -> str:
+    """The texts that are not empty, as many as have `most` words together; the number of the others is said."""
+    known = [text for text in dict.fromkeys(texts) if text]
+    kept: list[str] = []
+    for text in known:
+        short = clipped(text, most)
+        if kept and len(" ".join([*kept, short]).split()) > most:
+            break
+        kept.append(short)
+    more = len(known) - len(kept)
+    return "; ".join([*kept, f"{more} more in the sections"] if more else kept)
+
+
+def seeds_words(frame: pd.DataFrame) -> str:
+    """How many seeds the cells have, in words."""
+    per_cell = frame.groupby("cell")["seed"].nunique() if "cell" in frame.columns else frame["seed"].value_counts()
+    if not len(per_cell):
+        return "no cell"
+    fewest, most = int(per_cell.min()), int(per_cell.max())
+    seeds = counted(most, "seed") if fewest == most else f"{fewest} to {counted(most, 'seed')}"
+    return f"{seeds} in each of {counted(len(per_cell), 'cell')}" if len(per_cell) > 1 else f"{seeds} in one cell"
+
+
+def rows_words(frame: pd.DataFrame) -> str:
+    """Which rows are in no mean and no fit, in words."""
+    counts: dict[str, int] = {word: int((frame["status"] == word).sum()) for word in STATUSES}
+    bad = ", ".join(f"{count:,} {plain(word)}" for word, count in counts.items() if word != "ok" and count)
+    if not bad:
+        return f"all {counted(len(frame), 'row')} ok" if len(frame) > 1 else "its row is ok"
+    return f"{counts['ok']:,} of {counted(len(frame), 'row')} ok, left out of every mean and fit: {bad}"

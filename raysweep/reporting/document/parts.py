@@ -1,0 +1,143 @@
+"""The parts of a report as Markdown: the first screen, and what is folded below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from raysweep.reporting import symmetric_draws
+from raysweep.reporting.analyses.section import Drawing, Section
+from raysweep.reporting.design import Design
+from raysweep.reporting.document.answer import OPEN, SURE, Answer, clipped, sentence
+from raysweep.reporting.document.provenance import provenance
+from raysweep.reporting.document.question import question, set_up
+from raysweep.reporting.words import coded, markdown_table, plain
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_ROWS = 60  # further rows of a table are in the CSV only
+ASKED, CAPTION, NOTED, TITLE = 70, 50, 40, 7
+"""The most words, on the first screen, of the question, the caption, all notes, and a title in the contents."""
+WIDE = 1.75  # a figure that is so many times as wide as high does not stand beside text
+CONTENTS = 6  # the most sections that the contents name
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a report.
+
+    anchor: what a link to the part names.
+    title: what stands there when the part is folded; empty for the parts of the first screen, which are not.
+    lines: its Markdown.
+    wide: whether it needs the whole width of a page.
+    """
+
+    anchor: str
+    title: str
+    lines: list[str]
+    wide: bool = False
+
+
+def all_parts(
+    frame: pd.DataFrame,
+    design: Design,
+    workload: Workload,
+    sections: Sequence[Section],
+    answer: Answer,
+    sweep: str,
+    notes: Sequence[str],
+    facts: Sequence[str],
+) -> list[Part]:
+    """The first screen and all folded parts, each fact once.
+
+    frame: the rows; sweep: the title. notes: what the reader must know; facts: where else the numbers come from.
+    """
+    asked = sentence(question(design, workload), {metric.name for metric in workload.metrics})
+    top = next(((k, section.drawings[0]) for k, section in enumerate(sections) if section.drawings), None)
+    noted, folded_notes = within(notes, NOTED)
+    begin = [f"# {sweep}", "", f"**Question.** {coded(clipped(asked, ASKED), workload)}", ""]
+    first = [Part("question", "", begin)]
+    if top:
+        width, height = top[1].figure.get_size_inches()
+        first.append(Part("figure", "", picture(top[1], workload, CAPTION), wide=width > WIDE * height))
+    lines = [f"- {coded(text, workload)}" for text in answer.found] or [
+        "- The space asks for no analysis; the numbers are in the results."
+    ]
+    lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
+    if answer.undecided:
+        lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
+    lines += paragraphs([f"> {note}" for note in noted])
+    parts = [
+        Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload))
+        for k, section in enumerate(sections)
+    ]
+    symmetric = symmetric_draws.sentences(frame, design, workload).strip()
+    more = [coded(text, workload) for text in (set_up(design, workload), symmetric) if text]
+    more += [f"> {note}" for note in folded_notes]
+    if len(asked.split()) > ASKED:
+        more = [f"The question in full: {coded(asked, workload)}", *more]
+    parts.append(Part("set-up", "Set-up: what was varied and measured", paragraphs(more)))
+    parts.append(Part("provenance", "Where the numbers come from", provenance(frame, design, facts)))
+    return [*first, Part("answer", "", lines), Part("contents", "", [contents(parts, workload), ""]), *parts]
+
+
+def within(notes: Sequence[str], most: int) -> tuple[list[str], list[str]]:
+    """(the first notes that have `most` words together, the others)."""
+    count, total = 0, 0
+    for note in notes:
+        total += len(note.split())
+        if total > most:
+            break
+        count += 1
+    return list(notes[:count]), list(notes[count:])
+
+
+def contents(parts: Sequence[Part], workload: Workload) -> str:
+    """Links to the folded parts."""
+    *sections, set_up, source = parts
+    named = [*sections[:CONTENTS], set_up, source]
+    links = [f"[{coded(clipped(part.title, TITLE), workload)}](#{part.anchor})" for part in named]
+    more = f", {len(sections) - CONTENTS} more analyses below" if len(sections) > CONTENTS else ""
+    return f"**Contents.** {' · '.join(links)}{more}"
+
+
+def of_section(
+    section: Section, place: int, answer: Answer, top: tuple[int, Drawing] | None, workload: Workload
+) -> list[str]:
+    """The Markdown of an analysis, without what the first screen has already said and shown."""
+    lines: list[str] = []
+    drawings = list(section.drawings)
+    if top and top[0] == place:
+        drawings = drawings[1:]
+        if len(top[1].caption.split()) > CAPTION:
+            lines += [f"The figure at the top: {coded(top[1].caption, workload)}", ""]
+    for drawing in drawings[:1]:
+        lines += picture(drawing, workload)
+    if place not in answer.whole:
+        names = {metric.name for metric in workload.metrics}
+        lines += [coded(sentence(section.headline, names), workload), ""]
+    lines += paragraphs([coded(paragraph, workload) for paragraph in section.paragraphs])
+    for drawing in drawings[1:]:
+        lines += picture(drawing, workload)
+    if section.shown:
+        lines += [coded(markdown_table(list(section.shown[:SHOWN_ROWS])), workload), ""]
+        if len(section.shown) > SHOWN_ROWS:
+            lines += [f"The first {SHOWN_ROWS} of {len(section.shown)} lines; all are in the CSV.", ""]
+    if section.tables:
+        links = ", ".join(f"[{name}.csv](tables/{name}.csv)" for name in section.tables)
+        lines += [f"Numbers in full: {links}.", ""]
+    return lines
+
+
+def paragraphs(texts: Sequence[str]) -> list[str]:
+    """Lines of Markdown, with an empty line after each text."""
+    return [line for text in texts for line in (text, "")]
+
+
+def picture(drawing: Drawing, workload: Workload, most: int | None = None) -> list[str]:
+    """A figure and its caption in Markdown. most: the most words of the caption; None for all."""
+    caption = drawing.caption if most is None else clipped(drawing.caption, most)
+    return [f"![{plain(drawing.name)}](figures/{drawing.name}.png)", "", f"*{coded(caption, workload)}*", ""]

@@ -1,0 +1,66 @@
+"""The question of a report, and its set-up, in words."""
+
+from __future__ import annotations
+
+from raysweep.reporting.design import Design, values_in
+from raysweep.reporting.words import number, plain, values_in_words
+from raysweep.space.analyses import metrics_of, opened
+from raysweep.workloads.declaration import Workload
+
+
+def question(design: Design, workload: Workload) -> str:
+    """The question of the report: the descriptions of the spaces, or else a text made from the analyses."""
+    described = dict.fromkeys(" ".join(str(space.get("description") or "").split()) for space in design.spaces)
+    if any(described):
+        return " ".join(filter(None, described))
+    asked = []
+    for entry in design.analyses():
+        kind, options = opened(entry)
+        metric, x, y = options.get("metric", ""), options.get("x", ""), options.get("y", "")
+        asked.append(
+            {
+                "boundary": f"where does {metric} change sign in {plain(str(x))}",
+                "inflection": f"where does {metric} turn in {plain(str(x))}",
+                "trend": f"does {metric} rise or fall with {plain(str(x))}",
+                "power_law": f"with which power of {plain(str(x))} does {metric} grow",
+                "predicted_boundary": f"does a power law predict where {metric} changes sign in {plain(str(x))}",
+                "shift": f"by what factor does the best {plain(str(x))} for {metric} move between settings",
+                "curves": f"how do the metrics run over {plain(str(x))}",
+                "agreement": "does the experiment agree with the closed form",
+                "engines": "do the engines agree on the same draws",
+                "relation": f"does {x} predict {y}",
+                "r_squared": f"what explains {metric}",
+                "best": f"which cell has the best {metric}",
+                "landscape": f"how does {' and '.join(metrics_of(options))} look over {plain(x)} and {plain(y)}",
+            }.get(kind, f"what is the {kind} of {metric}" if metric else f"what is the {kind}")
+        )
+    return "; ".join(dict.fromkeys(asked)).capitalize() + "?" if asked else workload.summary
+
+
+def set_up(design: Design, workload: Workload) -> str:
+    """The set-up in words: the varied parameters, the workload, and the meaning of the analysed metrics."""
+    one = design.spaces[0] if len(design.spaces) == 1 else None  # keeps the repeated values of a zipped axis
+    varied = [
+        values_in_words(name, values_in(one, name) if one else design.values(name), workload, design.any_between(name))
+        for name in design.varied()
+    ]
+    text = f"Varied: {'; '.join(varied)}. " if varied else ""
+    if len(design.spaces) > 1:
+        text += differences_in_words(design, workload)
+    text += f"Workload `{workload.name}`: {workload.summary}."
+    described = {metric.name: metric.description for metric in workload.metrics}
+    meant = [f"{name} = {described[name]}" for name in design.metrics() if name in described]
+    return text + (f" Here {'. '.join(meant)}." if meant else "")
+
+
+def differences_in_words(design: Design, workload: Workload) -> str:
+    """The values in which each sweep differs from the others, in words."""
+    said = []
+    for name, space in zip(design.names, design.spaces, strict=True):
+        own = [
+            f"{plain(key)} = {number(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
+            for key in design.varied()
+            if (values := values_in(space, key)) and set(values) != set(design.values(key))
+        ]
+        said.append(f"`{name}` {'has ' + ', '.join(own) if own else 'has all of these'}")
+    return f"Of these {'; '.join(said)}. "

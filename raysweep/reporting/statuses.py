@@ -1,0 +1,180 @@
+"""The words of a reader for what fits say: status values and notes of tables, and comparisons with a closed form.
+
+Tables (CSV) and the Python API keep the values of `fits.result.Status` and the notes; text and figures use these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.result import Status
+from raysweep.phrases import counted
+from raysweep.reporting.words import number, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+THEORY = "theory"
+"""What a reader calls the closed form."""
+NOT_DECIDED, NO_EFFECT, NO_TURN, NO_SIGN_CHANGE = (
+    "not decided",
+    "no effect anywhere",
+    "no turning point",
+    "no change of sign",
+)
+BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond", "perhaps beyond the grid"
+
+NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary at all
+NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
+TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
+MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
+NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate lies beyond the grid leave it open"}
+
+
+def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
+    """The status of one setting for a reader, with its bound if it has one, for example "beyond the grid, above 0.1".
+
+    row: status, low, high and note. x: the axis.
+    """
+    word, bound = status_word(row["status"], row["note"]), bound_words(row, unit)
+    if row["note"] in MAY_BE and bound:
+        return f"any {plain(x)} {'up to' if row['status'] == Status.CENSORED_LOW else 'from'} {bound} may be it"
+    if not bound or row["status"] == Status.MONOTONE:
+        return word
+    return f"{word}, {'below' if row['status'] == Status.CENSORED_LOW else 'above'} {bound}"
+
+
+def status_word(status: str, note: str = "") -> str:
+    """The status for a reader, without a bound."""
+    if status in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
+        if note in MAY_BE:
+            return MAYBE_BEYOND
+        return AT_EDGE if note.startswith(TOWARDS_EDGE) else BEYOND
+    if status == Status.MONOTONE:
+        return NO_TURN
+    if status != Status.UNDETERMINED:
+        return plain(status)
+    if note in NOTHING_THERE:
+        return NO_EFFECT
+    return NO_SIGN_CHANGE if note.startswith(NO_CROSSING) else NOT_DECIDED
+
+
+def bound_words(row: Mapping[str, Any], unit: str) -> str:
+    """The known bound of a place beyond the grid, with its unit; empty if there is none."""
+    for end in (row["low"], row["high"]):
+        if np.isfinite(end):
+            return f"{number(end, 3)}{unit}"
+    return ""
+
+
+def note_words(note: str) -> str:
+    """A note of a fit for a reader."""
+    return NOTES.get(note, note)
+
+
+def outside(counts: Iterable[tuple[str, int, int]]) -> str:
+    """Text on what intervals exclude, for example "theory lies outside 1 of 19 intervals".
+
+    counts: (name, in how many, of how many) of each; those of 0 are left out.
+    """
+    known = [(name, out, among) for name, out, among in counts if among]
+    said = [
+        f"{name} {'outside' if place else 'lies outside'} {out} of {among}{'' if place else ' ' + _noun(among)}"
+        for place, (name, out, among) in enumerate(known)
+    ]
+    return ", ".join(said)
+
+
+def _noun(count: int) -> str:
+    return counted(count, "interval").split(" ")[1]
+
+
+def others(table: pd.DataFrame, unit: str) -> list[str]:
+    """How many settings have each status other than located, in words, in the order of the table.
+
+    Settings beyond the grid on one side are counted together, with the bound that all of them have.
+    """
+    rest = table[table["status"] != Status.LOCATED].reset_index(drop=True)
+    words = [status_word(row["status"], row["note"]) for row in rest.to_dict("records")]
+    said = []
+    for word in dict.fromkeys(words):
+        rows = rest[[one == word for one in words]]
+        text = f"{word} in {len(rows)}"
+        if word in (BEYOND, AT_EDGE, MAYBE_BEYOND):
+            sides = [
+                _side(rows[rows["status"] == status], end, name, unit)
+                for status, end, name in (
+                    (Status.CENSORED_HIGH, "low", "above"),
+                    (Status.CENSORED_LOW, "high", "below"),
+                )
+            ]
+            text += f" ({', '.join(side for side in sides if side)})"
+        elif word == NOT_DECIDED and len(rest) == len(table):
+            text += why(rows["note"])
+        said.append(text)
+    return said
+
+
+def _side(rows: pd.DataFrame, end: str, name: str, unit: str) -> str:
+    """The settings beyond one side of the grid: their bound if all have one and the same, else their number."""
+    if not len(rows):
+        return ""
+    ends = set(rows[end][np.isfinite(rows[end])])
+    return f"{name} {number(ends.pop(), 3)}{unit}" if len(ends) == 1 else f"{len(rows)} {name}"
+
+
+def why_one(note: str) -> str:
+    """The reason in brackets; empty without one, or where the status says it already."""
+    return f" ({note_words(note)})" if note and note not in (*MAY_BE, *NOTHING_THERE) else ""
+
+
+def why(notes: Iterable[str]) -> str:
+    """The reasons in brackets, each with its number unless all have it; empty without any."""
+    counts: dict[str, int] = {}
+    total = 0
+    for note in notes:
+        total += 1
+        if note:
+            counts[note_words(note)] = counts.get(note_words(note), 0) + 1
+    if not counts:
+        return ""
+    ordered = sorted(counts.items(), key=lambda each: -each[1])
+    if ordered[0][1] == total:
+        return f" ({ordered[0][0]})"
+    return f" ({'; '.join(f'{count} of them: {note}' for note, count in ordered)})"
+
+
+def undecided(table: pd.DataFrame, what: str, noun: str, x: str) -> str:
+    """What settings without a place leave open, and what deciding it would take, in words; empty if nothing is open.
+
+    table: one row per setting with status and note. what: the kind of place. noun: the word for a setting.
+    """
+    counts: dict[str, int] = {}
+    for row in table.to_dict("records"):
+        word = status_word(row["status"], row["note"])
+        if word in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
+            takes = needed(row["status"], row["note"], x)
+            counts[takes] = counts.get(takes, 0) + 1
+    if not counts:
+        return ""
+    total, every = sum(counts.values()), len(table)
+    among = f" in {total} of {counted(every, noun)}" if every > 1 else ""
+    ordered = sorted(counts.items(), key=lambda each: -each[1])
+    takes = ", ".join(f"{text} for {count}" if len(ordered) > 1 else text for text, count in ordered)
+    return f"{what}{among} (deciding it takes {takes})"
+
+
+def needed(status: str, note: str, x: str) -> str:
+    """What would decide about a setting without a place, in words."""
+    if status == Status.CENSORED_HIGH and note not in MAY_BE:
+        return f"larger {x}"
+    if status == Status.CENSORED_LOW and note not in MAY_BE:
+        return f"smaller {x}"
+    if note.startswith("too few points"):
+        return f"more values of {x}"
+    if note.startswith("no usable rows"):
+        return "rows that are ok"
+    return "more seeds"
