@@ -29,6 +29,7 @@ BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond
 
 NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary at all
 NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
+BEST_INSIDE = "the mean is best inside the grid"  # so begins the note of a curve that may turn there all the same
 TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
 MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
 NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate lies beyond the grid leave it open"}
@@ -50,7 +51,7 @@ def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
 def status_word(status: str, note: str = "") -> str:
     """The status for a reader, without a bound."""
     if status in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
-        if note in MAY_BE:
+        if note in MAY_BE or note.startswith(BEST_INSIDE):
             return MAYBE_BEYOND
         return AT_EDGE if note.startswith(TOWARDS_EDGE) else BEYOND
     if status == Status.MONOTONE:
@@ -169,10 +170,8 @@ def undecided(table: pd.DataFrame, what: str, noun: str, x: str) -> str:
 
 def needed(status: str, note: str, x: str) -> str:
     """What would decide about a setting without a place, in words."""
-    if status == Status.CENSORED_HIGH and note not in MAY_BE:
-        return f"larger {x}"
-    if status == Status.CENSORED_LOW and note not in MAY_BE:
-        return f"smaller {x}"
+    if status_word(status, note) in (BEYOND, AT_EDGE):
+        return f"{'larger' if status == Status.CENSORED_HIGH else 'smaller'} {x}"
     if note.startswith("too few points"):
         return f"more values of {x}"
     if note.startswith("no usable rows"):

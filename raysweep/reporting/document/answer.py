@@ -51,7 +51,7 @@ def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Se
     order = list(range(len(sections)))
     if len(design.spaces) > 1:  # the comparison of the sweeps is what several sweeps are reported for
         order = [*order[-1:], *order[:-1]]
-    names = {metric.name for metric in workload.metrics}
+    names = {metric.name for metric in workload.metrics} | set(design.names)
     every = [clipped(sentence(sections[place].headline, names), LONGEST) for place in order]
     found = [text for k, text in enumerate(every[:MOST]) if len(" ".join(every[: k + 1]).split()) <= ALL]
     whole = frozenset(place for place, text in zip(order, found, strict=False) if not text.endswith("…"))
