@@ -48,6 +48,24 @@ def test_the_readme_is_read_in_a_few_minutes() -> None:
     assert len(README.splitlines()) <= 150
 
 
+@pytest.mark.slow
+def test_the_demo_ends_with_the_quoted_answer(
+    call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The space of `make demo` in this process: its rows, and so the answer, are the same on Ray."""
+    (demo,) = re.findall(r"^demo:.*\n\t(.*)$", (HOME / "Makefile").read_text(), re.MULTILINE)
+    assert "run transfer_phase_diagram --executor ray" in demo
+    monkeypatch.chdir(tmp_path)
+    done = call("run", "transfer_phase_diagram", "--executor", "inline", "--tracking-uri", "none")
+    assert done.code == 0, done.err
+    block = README.split("    make demo\n")[1].split("\n![")[0]
+    quoted = " ".join(" ".join(re.findall(r"^ {4}(.*)$", block, re.MULTILINE)).split())
+    assert "theory" in quoted
+    for line in f"{done.out}\n{done.err}".splitlines():
+        quoted = quoted.replace(" ".join(line.split()) or " ", " ")
+    assert quoted.split() == []
+
+
 def test_the_staged_workload_of_the_readme_is_an_excerpt_of_the_example() -> None:
     shown = [line for line in block("python").splitlines() if line.strip() and line.strip() != "# ..."]
     example = HOME / "docs" / "digits" / "digits"
