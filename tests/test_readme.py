@@ -116,7 +116,7 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
         [sys.executable, "script.py"], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120
     )
     assert script.returncode == 0, script.stderr
-    assert "best accuracy" in script.stderr
+    assert "Best accuracy (the largest)" in script.stderr
     done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
     assert done.code == 0, done.err
     table = raysweep.open_sweep("my-space", tmp_path / "sweeps").results()
