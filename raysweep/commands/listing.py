@@ -84,7 +84,7 @@ def workload(name: str) -> list[str]:
         closed = [name for name in workload.metric_names() if name.endswith("_theory")]
         lines += ["", "closed forms beside them: " + ", ".join(closed)]
     if cited := papers.legend("\n".join(lines)):
-        lines += ["", cited]
+        lines.insert(1, cited)
     return lines
 
 

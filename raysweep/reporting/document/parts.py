@@ -12,7 +12,8 @@ from raysweep.reporting.design import Design
 from raysweep.reporting.document.answer import OPEN, SURE, Answer, clipped, sentence
 from raysweep.reporting.document.provenance import provenance
 from raysweep.reporting.document.question import question, set_up
-from raysweep.reporting.words import coded, markdown_table, plain
+from raysweep.reporting.words import coded, first_capital, markdown_table, plain
+from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ def all_parts(
     asked = sentence(question(design, workload), {metric.name for metric in workload.metrics})
     top = next(((k, section.drawings[0]) for k, section in enumerate(sections) if section.drawings), None)
     noted, folded_notes = within(notes, NOTED)
-    begin = [f"# {sweep}", "", f"**Question.** {coded(clipped(asked, ASKED), workload)}", ""]
+    told = clipped(asked, ASKED)
+    cited = papers.legend("\n".join([told, *answer.lines]))
+    begin = [f"# {sweep}", "", f"**Question.** {coded(told, workload)}", ""]
+    begin += [f"*{first_capital(cited)}.*", ""] if cited else []
     first = [Part("question", "", begin)]
     if top:
         width, height = top[1].figure.get_size_inches()
