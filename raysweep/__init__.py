@@ -1,9 +1,11 @@
 """raysweep measures how the result of fine-tuning depends on pretraining, learning rate, depth and task overlap.
 
 import raysweep
-sweep = raysweep.run("quickstart")
-table = sweep.results()          # a tidy DataFrame
-sweep.report()                   # figures, report.md and report.html
+sweep = raysweep.run("quickstart")     # later: raysweep.open("quickstart")
+table = sweep.results()                # a tidy DataFrame
+fit = sweep.fit(boundary={"metric": "transferability_finetune", "x": "overlap_angle"})
+fit.table, fit.plot()                  # its zeros with intervals, and their figure
+sweep.report()                         # figures, report.md and report.html
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raysweep.errors import InputError
-    from raysweep.sweep import Sweep, open_sweep, resume, run
+    from raysweep.sweep import Sweep, open, resume, run
     from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
     from raysweep.workloads.rows import Result
 
@@ -27,7 +29,7 @@ __all__ = [
     "Sweep",
     "Workload",
     "__version__",
-    "open_sweep",
+    "open",
     "resume",
     "run",
 ]

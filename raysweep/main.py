@@ -135,7 +135,7 @@ def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool)
     """
     from raysweep.commands import status
 
-    found = raysweep.open_sweep(sweep, storage)
+    found = raysweep.open(sweep, storage)
     for lines in status.watch(found) if watch else [status.details(found)]:
         if watch and sys.stdout.isatty():
             click.clear()
@@ -160,7 +160,7 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
     from raysweep.ledger import results_table
     from raysweep.storage import paths
 
-    frame = (rows.curves if curves else rows.table)([raysweep.open_sweep(name, storage) for name in sweeps])
+    frame = (rows.curves if curves else rows.table)([raysweep.open(name, storage) for name in sweeps])
     if output is None:
         _print(results_table.dump(frame, kind))
     else:
@@ -180,7 +180,7 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
     from raysweep.storage import paths
     from raysweep.sweep import report as reported
 
-    found = [raysweep.open_sweep(name, storage) for name in sweeps]
+    found = [raysweep.open(name, storage) for name in sweeps]
     folder = None if output is None else paths.locate(output, "-o")
     written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, folder))
     _show([*written.answer, f"report: {place(written.directory / 'report.html')}"])
@@ -199,7 +199,7 @@ def debug(sweep: str, cell: str, seed: int | None, workload: str | None, storage
     """
     from raysweep.commands.debug import one_row
 
-    _show([json.dumps(one_row(raysweep.open_sweep(sweep, storage), cell, seed, workload), indent=1)])
+    _show([json.dumps(one_row(raysweep.open(sweep, storage), cell, seed, workload), indent=1)])
 
 
 @cli.command()
@@ -213,7 +213,7 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
     Its rows and report are deleted here; MLflow keeps the runs in its trash.
     """
     from raysweep.commands import delete as deletion
-    from raysweep.sweep import open_sweep
+    from raysweep.driver.stored_sweep import open_sweep
 
     found = open_sweep(sweep, storage, to_delete=True)
     if not yes:

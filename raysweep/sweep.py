@@ -9,10 +9,11 @@ from typing import Any
 
 from raysweep.driver import start_and_resume
 from raysweep.driver.options import Options
-from raysweep.driver.stored_sweep import Sweep, open_sweep, report
+from raysweep.driver.stored_sweep import Sweep, report
+from raysweep.driver.stored_sweep import open_sweep as open
 from raysweep.space import function_files, space_files
 
-__all__ = ["Options", "Sweep", "open_sweep", "report", "resume", "run", "sync"]
+__all__ = ["Options", "Sweep", "open", "report", "resume", "run", "sync"]
 
 
 def run(

@@ -47,7 +47,7 @@ def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(
 ) -> None:
     storage = tmp_path / "sweeps"
     shutil.copytree(OLD_STORAGE, storage)
-    before = raysweep.open_sweep(name, storage=storage).results()
+    before = raysweep.open(name, storage=storage).results()
     assert len(before) == total - computed
     said: list[str] = []
     resumed = raysweep.resume(
@@ -69,7 +69,7 @@ def test_a_sweep_of_an_earlier_release_says_its_parameters_as_they_are_now(tmp_p
     """`overlap` was a share; as that, it is the cosine of overlap_angle."""
     storage = tmp_path / "sweeps"
     shutil.copytree(OLD_STORAGE, storage)
-    sweep = raysweep.open_sweep("old_language", storage=storage)
+    sweep = raysweep.open("old_language", storage=storage)
     assert set(sweep.results().overlap_angle) == {90.0}
     report = sweep.report().directory / "report.md"
     assert "overlap_angle" in report.read_text()

@@ -119,6 +119,6 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
     assert "Best accuracy (the largest)" in script.stderr
     done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
     assert done.code == 0, done.err
-    table = raysweep.open_sweep("my-space", tmp_path / "sweeps").results()
+    table = raysweep.open("my-space", tmp_path / "sweeps").results()
     assert script.stdout.split() == [str(len(table)), str(table["accuracy"].sum())]
     assert len(table) == 140

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysweep import workloads as declared
-from raysweep.commands.status import phase
 from raysweep.driver.stored_sweep import open_sweep
+from raysweep.driver.summary import phase
 from raysweep.errors import InputError, RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.phrases import place

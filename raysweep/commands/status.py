@@ -15,6 +15,7 @@ from raysweep.driver import outlook, shared_stages, verdict
 from raysweep.driver.progress import duration, phase_line
 from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
+from raysweep.driver.summary import phase
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted, place
 from raysweep.plan.cost import estimate
@@ -26,13 +27,6 @@ from raysweep.trial import log
 
 WINDOW = 3600.0  # seconds over which the rate is measured
 _SHOWN = 8  # how many packs under way are listed
-
-
-def phase(found: Sweep, left: int) -> str:
-    """The phase of a sweep with so many rows left: running, finished or interrupted."""
-    if driver_lock.is_held(found.folder):
-        return "running"
-    return "interrupted" if left else "finished"
 
 
 def details(found: Sweep) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.driver import shared_stages, verdict
+from raysweep.driver import questions, shared_stages, summary, verdict
 from raysweep.driver.state import State
 from raysweep.errors import InputError, shown
 from raysweep.ledger import segments, sweep_record
@@ -25,6 +25,7 @@ from raysweep.workloads.declaration import STOPPED, Workload
 if TYPE_CHECKING:
     import pandas
 
+    from raysweep.reporting.answers import Best, Comparison, Fitted
     from raysweep.reporting.report import Report
 
 
@@ -136,6 +137,47 @@ class Sweep:
             raise InputError(self.name, f"the stage {ids[-1]} is no longer in {store.url}")
         return trees.unflatten(entry.tensors(), entry.meta["tree"])
 
+    def best(self, metric: str) -> Best:
+        """The cells by the mean of a metric, the best first: in `.table`, and in words with how sure it is.
+
+        Raises InputError for a metric that the workload does not have, and if there are no rows.
+        """
+        return questions.best_cells(self, metric)
+
+    def fit(
+        self,
+        *,
+        boundary: Mapping[str, Any] | None = None,
+        inflection: Mapping[str, Any] | None = None,
+        optimum: Mapping[str, Any] | None = None,
+    ) -> Fitted:
+        """Where a metric changes sign (boundary), turns (inflection) or is best (optimum) over an axis, with intervals.
+
+        Exactly one of these is given, with the keys of this analysis in YAML, for example
+        `boundary={"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}`. The numbers are those of
+        the report.
+
+        The result has `status`, `estimate`, `low` and `high` in the units of x, `table` with one row per slice, and
+        `plot()`.
+
+        Raises InputError as for YAML, and with the reason if there is nothing to fit.
+        """
+        return questions.fit(self, {"boundary": boundary, "inflection": inflection, "optimum": optimum})
+
+    def compare(self, other: Sweep) -> Comparison:
+        """The other sweep less this one, paired by seed, in every cell that both have, for the metrics that their
+        analyses name. A parameter that has one value in each sweep, but not the same, is what they differ in.
+
+        Raises InputError for a sweep of another workload, and with the reason if no rows can be paired.
+        """
+        return questions.compare(self, other)
+
+    def __repr__(self) -> str:
+        return summary.in_text(self)
+
+    def _repr_html_(self) -> str:
+        return summary.in_html(self)
+
     def report(
         self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None
     ) -> Report:
@@ -178,18 +220,7 @@ def report(
     # a sweep that is named twice appears once
     sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
     first = sweeps[0]
-    for other in sweeps[1:]:
-        if other.space.workload != first.space.workload:
-            raise InputError(
-                other.name,
-                f"is a sweep of {other.space.workload}, {first.name} one of "
-                f"{first.space.workload}; a report is about one workload",
-            )
-    labels = _labels(sweeps)
-    states = [sweep.state() for sweep in sweeps]
-    tables = [
-        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
-    ]
+    labels, states, tables = tables_of(sweeps)
 
     def curves() -> pandas.DataFrame:
         parts = zip(sweeps, labels, states, strict=True)
@@ -239,6 +270,27 @@ def report(
     return replace(written, directory=folder, files=there)
 
 
+def tables_of(sweeps: Sequence[Sweep]) -> tuple[list[str], list[State], list[pandas.DataFrame]]:
+    """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label.
+
+    Raises InputError if the sweeps are not of one workload.
+    """
+    first = sweeps[0]
+    for other in sweeps[1:]:
+        if other.space.workload != first.space.workload:
+            raise InputError(
+                other.name,
+                f"is a sweep of {other.space.workload}, {first.name} one of {first.space.workload}; only sweeps of one "
+                "workload can be put side by side",
+            )
+    labels = _labels(sweeps)
+    states = [sweep.state() for sweep in sweeps]
+    tables = [
+        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
+    ]
+    return labels, states, tables
+
+
 def _stopped(sweep: Sweep, state: State) -> str:
     """How rows were stopped early, in words; "" if none could be."""
     options, count = sweep.space.early_stopping, state.statuses()[STOPPED]
@@ -251,7 +303,7 @@ def _stopped(sweep: Sweep, state: State) -> str:
     )
 
 
-def _labels(sweeps: list[Sweep]) -> list[str]:
+def _labels(sweeps: Sequence[Sweep]) -> list[str]:
     """The labels of several sweeps in a report.
 
     A label is the sweep's name, or its whole path if sweeps of the same name come from different storages. A part that

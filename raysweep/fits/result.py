@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -90,3 +92,33 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
     every = set(table["status"])
     censored = every in ({Status.CENSORED_LOW}, {Status.CENSORED_HIGH})
     return {"status": Status(every.pop()) if censored else Status.UNDETERMINED} | dict.fromkeys(names, np.nan)
+
+
+def merged(fits: Sequence[Fit], table: pd.DataFrame) -> Fit:
+    """Several fits of one question, one for each of its settings, as one.
+
+    fits: at least one, all of the same kind.
+    table: one row per slice of all settings.
+
+    points and draws are those of the setting with the most; rows and dropped rows are added up.
+    """
+    import pandas as pd
+
+    dropped: Counter[str] = Counter()
+    for fit in fits:
+        dropped.update(fit.dropped)
+    scales = dict.fromkeys(fit.scale for fit in fits)
+    crossings = [fit.crossings for fit in fits if len(fit.crossings)]
+    return replace(
+        fits[0],
+        points=max(fit.points for fit in fits),
+        draws=max(fit.draws for fit in fits),
+        rows=sum(fit.rows for fit in fits),
+        dropped=dict(dropped),
+        scale=next(iter(scales)) if len(scales) == 1 else "mixed",
+        method="; ".join(dict.fromkeys(fit.method for fit in fits)),
+        table=table,
+        crossings=pd.concat(crossings, ignore_index=True) if crossings else fits[0].crossings,
+        notes=tuple(dict.fromkeys(note for fit in fits for note in fit.notes)),
+        **overall(table),
+    )

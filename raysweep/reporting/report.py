@@ -97,10 +97,7 @@ def write_report(
 
     every = frame
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if further else (sweep,)
-    design = Design((space, *further), names)
-    workload = design.scaled(declared(space))
-    if workload.function:
-        design = replace(design, usual=usual_analyses(workload.function))
+    design, workload = designed((space, *further), names)
     if {"cell", "seed"} <= set(frame.columns):
         frame = frame.drop_duplicates(["cell", "seed"])  # sweeps may share cells
     home = Path(directory)
@@ -112,8 +109,7 @@ def write_report(
     with styled():
         sections = all_sections(frame, design, workload, curves, lambda done: on_step(done, steps))
         if further:
-            compared = given_way("comparison", Question(every, {}, workload, "comparison", design))
-            sections.append(comparison_section(compared.rows, compared.design, compared.workload))
+            sections.append(compared(every, design, workload))
             on_step(len(sections), steps)
         sections = with_file_names(sections)
         for number, section in enumerate(sections, 1):
@@ -151,6 +147,48 @@ def usual_analyses(function: Description) -> tuple[dict[str, Any], ...]:
     else of the first one."""
     metrics = list(function.metrics) or list(function.returned or ())[:1]
     return tuple({"best": {"metric": metric}} for metric in metrics)
+
+
+def one_section(frame: pd.DataFrame, space: Mapping[str, Any], entry: Mapping[str, Any], sweep: str) -> Section:
+    """The section that the report of one sweep has for an entry of its `analysis`, without writing anything.
+
+    frame, space, sweep: as in `write_report`.
+    entry: as in YAML, for example {"best": {"metric": "loss"}}. It need not stand in the space.
+
+    Raises InputError for an entry that cannot be made.
+    """
+    from raysweep.reporting.figures.style import styled
+
+    design, workload = designed(({**space, "analysis": [entry]},), (sweep,))
+    with styled():
+        (section,) = all_sections(frame, design, workload, None, lambda done: None)
+    return section
+
+
+def section_of_comparison(frame: pd.DataFrame, spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Section:
+    """The section in which a report of several sweeps compares them, without writing anything.
+
+    frame: the rows of all sweeps, told apart by the column `sweep`. spaces, names: of the sweeps, in the same order.
+    """
+    from raysweep.reporting.figures.style import styled
+
+    with styled():
+        return compared(frame, *designed(spaces, names))
+
+
+def designed(spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Design, Workload]:
+    """The design of sweeps of one workload, and this workload with the scales that their spaces declare."""
+    design = Design(tuple(spaces), tuple(names))
+    workload = design.scaled(declared(spaces[0]))
+    if workload.function:
+        design = replace(design, usual=usual_analyses(workload.function))
+    return design, workload
+
+
+def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:
+    """The comparison of each sweep with the first one. frame: every row of every sweep, also rows that they share."""
+    asked = given_way("comparison", Question(frame, {}, workload, "comparison", design))
+    return comparison_section(asked.rows, asked.design, asked.workload)
 
 
 def all_sections(

@@ -189,7 +189,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     wanted = f"one of {', '.join(ANALYSES)} with its options, like {{boundary: {{metric: …, x: …}}}}"
     expect(isinstance(entry, Mapping) and len(entry) == 1, path, wanted, entry)
     kind = next(iter(entry))
-    path = f"{path}.{kind}"
+    path = f"{path}.{kind}" if path else str(kind)
     analysis = ANALYSES[checks.named(kind, path, "analysis", ANALYSES)]
     learning = isinstance(entry[kind], Mapping) and along_training(kind, entry[kind], context.workload)
     if learning:

@@ -112,7 +112,7 @@ def test_the_factorization_of_a_draw_is_paid_for_once_along_the_angles(pool: Poo
 def test_a_pool_is_computed_by_raysweep_once_and_keeps_the_cells_between_for_the_truth(tmp_path: Path) -> None:
     question = Question("tiny", SPACE, draws=6, finer=2)
     pool = load(question, tmp_path)
-    rows = raysweep.open_sweep("tiny", tmp_path).results()
+    rows = raysweep.open("tiny", tmp_path).results()
     assert len(rows) == 6 * 2 * 17
     for own in pool.slices:
         assert own.x.tolist() == np.linspace(10, 90, 9).tolist()

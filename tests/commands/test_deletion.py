@@ -14,8 +14,8 @@ import pytest
 from auditing import heard
 from conftest import QUIET, Outcome, command, driving, files_of, nobody_else_writes, refused, run, until
 
+from raysweep.driver.stored_sweep import open_sweep
 from raysweep.storage import driver_lock
-from raysweep.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]

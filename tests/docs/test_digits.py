@@ -62,7 +62,7 @@ def arguments(storage: Path, *more: str | Path, **keys: Any) -> list[str | Path]
 
 
 def rows(storage: Path, name: str = "digits") -> list[dict[str, Any]]:
-    return raysweep.open_sweep(name, storage).results().drop(columns="sweep").to_dict("records")
+    return raysweep.open(name, storage).results().drop(columns="sweep").to_dict("records")
 
 
 def said_of_stages(outcome: Outcome) -> str:
@@ -107,7 +107,7 @@ def test_the_example_is_short_and_its_package_declares_its_entry_point() -> None
 
 
 def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished: Path) -> None:
-    sweep = raysweep.open_sweep("digits", finished)
+    sweep = raysweep.open("digits", finished)
     table, curves = sweep.results(), sweep.curves()
     assert len(table) == 8
     assert len(set(table["accuracy"])) > 4
@@ -152,7 +152,7 @@ def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
     ]
     assert sorted(started) == [1] * (STAGES - twice) + [2] * twice
     assert_same_rows(rows(killed), rows(finished))
-    assert raysweep.open_sweep("digits", killed).curves().equals(raysweep.open_sweep("digits", finished).curves())
+    assert raysweep.open("digits", killed).curves().equals(raysweep.open("digits", finished).curves())
 
 
 @pytest.mark.slow
@@ -162,13 +162,13 @@ def test_two_workers_of_a_gang_give_the_same_rows(ray_cluster: str, finished: Pa
     assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     assert {path.suffix for path in (two / "digits" / "logs").iterdir()} == {".log", ".worker0", ".worker1"}
     assert_same_rows(rows(two), rows(finished))
-    assert raysweep.open_sweep("digits", two).curves().equals(raysweep.open_sweep("digits", finished).curves())
+    assert raysweep.open("digits", two).curves().equals(raysweep.open("digits", finished).curves())
 
 
 def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, call: Call) -> None:
     pixels, labels = load_digits(return_X_y=True)
     held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)
-    sweep = raysweep.open_sweep("digits", finished)
+    sweep = raysweep.open("digits", finished)
     for row in rows(finished):
         net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
         net.load_state_dict(sweep.tensors("finetune", row["cell"], row["seed"])["net"])
@@ -186,7 +186,7 @@ def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, 
 
 
 def test_weights_that_are_not_there_are_said_to_be_missing(finished: Path) -> None:
-    sweep = raysweep.open_sweep("digits", finished)
+    sweep = raysweep.open("digits", finished)
     (cell, seed), *_ = sweep.rows()
     with pytest.raises(raysweep.InputError, match=rf"^digits: there is no row of the cell '{cell}' and the seed 99$"):
         sweep.tensors("finetune", cell, 99)
@@ -272,7 +272,7 @@ def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
     assert said_of_stages(second) == f"{STAGES} distinct, 8 computed, 6 reused, 0 begun again"
     assert kept(storage, "pretrain") == pretrained
     assert all(one["accuracy"] != other["accuracy"] for one, other in zip(before, rows(storage), strict=True))
-    curves = raysweep.open_sweep("digits", storage).curves()
+    curves = raysweep.open("digits", storage).curves()
     assert curves[curves["stage"] == "finetune"]["step"].max() == 5
 
 

@@ -106,7 +106,7 @@ def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimize
     )
     epochs = [int(first) for first in re.findall(r"'first': (\d+)", resumed.out)]
     assert epochs[0] == 24, "the epochs before the kill are not repeated"
-    curves = raysweep.open_sweep("digits", storage / "long").curves()
+    curves = raysweep.open("digits", storage / "long").curves()
     lengths = curves[curves["stage"] == "pretrain"].groupby(["cell", "seed"])["step"].agg(list)
     assert {tuple(steps) for steps in lengths} == {tuple(range(1, 13)), tuple(range(1, 37))}
 
@@ -133,7 +133,7 @@ def test_a_gang_that_trains_the_net_together_is_killed_and_ends_in_the_rows_of_o
     (package / "stop").unlink()
     assert said_of_stages(call("resume", "together", *two)).startswith("3 distinct, 3 computed, 0 reused, ")
     assert epochs.read_text().split() == ["1", "2", "3", "3", "4"]  # the third one was not finished
-    found = raysweep.open_sweep("together", storage / "two")
+    found = raysweep.open("together", storage / "two")
     assert {path.suffix for path in (found.folder / "logs").iterdir()} == {".log", ".worker0", ".worker1"}
     lines, expected = (sweep.curves().sort_values(["cell", "stage", "step"]) for sweep in (found, one))
     assert lines["step"].tolist() == expected["step"].tolist()

@@ -137,11 +137,11 @@ def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Pat
         done = call(*asked)
         assert done.code == 1
         assert done.err.splitlines()[-1].endswith(f"raysweep resume mine --storage {storage}")
-    good = rows(raysweep.open_sweep("mine", storage))[1:]
+    good = rows(raysweep.open("mine", storage))[1:]
     file.write_text("def train(x, seed):\n    return 1 / x if x else 5\n")
     done = call(*asked)
     assert done.code == 0, done.err
     assert "changed since 1 row failed: computing them again" in done.err
-    found = rows(raysweep.open_sweep("mine", storage))
+    found = rows(raysweep.open("mine", storage))
     assert [row["value"] for row in found] == [5, 1, 0.5]
     assert [row["seconds"] for row in found[1:]] == [row["seconds"] for row in good]

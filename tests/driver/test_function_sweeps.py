@@ -95,8 +95,8 @@ def test_a_space_a_call_and_ray_give_the_same_rows(folder: Path, storage: Path, 
     assert alone.code == 0
     done = call("run", folder / "tried.yaml", "--storage", storage, "--name", "ray", "--executor", "ray", *QUIET)
     assert done.code == 0, done.err
-    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
-    assert rows_of(raysweep.open_sweep("ray", storage).results()) == by_hand()
+    assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
+    assert rows_of(raysweep.open("ray", storage).results()) == by_hand()
 
 
 def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_cluster: str) -> None:
@@ -118,7 +118,7 @@ def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_clu
         env={**os.environ, "RAY_ADDRESS": ray_cluster},
     )
     assert done.returncode == 0, done.stderr
-    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+    assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
 def test_what_only_reads_a_sweep_never_imports_the_file(folder: Path, storage: Path, call: Call) -> None:
@@ -160,14 +160,14 @@ def killed(folder: Path, storage: Path) -> None:
     finally:
         running.send_signal(signal.SIGKILL)
         running.communicate()
-    assert 0 < len(raysweep.open_sweep("tried", storage).results()) < 140
+    assert 0 < len(raysweep.open("tried", storage).results()) < 140
 
 
 def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, storage: Path) -> None:
     killed(folder, storage)
     done = process("resume", "tried", "--storage", storage, *QUIET, cwd=storage)
     assert done.code == 0, done.err
-    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+    assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
 def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, notes: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp
     assert other.err.startswith("--workload: expected the function train")
     done = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder)
     assert done.code == 0, done.err
-    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+    assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
 def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     trace = folder / "trace"
     (folder / "my_file.py").write_text(f"open({str(trace)!r}, 'w')\n" + SOURCE)
     (folder / "beside.py").write_text("SHARE = 0.25\n")  # which the function names
-    cell = raysweep.open_sweep("tried", storage).cells.ids[0]
+    cell = raysweep.open("tried", storage).cells.ids[0]
     for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
         for named in ([], ["--workload", folder / "my_file.py:train"]):
             refused = process(*what, "--storage", storage, *named)
@@ -203,7 +203,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     assert again.code == 0, again.err
     assert trace.exists()
     assert "the code of train changed" in again.err
-    assert len(raysweep.open_sweep("tried", storage).results()) == 140
+    assert len(raysweep.open("tried", storage).results()) == 140
 
 
 def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage: Path) -> None:

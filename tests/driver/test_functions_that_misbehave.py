@@ -84,7 +84,7 @@ def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch
     assert found == [str(tmp_path / "b")] * 4 + [str(tmp_path / "a")] * 4
     for folder, value in (("b", 2.0), ("a", 1.0)):
         home = tmp_path / folder / "sweeps"
-        assert raysweep.open_sweep("moving", home).results()["value"].tolist() == [value] * 4
+        assert raysweep.open("moving", home).results()["value"].tolist() == [value] * 4
         assert (home / "moving" / "report" / "report.html").exists()
 
 

@@ -17,7 +17,8 @@ from auditing import heard, reading
 from conftest import QUIET, Outcome, assert_same_rows, command, until
 from spaces import STEP, language_space, written
 
-from raysweep import sweep, workloads
+import raysweep
+from raysweep import workloads
 from raysweep.commands.dry_run import stage_lines
 from raysweep.driver import stage_plan
 from raysweep.driver.state import State
@@ -64,7 +65,7 @@ def published(storage: Path) -> dict[str, int]:
 
 
 def rows(name: str, storage: Path) -> list[dict[str, Any]]:
-    return sweep.open_sweep(name, storage).results().drop(columns=["sweep"]).to_dict("records")
+    return raysweep.open(name, storage).results().drop(columns=["sweep"]).to_dict("records")
 
 
 # What a dry run says

@@ -58,7 +58,7 @@ def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_proce
         report=False,
         say=lambda line: None,
     ).results()
-    sweep = raysweep.open_sweep(NAME, storage=storage)
+    sweep = raysweep.open(NAME, storage=storage)
     found = sweep.results()
     assert found["status"].tolist() == alone["status"].tolist()
     assert "ok" in set(found["status"])

@@ -56,7 +56,7 @@ def close(table: pd.DataFrame, space: dict[str, Any]) -> bool:
 @pytest.fixture
 def sweep(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> raysweep.Sweep:
     assert call("run", written(tmp_path, logging_space()), *INLINE, "--storage", storage).code == 0
-    return raysweep.open_sweep("logged", storage)
+    return raysweep.open("logged", storage)
 
 
 def test_the_table_has_every_point_of_every_stage_in_plan_order(sweep: raysweep.Sweep) -> None:
@@ -133,7 +133,7 @@ def test_rows_that_have_no_curves_are_told_from_no_rows(rows: int, why: str, swe
 def test_a_diverged_row_keeps_its_curve(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> None:
     space = logging_space(axes={"epochs": [2], "rate": [0.5, 1000.0]}, seeds=1)
     assert call("run", written(tmp_path, space), *INLINE, "--storage", storage).code == 0
-    table = raysweep.open_sweep("logged", storage).curves()
+    table = raysweep.open("logged", storage).curves()
     wild = table[(table["rate"] == 1000) & (table["stage"] == "tune")]
     assert set(wild["status"]) == {"diverged"}
     assert wild["loss"].tolist() == [1.0, math.inf, math.inf, math.inf]
@@ -145,7 +145,7 @@ def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(
     space = logging_space(name="again", axes={"epochs": [2, 3], "rate": [4.0]})
     ran = call("run", written(tmp_path, space), *INLINE, "--storage", sweep.folder.parent)
     assert ran.code == 0
-    table = raysweep.open_sweep("again", sweep.folder.parent).curves()
+    table = raysweep.open("again", sweep.folder.parent).curves()
     assert close(table, space)
     warm = table[table["stage"] == "warm"]  # what was logged at some steps only has gaps in the store too
     assert (warm["accuracy"].notna() == (warm["step"] % 2 == 0)).all()

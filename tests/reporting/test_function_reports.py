@@ -181,7 +181,7 @@ def test_a_cost_that_no_row_can_have_is_no_description_of_a_function(storage: Pa
         record.write_text(text.replace(f'"seconds": {json.dumps(known)}', f'"seconds": {seconds}'))
         assert record.read_text() != text
         with pytest.raises(InputError, match="function: is no description of a function"):
-            raysweep.open_sweep("train", storage)
+            raysweep.open("train", storage)
 
 
 def test_panels_show_a_few_values_of_each_axis_in_all_combinations() -> None:

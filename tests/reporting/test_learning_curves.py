@@ -182,7 +182,7 @@ def test_a_metric_that_the_stage_did_not_log_is_named_in_one_line(
     line = "analysis.curves.metric: unknown metric that tune logged 'los'; did you mean loss? Known: loss, rate"
     assert (ran.code, line in ran.err) == (2, True), ran.err
     refused(call("report", "logged", "--storage", storage), f"{line}\n")
-    assert len(raysweep.open_sweep("logged", storage).results()) == 8  # the rows are there, and another entry will do
+    assert len(raysweep.open("logged", storage).results()) == 8  # the rows are there, and another entry will do
     space["analysis"][0]["curves"]["metric"] = "loss"
     assert call("run", written(tmp_path, space), *INLINE, "--storage", storage).code == 0
 

@@ -100,7 +100,7 @@ def test_a_condition_that_no_cell_satisfies_is_refused_before_anything_is_there(
 
 def test_a_record_keeps_the_condition(sandbox: Path, storage: Path) -> None:
     run(storage, asked())
-    again = raysweep.open_sweep("valley", storage)
+    again = raysweep.open("valley", storage)
     assert list(again.space.when) == ["momentum", "nesterov"]
     assert again.space.when["momentum"] == {"optimizer": ["sgd", "nag"]}
     assert len(again.cells) == 40

@@ -100,7 +100,7 @@ def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule: Any, san
             ctrl_c_when(lambda n=segments, at=ledger: len([*at.glob("*.jsonl")]) == n),
         ):
             run(place, asked(rule))
-        assert len(raysweep.open_sweep("valley", place).results()) < len(whole)
+        assert len(raysweep.open("valley", place).results()) < len(whole)
         same(run(place, asked(rule)).results(), whole)
 
 

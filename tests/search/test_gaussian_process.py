@@ -88,7 +88,7 @@ def test_an_interrupted_sweep_ends_with_the_same_rows_in_the_same_order(sandbox:
     ledger = storage / "stopped" / "valley" / "ledger"
     with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len([*ledger.glob("*.jsonl")]) == 2):
         run(storage / "stopped", space)
-    assert 0 < len(raysweep.open_sweep("valley", storage / "stopped").results()) < len(whole)
+    assert 0 < len(raysweep.open("valley", storage / "stopped").results()) < len(whole)
     resumed = run(storage / "stopped", space).results()
     assert resumed.drop(columns="seconds").equals(whole.drop(columns="seconds"))
 

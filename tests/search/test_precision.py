@@ -121,7 +121,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_rows(whole: Sweep, storage: Pa
     ledger = storage / "asked" / "ledger"
     with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 2):
         run(storage)
-    stopped = raysweep.open_sweep("asked", storage=storage)
+    stopped = raysweep.open("asked", storage=storage)
     assert keys(stopped) < keys(whole)
     assert stopped.state().missing().rows
     resumed = raysweep.resume("asked", storage=storage, tracking_uri="none", report=False, say=lambda line: None)
@@ -292,7 +292,7 @@ def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path, tmp_path: 
     ledger = storage / "asked" / "ledger"
     with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 3):
         run(storage, tracking_uri=None)
-    state = raysweep.open_sweep("asked", storage=storage).state()
+    state = raysweep.open("asked", storage=storage).state()
     assert {cell for cell, _, _ in runs()} <= {state.cells.ids[cell] for cell in state.complete()}
     resumed = raysweep.resume("asked", storage=storage, report=False, say=lambda line: None)
     draws = resumed.results().groupby("cell")["seed"].nunique()

@@ -127,7 +127,7 @@ def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole: Sweep, mo
 
     monkeypatch.setattr(bracketing, "step", refuse)
     monkeypatch.setattr(bracketing, "fitted", refuse)
-    assert verdict.lines(raysweep.open_sweep(whole.name, storage=whole.folder.parent).state()) == expected
+    assert verdict.lines(raysweep.open(whole.name, storage=whole.folder.parent).state()) == expected
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version": 2, "found": 2}', '{"version": 2, "found": {"a": 1}}', "steps"])

@@ -88,10 +88,10 @@ def test_a_sweep_that_is_interrupted_ends_with_the_same_rows_in_the_same_order(
             ctrl_c_when(lambda n=segments, at=ledger: len([*at.glob("*.jsonl")]) == n),
         ):
             run(storage / str(place), space)
-        begun = raysweep.open_sweep("valley", storage / str(place)).results()
+        begun = raysweep.open("valley", storage / str(place)).results()
         assert 0 < len(begun) < len(whole)
         same(run(storage / str(place), space).results(), whole)
-        same(raysweep.open_sweep("valley", storage / str(place)).results(), whole)
+        same(raysweep.open("valley", storage / str(place)).results(), whole)
 
 
 def test_rows_stay_though_the_search_would_ask_for_others_now(
@@ -100,7 +100,7 @@ def test_rows_stay_though_the_search_would_ask_for_others_now(
     """As after an update of Optuna: the values of a row are in the row."""
     before = run(storage, asked({"optuna": {"metric": "loss", "cells": 12}})).results()
     monkeypatch.setattr("raysweep.search.optuna_study.ROUND", 5)
-    sweep = raysweep.open_sweep("valley", storage)
+    sweep = raysweep.open("valley", storage)
     same(sweep.results(), before)
     after = run(storage, asked({"optuna": {"metric": "loss", "cells": 12}})).results()
     assert set(before["cell"]) < set(after["cell"])
@@ -146,7 +146,7 @@ def test_a_dry_run_counts_what_the_search_may_ask_for(sandbox: Path, storage: Pa
 def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox: Path, storage: Path) -> None:
     search = {"random": {"cells": 5}}
     run(storage, asked(search))
-    again = raysweep.open_sweep("valley", storage).space
+    again = raysweep.open("valley", storage).space
     assert again.ranges == {"lr": "log", "width": "linear", "momentum": "linear"}
     assert again.scale == {"lr": "log"}
     assert validate(again.as_dict()) == again

@@ -185,7 +185,7 @@ def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path) -> 
     ledger = storage / "stopped" / "sought" / "ledger"
     with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 2):
         run(storage / "stopped", search)
-    stopped = cells(raysweep.open_sweep("sought", storage=storage / "stopped"))
+    stopped = cells(raysweep.open("sought", storage=storage / "stopped"))
     assert 0 < len(stopped) < 24
     resumed = run(storage / "stopped", search)
     assert len(cells(whole)) == 24

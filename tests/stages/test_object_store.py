@@ -14,7 +14,7 @@ import pytest
 from conftest import QUIET, Outcome, assert_same_rows, process
 from spaces import language_space, written
 
-from raysweep import sweep
+import raysweep
 from raysweep.errors import Halted
 from raysweep.stages.store import Progress, Store
 from raysweep.storage.folder import Folder
@@ -73,7 +73,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     assert "2 distinct: 0 new, 2 reused" in call("run", space, "--dry-run", "--storage", tmp_path / "two", *store).out
     second = process("run", space, "--storage", tmp_path / "two", *store)
     assert "2 distinct, 0 computed, 2 reused, 0 begun again" in second.err
-    found = [sweep.open_sweep("small", tmp_path / name).results().to_dict("records") for name in ("one", "two")]
+    found = [raysweep.open("small", tmp_path / name).results().to_dict("records") for name in ("one", "two")]
     assert_same_rows(*found)
     more = call("run", space, "--set", "seeds=2", "--storage", tmp_path / "one", *QUIET)  # it remembers where
     assert "2 distinct, 2 computed, 0 reused" in more.err

@@ -16,6 +16,7 @@ from conftest import QUIET, Outcome, assert_same_rows, process
 from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyond, read_only
 from spaces import STEP, language_space, written
 
+import raysweep
 from raysweep import sweep
 from raysweep.stages import references
 from raysweep.stages.store import Store
@@ -49,7 +50,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[
 
 
 def rows(storage: Path) -> list[dict[str, Any]]:
-    return sweep.open_sweep("small", storage).results().drop(columns=["sweep"]).to_dict("records")
+    return raysweep.open("small", storage).results().drop(columns=["sweep"]).to_dict("records")
 
 
 def one_line(outcome: Outcome, *words: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import Joint, joint
-from raysweep.fits.result import Status
+from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.between import of_difference
@@ -51,10 +52,13 @@ def boundary_section(asked: Question) -> Section:
     keys = [key for key in asked.keys(x, *of_y) if key != y]
     parts, level = list(groups(asked.rows, keys)), asked.read_at("boundary")
     maps: list[Map] = []
+    fits: list[Fit] = []
     notes: dict[str, None] = {}  # without repeats
     for values, rows in parts:
         scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
         fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
+        crossings = fit.crossings.assign(**dict(zip(keys, values, strict=True)))
+        fits.append(replace(fit, crossings=in_front(crossings, keys)))
         notes |= dict.fromkeys(fit.notes)
         slices = fit.table[y].to_numpy() if y else np.zeros(1)
         table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), asked.level)
@@ -88,6 +92,7 @@ def boundary_section(asked: Question) -> Section:
             *(f"{first_capital(note)}." for note in notes),
         ],
         drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, asked)],
+        fits=fits,
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables=tables,
         sure=places.sure(),

@@ -24,10 +24,11 @@ def inflection_section(asked: Question) -> Section:
     turn = better_extremum(metric, workload)
     keys = asked.keys(x)
     parts = list(groups(asked.rows, keys))
-    tables = []
+    tables, fits = [], []
     for values, rows in parts:
         log, exact = workload.logarithmic(x), is_exact(rows, metric)
         fit = fit_inflection(rows, x, metric, "seed", asked.read_at("optimum"), turn=turn, exact=exact, logarithmic=log)
+        fits.append(fit)
         tables.append((values, add_theory(fit.table, [extrema(rows, x, metric, workload, turn)], level)))
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
@@ -65,6 +66,7 @@ def inflection_section(asked: Question) -> Section:
             *places.line_drawing(along, f"{word} of {metric}", line_caption),
             *curves_drawing(asked, panels, caption),
         ],
+        fits=fits,
         shown=[
             {
                 **places.row(row, f"{word} in {plain(x)}"),

@@ -69,6 +69,7 @@ def optimum_section(asked: Question) -> Section:
             *places.line_drawing(along, f"optimum of {plain(metric)}", line_caption),
             *curves_drawing(asked, panels, caption),
         ],
+        fits=[fit],
         shown=[
             {
                 **places.row(row, f"best {plain(x)}", z=False),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from raysweep.fits.result import Fit
 from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.selection import all_keys
@@ -112,6 +113,7 @@ class Section:
     drawings: the figures, the most important first.
     shown: rows of formatted text for the table in the report.
     tables: the complete numbers, by file name without extension, which may hold the name of a metric too.
+    fits: the fits of its places, one for each call of a fit; empty if it locates none.
     """
 
     title: str
@@ -122,3 +124,4 @@ class Section:
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     sure: str = ""
     undecided: str = ""
+    fits: Sequence[Fit] = ()

@@ -252,7 +252,7 @@ def test_killed_in_every_stage_it_goes_on_and_every_epoch_is_computed_once(
     said = re.search(r"stages: (.*)", resumed.err)
     assert said
     assert said[1].startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, ")
-    found = raysweep.open_sweep("small", storage).results()
+    found = raysweep.open("small", storage).results()
     assert_same_rows(found.to_dict("records"), reference.results().to_dict("records"))
 
 

@@ -1,0 +1,68 @@
+"""Questions to finished rows, in Python: fits, the best cell, and one sweep against another, as the report has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from raysweep.errors import InputError, shown
+from raysweep.fits.statistics import LEVEL
+from raysweep.space.analyses import check_analysis
+from raysweep.space.checks import Context
+
+if TYPE_CHECKING:
+    from raysweep.driver.stored_sweep import Sweep
+    from raysweep.reporting.analyses.section import Section
+    from raysweep.reporting.answers import Best, Comparison, Fitted
+
+
+def fit(sweep: Sweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
+    """The fit that exactly one of the entries asks for. asked: {kind: options, or None if it is not asked for}."""
+    from raysweep.reporting.answers import fitted
+
+    entry = {kind: options for kind, options in asked.items() if options is not None}
+    if len(entry) != 1:
+        given = " and ".join(entry) or "none"
+        raise InputError("fit", f"expected one of {', '.join(asked)}, like {next(iter(asked))}={{…}}, got {given}")
+    section = _section(sweep, entry, "fit")
+    (options,) = entry.values()
+    return fitted(section, float(options.get("level") or LEVEL))
+
+
+def best_cells(sweep: Sweep, metric: str) -> Best:
+    """The cells by the mean of the metric."""
+    from raysweep.reporting.answers import best
+
+    return best(_section(sweep, {"best": {"metric": metric}}, ""))
+
+
+def _section(sweep: Sweep, entry: Mapping[str, Any], path: str) -> Section:
+    """The section of an entry that is checked as in YAML. path: how errors call the place of the entry."""
+    from raysweep.reporting.report import one_section
+
+    space = sweep.space
+    check_analysis(entry, path, Context(sweep.workload, space.axes, space.ranges))
+    table = sweep.results()
+    if table.empty:
+        raise InputError(sweep.name, "there are no rows yet")
+    return one_section(table, space.as_dict(), entry, sweep.name)
+
+
+def compare(first: Sweep, second: Any) -> Comparison:
+    """The second sweep less the first, paired by seed, for the metrics that the analyses of either name."""
+    import pandas
+
+    from raysweep.driver.stored_sweep import Sweep, tables_of
+    from raysweep.reporting.answers import comparison
+    from raysweep.reporting.report import section_of_comparison
+
+    if not isinstance(second, Sweep):
+        raise InputError("compare", f"expected another sweep, such as raysweep.open(NAME), got {shown(second)}")
+    if str(first.folder) == str(second.folder) and repr(first.space) == repr(second.space):
+        raise InputError("compare", f"expected another sweep than {first.name} itself")
+    labels, _, tables = tables_of([first, second])
+    for label, table in zip(labels, tables, strict=True):
+        if table.empty:
+            raise InputError(label, "there are no rows yet")
+    spaces = [sweep.space.as_dict() for sweep in (first, second)]
+    return comparison(section_of_comparison(pandas.concat(tables, ignore_index=True), spaces, labels))
