@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +48,25 @@ def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_readme_is_read_in_a_few_minutes() -> None:
     assert len(README.splitlines()) <= 150
+
+
+def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = README.split("## In a notebook\n")[1].split("\n## ")[0]
+    monkeypatch.chdir(tmp_path)
+    raysweep.run(
+        "quickstart",
+        seeds=6,
+        storage="sweeps",
+        tracking_uri="none",
+        report=False,
+        executor="inline",
+        say=lambda line: None,
+    )
+    names: dict[str, Any] = {"raysweep": raysweep}
+    exec(textwrap.dedent(shown).strip(), names)
+    found = names["sweep"].fit(boundary={"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"})
+    assert list(found.table["gamma"]) == names["sweep"].space.axes["gamma"]
+    assert "quickstart" in repr(names["sweep"])
 
 
 @pytest.mark.slow
