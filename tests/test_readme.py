@@ -53,19 +53,10 @@ def test_the_readme_is_read_in_a_few_minutes() -> None:
 def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = README.split("## In a notebook\n")[1].split("\n## ")[0]
     monkeypatch.chdir(tmp_path)
-    raysweep.run(
-        "quickstart",
-        seeds=6,
-        storage="sweeps",
-        tracking_uri="none",
-        report=False,
-        executor="inline",
-        say=lambda line: None,
-    )
+    raysweep.run("quickstart", seeds=6, tracking_uri="none", report=False, say=lambda line: None)
     names: dict[str, Any] = {"raysweep": raysweep}
     exec(textwrap.dedent(shown).strip(), names)
-    found = names["sweep"].fit(boundary={"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"})
-    assert list(found.table["gamma"]) == names["sweep"].space.axes["gamma"]
+    assert list(names["found"].table["gamma"]) == names["sweep"].space.axes["gamma"]
     assert "quickstart" in repr(names["sweep"])
 
 
