@@ -40,7 +40,6 @@ from raysweep.space.checks import Context
 from raysweep.space.schema import declared
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
-from raysweep.workloads.function_description import Description
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,10 +141,13 @@ def _free(path: Path) -> Path:
     return path
 
 
-def usual_analyses(function: Description) -> tuple[dict[str, Any], ...]:
-    """What is asked of a function if its space asks for no analysis: the best cell of each metric that it names, or
-    else of the first one."""
-    metrics = list(function.metrics) or list(function.returned or ())[:1]
+def usual_analyses(workload: Workload) -> tuple[dict[str, Any], ...]:
+    """What is asked of a sweep if its space asks for no analysis: the best cell of the first metric that has a
+    direction; of a function, the best cell of each metric that it names, or else of the first one."""
+    if function := workload.function:
+        metrics = list(function.metrics) or list(function.returned or ())[:1]
+    else:
+        metrics = [metric.name for metric in workload.metrics if metric.direction != "none"][:1]
     return tuple({"best": {"metric": metric}} for metric in metrics)
 
 
@@ -180,9 +182,7 @@ def designed(spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple
     """The design of sweeps of one workload, and this workload with the scales that their spaces declare."""
     design = Design(tuple(spaces), tuple(names))
     workload = design.scaled(declared(spaces[0]))
-    if workload.function:
-        design = replace(design, usual=usual_analyses(workload.function))
-    return design, workload
+    return replace(design, usual=usual_analyses(workload)), workload
 
 
 def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:

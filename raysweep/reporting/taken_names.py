@@ -16,7 +16,7 @@ FITTED = "draws estimate high low method_spread note points scale status theory 
 HALVED = "draws_to_halve half_the_interval_takes halved method points_from points_to points_to_halve turn"
 EVERYWHERE = "high_simultaneous low_simultaneous"
 ADDED = {
-    "best": MEANS,
+    "best": f"{MEANS} axis axis_value best_at cells importance worst_at",
     "curves": MEANS,
     "learning_curves": "draws draws_left_out first_mean high left_out low mean metric share shares step steps",
     "agreement": f"{MEANS} cell difference inside_95 z",

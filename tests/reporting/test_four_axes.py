@@ -55,7 +55,7 @@ def test_a_small_version_answers_all_four_questions(call: Callable[..., Outcome]
     )
     assert done.code == 0, done.err
     text = (tmp_path / "small" / "report" / "report.md").read_text()
-    for title in ("## Inflection", "## Regime", "## Boundary", "## Optimum"):
+    for title in ("<b>Turning point: ", "<b>Regime: ", "<b>Boundary: ", "<b>Optimum: "):
         assert title in text
     # how each answer moves with the other axes
     assert text.count("from the first value at which it is located to the last") >= 2

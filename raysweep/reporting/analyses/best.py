@@ -8,14 +8,21 @@ import numpy as np
 
 from raysweep.fits.statistics import t_quantile
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Question, Section
-from raysweep.reporting.selection import all_keys, better_extremum, means_table
+from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import by_panel, series_panels
+from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.selection import all_keys, better_extremum, means_table, places_on
 from raysweep.reporting.words import number, plain, settings, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 10
+IMPORTANCE = (
+    " Importance: how much worse a random forest predicts the cells if the values of one axis are shuffled "
+    "(scikit-learn's permutation importance), as a share of the sum; it counts what axes do together too."
+)
 
 
 def best_section(asked: Question) -> Section:
@@ -29,11 +36,14 @@ def best_section(asked: Question) -> Section:
     top = table.iloc[0]
     alike = _alike(asked, keys, table)
     told = _direction(asked, largest)
+    shares = importance(table, keys)
+    main = effects(table, keys, largest)
     where = settings(keys, [top[key] for key in keys], workload)
     headline = (
         f"best {plain(metric)} ({told}): {with_error(float(top['mean']), float(top['standard_error']))}"
         + (f" at {where}" if where else "")
         + f", the mean of {counted(int(top['draws']), 'seed')}; the best of {counted(len(table), 'cell')}"
+        + importance_words(shares)
     )
     few = int(top["draws"]) < 2
     undecided = "which cell is best, by one seed a cell (deciding it takes more seeds)" if few else ""
@@ -45,6 +55,10 @@ def best_section(asked: Question) -> Section:
         else f"{counted(alike, 'other cell')} cannot be told from it (95 %, by the differences of equal draws).",
         "The best of many means is on average a little too good; draws with new seeds at this cell show how much.",
     ]
+    if len(main):
+        paragraphs += ["Main effects: the mean over all cells with the best and the worst value of each axis."]
+        paragraphs[-1] += IMPORTANCE if shares else ""
+        paragraphs.append(effects_table(main, shares, metric))
     return Section(
         title=f"Best: {plain(metric)}",
         headline=headline,
@@ -59,9 +73,28 @@ def best_section(asked: Question) -> Section:
             }
             for row in table.head(SHOWN).to_dict("records")
         ],
-        tables={f"{asked.name}_cells": table},
+        drawings=curve_over(asked, [*shares, *(key for key in keys if key not in shares)]),
+        tables={f"{asked.name}_cells": table, **({f"{asked.name}_effects": main} if len(main) else {})},
         undecided=undecided if len(table) > 1 else "",
     )
+
+
+def curve_over(asked: Question, axes: list[str]) -> list[Drawing]:
+    """The figure of the metric over the most important axis along which cells can be compared, in an empty list if
+    there is none. axes: the most important first."""
+    for x in axes:
+        keys = [*(key for key in axes if key != x)]
+        every = [*keys, *(key for key in asked.keys(x) if key not in keys)]
+        rows = asked.rows
+        if not (rows.groupby(every, dropna=False)[x].nunique() if every else rows[[x]].nunique()).gt(1).any():
+            continue
+        places, at, categories = places_on(rows, x, asked.workload, asked.design)
+        panels = series_panels(by_panel(places, every), every[:1], every[1:], at, asked.metric, asked.workload)
+        if panels:
+            caption = f"{plain(asked.metric).capitalize()} against {plain(x)}: mean over seeds ± one standard error."
+            figure = curves_figure(panels, x, asked.metric, asked.workload, categories)
+            return [Drawing(f"{asked.name}_curves", caption, figure)]
+    return []
 
 
 def _direction(asked: Question, largest: bool) -> str:
