@@ -113,6 +113,7 @@ def test_arguments_with_such_names_have_columns_of_their_own(undrawn: None, stor
             expected = pd.read_csv(other)
             names = {"low_argument": "x", "draws_argument": "y"} | ({} if "low" in expected else {"low": "x"})
             table = table.rename(columns=names).replace("draws argument", "y", regex=True)
+            table = table.replace({"axis": {"low": "x", "draws_argument": "y"}})
             pd.testing.assert_frame_equal(table, expected)
     assert "Varied: low 1, 2, 3, 4; draws 1, 2." in report_text(theirs)
     assert "at low = 2, draws argument = 1," in theirs.headline[1]
