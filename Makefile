@@ -16,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv data demo test test-long test-fast test-gpu test-cluster chaos lint wheel bench bench-size bench-search clean
+.PHONY: help venv data demo test test-long test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -77,6 +77,12 @@ wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of t
 	rm -rf dist build
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
 	cp constraints.txt dist/
+
+docs: $(STAMP) ## execute docs/notebook.ipynb anew, in about a minute
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[docs]'
+	rm -rf docs/sweeps
+	$(BIN)/jupyter-execute --inplace docs/notebook.ipynb
+	rm -rf docs/sweeps
 
 bench: $(STAMP) ## the benchmark table of docs/speed.md
 	$(BIN)/python -m benchmarks

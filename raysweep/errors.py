@@ -26,6 +26,10 @@ class RaysweepError(Exception):
         text = f"{path}: {message}" if path else message
         super().__init__(redact(printable(" ".join(text.split()))))
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show instead of a traceback, which says nothing that the line does not."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def printable(text: str) -> str:
     """The text, with what cannot be printed (control characters) as an escape, such as \\x1b."""

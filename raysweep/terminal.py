@@ -10,8 +10,34 @@ from typing import TextIO
 
 def say(line: str) -> None:
     """Print a line on stderr. If nobody reads it any more (EPIPE, EIO of a closed terminal), the line is dropped."""
+    _write(f"{_over(line)}\n")
+
+
+def in_notebook() -> bool:
+    """Whether stderr is the output of a cell of a notebook, which is no terminal, but whose last line can change."""
+    return type(sys.stderr).__module__.startswith("ipykernel.")
+
+
+def update(line: str) -> None:
+    """Replace the last line of a cell's output, which the next `say` or `update` replaces in turn; "" removes it."""
+    global _shown
+    _write(_over(line) if line else f"{_over(line)}\r")
+    _shown = len(line)
+
+
+_shown = 0  # letters of the line that the next one replaces
+
+
+def _over(line: str) -> str:
+    """The line, written over the one that `update` left. Notebooks keep what a shorter line does not cover."""
+    global _shown
+    shown, _shown = _shown, 0
+    return f"\r{line.ljust(shown)}" if shown else line
+
+
+def _write(text: str) -> None:
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(text, end="", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         silence()
 

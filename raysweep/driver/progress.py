@@ -1,6 +1,6 @@
 """The progress line: rows done, rate and time left; later the same for the report and for MLflow.
 
-It is a live line on a terminal and plain lines elsewhere, always on stderr.
+It is a live line on a terminal and in a notebook, and plain lines elsewhere, always on stderr.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Shown(abc.ABC):
         """How many are done, and how many there are."""
 
     def __enter__(self) -> Self:
-        live = sys.stderr.isatty()
-        thread = threading.Thread(target=self._show_while_it_can if live else self._show_plain, daemon=True)
+        how = self._show_in_notebook if terminal.in_notebook() else self._show_plain
+        thread = threading.Thread(target=self._show_while_it_can if sys.stderr.isatty() else how, daemon=True)
         thread.start()
         self._thread = thread
         return self
@@ -81,6 +81,11 @@ class Shown(abc.ABC):
     def _show_plain(self) -> None:
         while not self._stop.wait(PLAIN_EVERY):
             terminal.say(self.line())
+
+    def _show_in_notebook(self) -> None:
+        while not self._stop.wait(LIVE_EVERY):
+            terminal.update(self.line())
+        terminal.update("")
 
     def _show_while_it_can(self) -> None:
         try:

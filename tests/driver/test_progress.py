@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +13,12 @@ import pytest
 from spaces import logging_space
 
 import raysweep
+from raysweep import terminal
 from raysweep.driver import driver, progress
 from raysweep.driver.progress import Progress
 from raysweep.errors import Halted
 from raysweep.trial.context import Context
+from tests.chaos.waiting import wait_for
 
 
 @pytest.fixture
@@ -101,3 +106,23 @@ def test_a_sweep_tells_which_stages_its_rows_still_wait_for(
     told.clear()
     raysweep.run(logging_space(axes={"epochs": [3], "rate": [0.5]}, seeds=2), name="second", **usual)
     assert {line.split(", ")[1] for line in told[:-4]} == {f"{there} of 4 stages" for there in range(4)}
+
+
+def test_a_notebook_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setattr(sys, "stderr", cell)
+    monkeypatch.setattr(progress, "LIVE_EVERY", 0.01)
+    shown = Progress()
+    shown.expect(10, 10.0)
+    with shown:
+        assert wait_for(lambda: cell.getvalue().count("\r") > 3)
+        terminal.say("a word between")
+        shown.advance(10, 10.0, 1.0)
+    text = cell.getvalue()
+    lines = ["" for _ in range(text.count("\n") + 1)]
+    for place, line in enumerate(text.split("\n")):
+        for part in line.split("\r"):  # as a notebook lays one over the other
+            lines[place] = part + lines[place][len(part) :]
+    assert lines[0].rstrip() == "a word between"
+    assert re.fullmatch(r"10 of 10 rows, [0-9.]+ rows/s, [0-9.]+ s", lines[1].rstrip())
+    assert lines[2:] == [""]

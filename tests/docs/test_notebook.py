@@ -1,0 +1,62 @@
+"""docs/notebook.ipynb: its cells run as plain Python, and what stands below them is what they give."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from documented import DOCS
+
+CELLS = json.loads((DOCS / "notebook.ipynb").read_text())["cells"]
+CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
+
+
+def outputs(cell: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """The outputs of a cell that are of this kind."""
+    return [output for output in cell["outputs"] if output["output_type"] == kind]
+
+
+def without_time(text: str) -> str:
+    """The text without the time of the last run."""
+    return re.sub(r"last run: .*", "last run", text)
+
+
+def test_every_cell_was_executed_in_order_without_an_error() -> None:
+    assert [cell["execution_count"] for cell in CODE] == [*range(1, len(CODE) + 1)]
+    assert not [cell["source"] for cell in CODE if outputs(cell, "error")]
+    assert sum("image/png" in shown["data"] for cell in CODE for shown in outputs(cell, "display_data")) == 2
+
+
+def test_links_lead_to_pages() -> None:
+    text = "".join("".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "markdown")
+    linked = re.findall(r"\]\(([^)]+)\)", text)
+    assert linked
+    assert [page for page in linked if not (DOCS / page).is_file()] == []
+
+
+def test_what_stands_below_the_cells_is_what_they_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from matplotlib import pyplot
+
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    with matplotlib.rc_context({"backend": "agg"}):
+        for cell in CODE:
+            body = ast.parse("".join(cell["source"])).body
+            last = body.pop() if isinstance(body[-1], ast.Expr) else None
+            capsys.readouterr()
+            exec(compile(ast.Module(body, []), "cell", "exec"), names)
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
+            printed = capsys.readouterr().out
+            told = ["".join(output["text"]) for output in outputs(cell, "stream") if output["name"] == "stdout"]
+            assert printed == "".join(told)
+            shown = ["".join(output["data"]["text/plain"]) for output in outputs(cell, "execute_result")]
+            assert [without_time(text) for text in shown] == [without_time(repr(value))] * (value is not None)
+        assert len(pyplot.get_fignums()) == 2
+        pyplot.close("all")
