@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import textwrap
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +54,7 @@ def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     raysweep.run("quickstart", seeds=6, tracking_uri="none", report=False, say=lambda line: None)
     names: dict[str, Any] = {"raysweep": raysweep}
-    exec(textwrap.dedent(shown).strip(), names)
+    exec("\n".join(re.findall(r"^ {4}(.*)$", shown, re.MULTILINE)), names)
     assert list(names["found"].table["gamma"]) == names["sweep"].space.axes["gamma"]
     assert "quickstart" in repr(names["sweep"])
 
