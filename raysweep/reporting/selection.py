@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ROW = 3  # panels stand in rows of at most three
 PLACE = "_place"  # the column for the position of a category; no parameter name begins with an underscore
 
 
@@ -68,23 +69,33 @@ def spread(items: Sequence[T], most: int) -> list[T]:
     return [items[k] for k in sorted({round(k * (len(items) - 1) / (most - 1)) for k in range(most)})]
 
 
-def comparable(settings: Sequence[tuple[Any, ...]], most: int) -> list[int]:
+def in_order(value: Any) -> tuple[bool, Any]:
+    """The key to sort the values of an axis by: numbers before words."""
+    return isinstance(value, str), value
+
+
+def comparable(settings: Sequence[tuple[Any, ...]], most: int, located: Collection[int] = ()) -> list[int]:
     """The places of at most `most` of the settings, chosen so that they can be compared: a few values of each axis
-    (the first, the last and some between), and all their combinations. If not all of these are there (axes that move
-    together, a search), the settings are evenly spaced instead.
+    (the first, the last and some between; of the last of several axes at most `ROW`), and all their combinations that
+    are there. If most of these are not there (axes that move together, a search), the settings are evenly spaced.
 
     settings: the values of the axes, all of the same length, without repeats, in the order of the axes.
+    located: the places of the settings in which something was located. Values of an axis at which nothing was are left
+        out first; without any, all settings count.
     """
     every = list(range(len(settings)))
     if len(every) <= most:
         return every
-    axes = [list(dict.fromkeys(values)) for values in zip(*settings, strict=True)]
+    good = [k for k in every if k in located] if located else every
+    axes = [sorted({settings[k][axis] for k in good}, key=in_order) for axis in range(len(settings[0]))]
     counts = [len(values) for values in axes]
+    if len(axes) > 1:
+        counts[-1] = min(counts[-1], ROW)
     while math.prod(counts) > most:
         counts[counts.index(max(counts))] -= 1
     kept = [set(spread(values, count)) for values, count in zip(axes, counts, strict=True)]
     chosen = [k for k in every if all(value in few for value, few in zip(settings[k], kept, strict=True))]
-    return chosen if len(chosen) == math.prod(counts) else spread(every, most)
+    return chosen if 2 * len(chosen) >= math.prod(counts) else spread(good, most)
 
 
 def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:

@@ -61,7 +61,7 @@ def test_a_second_metric_is_drawn_with_each_line_and_has_a_table(storage: Path) 
     asked = {"curves": {"metric": "loss", "x": "x", "beside": "bound"}}
     report = sweep(storage, asked).report()
     text = (report.directory / "report.md").read_text()
-    assert "dashes with crosses: bound" in text
+    assert "Dashes with crosses: bound." in text
     drawn = (report.directory / "figures" / "curves_loss.svg").read_text()
     assert ">bound<" in drawn
     tables = [pd.read_csv(report.directory / "tables" / f"curves_{name}.csv") for name in ("loss", "bound")]

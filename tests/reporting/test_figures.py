@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.between import of_difference
+from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 from raysweep.reporting.figures.regions import region_words, signs
+from raysweep.reporting.selection import comparable
 from raysweep.workloads import get
 from raysweep.workloads.declaration import Workload
 
@@ -109,3 +114,92 @@ def test_the_caption_of_a_map_names_a_mark_exactly_if_it_is_drawn(
     assert ("closed form's zero" in entries) == ("closed form" in said) == theory
     assert ("zero beyond this value" in entries) == ("triangles" in said) == beyond
     assert "Points, joined" in said
+
+
+def valley(rates: dict[tuple[int, float], float]) -> pd.DataFrame:
+    """Rows of a metric with its minimum over pretrain_length at a place for each (depth, rate); none at place 0."""
+    lengths = np.geomspace(0.5, 8, 9)
+    noise = np.random.default_rng(1).normal(0, 0.01, (len(rates), len(lengths), 6))
+    return pd.DataFrame(
+        [
+            {
+                "status": "ok",
+                "depth": depth,
+                "finetune_lr": rate,
+                "overlap_angle": 45.0,
+                "pretrain_length": length,
+                "seed": seed,
+                "risk_finetune": (np.log(length / place) ** 2 if place else 1.0) + noise[k, i, seed],
+            }
+            for k, ((depth, rate), place) in enumerate(rates.items())
+            for i, length in enumerate(lengths)
+            for seed in range(6)
+        ]
+    )
+
+
+def lines_of(figure: Any) -> list[set[str]]:
+    """The colours of the points in each panel, which stand for the levels of its lines; not the fitted places."""
+    return [
+        {str(to_hex(bar.lines[0].get_color())) for bar in panel.containers if bar.lines[0].get_marker() != "D"}
+        for panel in figure.axes
+    ]
+
+
+def test_every_panel_shows_the_same_levels_those_where_something_is_located(workload: Workload) -> None:
+    """Ten rates are too many for one panel. The optimum is located at five of them, others at each depth."""
+    rates = [round(0.001 * 2**k, 6) for k in range(10)]
+    located = {1: rates[2:5], 2: rates[4:7]}
+    rows = valley({(depth, rate): 2.0 if rate in located[depth] else 0.0 for depth in (1, 2) for rate in rates})
+    asked = Question(rows, {"metric": "risk_finetune", "x": "pretrain_length"}, workload, "inflection")
+    (curves,) = [one for one in inflection_section(asked).drawings if one.name.endswith("curves")]
+    first, second = lines_of(curves.figure)
+    assert first == second
+    assert len(first) == 5
+    shown = [text.get_text() for text in legend_beside(curves.figure)]
+    assert shown == [f"η = {rate:g}" for rate in rates[2:7]]
+
+
+def legend_beside(figure: Any) -> list[Any]:
+    (legend,) = [panel.get_legend() for panel in figure.axes if panel.get_legend()]
+    return list(legend.get_texts())
+
+
+def test_values_of_an_axis_without_anything_located_give_way_to_others() -> None:
+    grid = [(length, angle) for length in range(10) for angle in range(2)]
+    located = [place for place, (length, _) in enumerate(grid) if 3 <= length <= 7]
+    chosen = [grid[place] for place in comparable(grid, 6, located)]
+    assert chosen == [(length, angle) for length in (3, 5, 7) for angle in (0, 1)]
+    assert len(comparable(grid, 6)) == 6
+
+
+def place_line(statuses: list[str], theory: bool) -> PlaceLine:
+    at = np.arange(1.0, len(statuses) + 1)
+    estimate = np.where([status == Status.LOCATED for status in statuses], 10 * at, np.nan)
+    table = pd.DataFrame({"gamma": at, "status": statuses, "estimate": estimate})
+    table = table.assign(low=10 * at - 2, high=10 * at + 2)
+    return PlaceLine(1, "depth 1", table, at, 10 * at if theory else np.full(len(at), np.nan))
+
+
+@pytest.mark.parametrize("theory", [False, True])
+@pytest.mark.parametrize("other", [None, Status.CENSORED_HIGH, Status.UNDETERMINED])
+def test_the_caption_of_a_line_names_a_mark_exactly_if_it_is_drawn(
+    workload: Workload, other: Status | None, theory: bool
+) -> None:
+    statuses = [Status.LOCATED, Status.LOCATED, other or Status.LOCATED]
+    parts = [("", [place_line(list(statuses), theory)])]
+    figure, said = places_figure(parts, "overlap_angle", "gamma", workload, 0.95, "zero", {})
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    drawn = {line.get_marker() for line in figure.axes[0].lines if len(line.get_xdata())}
+    assert ("beyond this value" in entries) == ("triangles" in said) == ("^" in drawn) == (other == "censored_high")
+    assert ("not found" in entries) == ("Crosses" in said) == ("x" in drawn) == (other == "undetermined")
+    assert ("closed form" in entries) == ("closed form" in said) == theory
+    joined = [line for line in figure.axes[0].lines if line.get_linestyle() == "-" and line.get_marker() == "None"]
+    assert [int(np.isfinite(line.get_xdata()).sum()) for line in joined] == [3 - bool(other)]
+
+
+def test_lines_differ_in_their_marker_too(workload: Workload) -> None:
+    parts = [("", [replace(place_line(3 * [Status.LOCATED], False), key=key, label=str(key)) for key in range(6)])]
+    figure, _ = places_figure(parts, "overlap_angle", "gamma", workload, 0.95, "zero", {})
+    markers = [bar.lines[0].get_marker() for bar in figure.axes[0].containers]
+    assert len(set(markers)) == len(markers) == 6

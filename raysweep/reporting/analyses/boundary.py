@@ -26,7 +26,7 @@ from raysweep.reporting.analyses.closed_form import (
 )
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement
 from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.analyses.series import curves_drawing, series_panels, with_theory
+from raysweep.reporting.analyses.series import curves_drawing, series_panels
 from raysweep.reporting.figures.fitted_places import PlaceLine
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 from raysweep.reporting.selection import comparable, groups, heavy_rows, is_exact, is_number, means_table
@@ -74,10 +74,9 @@ def boundary_section(asked: Question) -> Section:
     places = Places(asked, whole, lead, what, "slice", f"{changes} at {plain(x)}", f"{changes} in {plain(x)}")
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
-    known = any(len(root) for one in maps for root in one.roots)
     map_drawings = maps_of(maps, [values for values, _ in parts], asked, lines) if y else []
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
-    line_drawings = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
+    line_drawings = line_of(places, along, lines) if along and (along != y or len(parts) > 1) else []
     if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
         map_drawings, line_drawings = line_drawings, map_drawings
     tables = {f"{asked.name}_zeros": whole}
@@ -91,7 +90,7 @@ def boundary_section(asked: Question) -> Section:
             *paragraphs(places, lines, joint(moved)),
             *(f"{first_capital(note)}." for note in notes),
         ],
-        drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, asked)],
+        drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, places)],
         fits=fits,
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables=tables,
@@ -126,14 +125,15 @@ def maps_of(
     x, y, rows = asked.x, str(asked.options["y"]), asked.rows
     if not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
         return []
-    shown = [maps[place] for place in comparable(of, MOST_MAPS)]
+    located = {place for place, one in enumerate(maps) if (one.table["status"] == Status.LOCATED).any()}
+    shown = [maps[place] for place in comparable(of, MOST_MAPS, located)]
     figure, said = surface_figure(shown, x, y, asked.metric, asked.workload, asked.level, lines)
     caption = f"{asked.metric} (mean over draws) over {plain(x)} and {plain(y)}. {said}"
     caption += f" {len(shown)} of {len(maps)} maps." if len(shown) < len(maps) else ""
     return [Drawing(f"{asked.name}_surface", caption, figure)]
 
 
-def line_of(places: Places, along: str, lines: Mapping[str, float], known: bool) -> list[Drawing]:
+def line_of(places: Places, along: str, lines: Mapping[str, float]) -> list[Drawing]:
     """The drawing of the zero over one axis, one line per combination of the other axes."""
     asked, x, metric, workload = places.asked, places.asked.x, places.asked.metric, places.asked.workload
 
@@ -145,32 +145,35 @@ def line_of(places: Places, along: str, lines: Mapping[str, float], known: bool)
         roots = zero_line(rows, x, along, metric, workload, fine)
         return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
-    caption = f"Zero of {metric} in {plain(x)} against {plain(along)}, with {asked.percent} intervals (pointwise)"
-    caption += " and the closed form" if known else ""
-    caption += f"; dashed: {', '.join(lines)}." if lines else "."
-    return [Drawing(f"{asked.name}_line", caption, places.line_figure(along, f"zero of {metric}", line, lines))]
+    caption = f"Where {metric} changes sign: its zero in {plain(x)} against {plain(along)}."
+    return [places.line_figure(along, f"zero of {metric}", caption, line, lines)]
 
 
 def slices_of(
-    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], asked: Question
+    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], places: Places
 ) -> list[Drawing]:
     """The drawing of the metric over x, with up to six slices in each of up to six panels."""
-    x, metric = asked.x, asked.metric
+    asked, x, metric = places.asked, places.asked.x, places.asked.metric
     of_cells = asked.rows.groupby([*keys, *of_y, x], dropna=False)["seed"].nunique()
     fewest, draws = int(of_cells.min()), int(of_cells.max())
     slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
-    panels = series_panels(slices, of_y, keys, x, metric, asked.workload, panels=6, lines=6)
-    few = len(parts) <= 6 and not any(rows[name].nunique() > 6 for _, rows in parts for name in of_y)
+    found = {
+        tuple(row[key] for key in (*of_y, *keys)): (row["estimate"], row["low"], row["high"], row["theory"])
+        for row in places.found.to_dict("records")
+    }
+    marked = [found.get(tuple(values)) for values, _ in slices]
+    panels = series_panels(slices, of_y, keys, x, metric, asked.workload, marked, panels=6)
+    shown = sum(len(lines) for _, lines in panels)
     quantile = f"{t_quantile(asked.level, draws - 1):.2f} for {draws} draws"
     if fewest < draws:
         quantile += f", {t_quantile(asked.level, fewest - 1):.2f} for {fewest}, the fewest" if fewest > 1 else ""
     caption = (
         f"{metric} against {plain(x)}: mean over draws ± one standard error (between draws; multiply by Student's t, "
-        f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)"
-        f"{' over the closed form' if with_theory(panels) else ''}"
-        f"{'' if few else ' (a selection of slices, spread evenly)'}."
+        f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)."
     )
-    return curves_drawing(asked, panels, caption, "slices")
+    if shown < len(slices):
+        caption += f" {shown} of {len(slices)} slices, spread evenly over those with a zero."
+    return curves_drawing(asked, panels, caption, "slices", "fitted zero")
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:

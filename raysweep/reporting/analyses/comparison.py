@@ -70,7 +70,8 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
                     f"{metric} of {what}, on the same draws: mean difference in each cell with its "
                     f"{PERCENT} interval (pointwise: for one cell, not for all at once)."
                 )
-                drawings.append(Drawing(stem, caption, difference_figure(table, x, keys, metric, design, workload)))
+                figure, said_of = difference_figure(table, x, keys, metric, design, workload)
+                drawings.append(Drawing(stem, f"{caption} {said_of}".strip(), figure))
     more = f"; {len(said) - SAID} more are in the table" if len(said) > SAID else ""
     headline = "; ".join(said[:SAID]) + more
     return Section("Comparison of the sweeps", headline, method() if tables else [], drawings, shown, tables)
@@ -169,8 +170,9 @@ def shown_row(metric: str, name: str, table: pd.DataFrame, whole: Overall, sever
 
 def difference_figure(
     table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
-) -> Figure:
-    """The figure of the differences over x: a line per value of the first key, a panel per setting of the others."""
+) -> tuple[Figure, str]:
+    """The figure of the differences over x: a line per value of the first key, a panel per setting of the others. And
+    the sentences on what is drawn in it."""
     table, at, categories = places_on(table, x, workload, design)
 
     def line(key: Any, label: str, rows: pd.DataFrame) -> Series:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.analyses.series import by_panel, series_panels, with_theory
+from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
 from raysweep.reporting.selection import better_extremum, means_table, places_on
 from raysweep.reporting.words import plain, setting, with_error
@@ -31,15 +31,9 @@ def curves_section(asked: Question) -> Section:
         tables[name] = means_table(frame, [*keys, x], metric, workload)
         panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload, beside=beside)
         if panels:
-            caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
-            if with_theory(panels):
-                caption += f"; {'dashes' if categories else 'lines'}: closed form"
-            if any(line.base for _, lines in panels for line in lines):
-                caption += f"; {'long dashes' if categories else 'dashed'}: base model"
-            if beside:
-                caption += f"; dashes with crosses: {beside}"
-            figure = curves_figure(panels, x, metric, workload, categories, beside=beside)
-            drawings.append(Drawing(name, f"{caption}.", figure))
+            caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws."
+            figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
+            drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
         best, left_out = extreme(tables[name], [*keys, x], metric, workload)
         found += [best] if best else []
         if left_out:

@@ -16,7 +16,7 @@ from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.section import Drawing, Question
-from raysweep.reporting.analyses.series import laid_out
+from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.statuses import THEORY, others, outside, status_word, status_words, undecided, why_one
@@ -213,7 +213,7 @@ class Places:
         return out
 
     def line_drawing(self, along: str | None, place: str, caption: str) -> list[Drawing]:
-        """The drawing of the place over one of the keys, one line per combination of the other keys (at most eight).
+        """The drawing of the place over one of the keys (see `line_figure`).
 
         The list is empty if there is no place to show.
         """
@@ -223,15 +223,34 @@ class Places:
         def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
             return PlaceLine(key, label, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
 
-        return [Drawing(f"{self.asked.name}_line", caption, self.line_figure(along, place, line, {}))]
+        return [self.line_figure(along, place, caption, line, {})]
 
     def line_figure(
-        self, along: str, place: str, line: Callable[[Any, str, pd.DataFrame], PlaceLine], lines: Mapping[str, float]
-    ) -> Any:
-        """The figure of the places over one of the keys. line: makes the line of one setting of the other keys."""
+        self,
+        along: str,
+        place: str,
+        caption: str,
+        line: Callable[[Any, str, pd.DataFrame], PlaceLine],
+        lines: Mapping[str, float],
+    ) -> Drawing:
+        """The drawing of the places over one of the keys: a line for each value of the key that has most values among
+        the others, a panel for each setting of the rest.
+
+        line: makes the line of one setting of the other keys.
+        """
         asked, others = self.asked, [key for key in self.keys if key != along]
-        ((_, parts),) = laid_out(list(groups(self.table, others)), others, [], line, asked.workload)
-        return places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
+        others.sort(key=lambda key: -self.table[key].nunique())  # stable: of equals, the first
+        of_line, of_panel = others[:1], [key for key in self.keys if key in others[1:]]
+
+        def located(table: pd.DataFrame) -> bool:
+            return bool((table["status"] == Status.LOCATED).any())
+
+        tables = by_panel(self.table, [*of_line, *of_panel]) if others else [((), self.table)]
+        parts = laid_out(tables, of_line, of_panel, line, asked.workload, located=located)
+        shown = sum(len(inside) for _, inside in parts)
+        figure, said = places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
+        left_out = f" {shown} of {len(tables)} lines are shown; the table has all." if shown < len(tables) else ""
+        return Drawing(f"{asked.name}_line", f"{caption} {said}{left_out}", figure)
 
 
 def advice_cell(row: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
 from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement
 from raysweep.reporting.analyses.section import Question, Section
-from raysweep.reporting.analyses.series import base_metric, curves_drawing, marked_panels, with_theory
+from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
 from raysweep.reporting.words import first_capital, plain
 
@@ -35,21 +35,12 @@ def inflection_section(asked: Question) -> Section:
     what = f"turning point of {metric} in {plain(x)}"
     at, nowhere = f"{metric} turns ({word}) at {plain(x)}", f"{metric} turns ({word}) in {plain(x)}"
     places = Places(asked, whole, keys, what, "curve", at, nowhere)
-    found, beside = places.found, summary(whole, level)
+    beside = summary(whole, level)
 
     panels = marked_panels(parts, keys, whole, asked)
-    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error"
-    caption += " over the closed form." if with_theory(panels) else "."
-    if len(found):
-        caption += f" Diamonds: fitted {word} with its {asked.percent} interval"
-        caption += f"; orange ticks: the closed form's own {word}." if places.with_theory else "."
-    if base_metric(metric, workload):
-        caption += " Dashed: the base model."
+    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
     along = next((key for key in keys if is_number(asked.rows, key) and runs_along(whole, keys, key)), None)
-    line_caption = (
-        f"The {word} of {metric} in {plain(x)} against {plain(along or '')}, with {asked.percent} intervals; "
-        "triangles: it lies beyond the bound shown."
-    )
+    line_caption = f"The {word} of {metric} in {plain(x)} against {plain(along or '')}."
     several = [places.moving(), places.against_theory(), places.others()]
     return Section(
         title=f"Turning point: where {metric} turns in {plain(x)}",
@@ -64,7 +55,7 @@ def inflection_section(asked: Question) -> Section:
         ],
         drawings=[
             *places.line_drawing(along, f"{word} of {metric}", line_caption),
-            *curves_drawing(asked, panels, caption),
+            *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
         ],
         fits=fits,
         shown=[

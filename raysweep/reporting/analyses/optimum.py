@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement
 from raysweep.reporting.analyses.section import Question, Section
-from raysweep.reporting.analyses.series import curves_drawing, marked_panels, with_theory
+from raysweep.reporting.analyses.series import curves_drawing, marked_panels
+from raysweep.reporting.figures.lines import Series
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
 from raysweep.reporting.words import first_capital, number, plain
 from raysweep.workloads.declaration import Workload
@@ -37,21 +39,14 @@ def optimum_section(asked: Question) -> Section:
     whole = add_theory(fit.table, expected, level)
     what = f"best {plain(x)} for {plain(metric)}"
     places = Places(asked, whole, keys, what, "setting", f"{what}:", f"{what} lies inside the grid")
-    found, beside = places.found, summary(whole, level)
+    beside = summary(whole, level)
 
     panels = marked_panels(parts, keys, whole, asked)
+    if blind:  # level lines would say nothing of the rate
+        panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
     caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error."
-    if len(found):
-        caption += f" Diamonds: the fitted optimum with its {asked.percent} interval."
-    if with_theory(panels):
-        caption += " Lines: the closed form" + (
-            f", which knows no {plain(x)}: what training to convergence in ever smaller steps gives." if blind else "."
-        )
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
-    line_caption = (
-        f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}, with {asked.percent} "
-        "intervals; triangles: the optimum lies beyond the rate shown."
-    )
+    line_caption = f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}."
     several = [places.moving(), places.against_theory(), places.others()]
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
@@ -67,7 +62,7 @@ def optimum_section(asked: Question) -> Section:
         ],
         drawings=[
             *places.line_drawing(along, f"optimum of {plain(metric)}", line_caption),
-            *curves_drawing(asked, panels, caption),
+            *curves_drawing(asked, panels, caption, placed="fitted optimum"),
         ],
         fits=[fit],
         shown=[
@@ -93,6 +88,11 @@ def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -
         return False
     ends = curve(values[[0, -1]])
     return bool(ends[0] == ends[1])
+
+
+def without_theory(line: Series) -> Series:
+    """The line without its closed form."""
+    return replace(line, theory_x=np.empty(0), theory=np.empty(0), theory_at_infinity=np.nan)
 
 
 def divergence(whole: pd.DataFrame) -> list[str]:

@@ -144,12 +144,9 @@ def drawings(whole: pd.DataFrame, keys: list[str], asked: Question) -> list[Draw
         ),
     ]
     at = f" at {settings(others, one.iloc[0][others], asked.workload)}" if others else ""
-    caption = (
-        f"The zero of {asked.metric} in {plain(asked.x)} over {plain(along)}{at}, measured and predicted, with "
-        f"{asked.percent} intervals (pointwise)."
-    )
-    figure = places_figure(lines, asked.x, along, asked.workload, asked.level, "boundary", {})
-    return [Drawing(f"{asked.name}_line", caption, figure)]
+    caption = f"The zero of {asked.metric} in {plain(asked.x)} over {plain(along)}{at}, measured and predicted."
+    figure, said = places_figure([("", lines)], asked.x, along, asked.workload, asked.level, "boundary", {})
+    return [Drawing(f"{asked.name}_line", f"{caption} {said}", figure)]
 
 
 def shown_row(row: Mapping[str, Any], keys: list[str], asked: Question) -> dict[str, str]:

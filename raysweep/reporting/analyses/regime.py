@@ -115,19 +115,18 @@ def regime_section(asked: Question) -> Section:
 
     lines = [(values, (rows, one)) for (values, rows), (_, one) in zip(parts, answers, strict=True)]
     shown = laid_out(lines, keys[:1], keys[1:], line, workload)
+    figure, said = rates_figure(shown, lr, length, workload, asked.level)
     rates = (
-        f"Best {plain(lr)} for {plain(metric)} against {plain(length)} (as O Fig. 34), with {asked.percent} intervals; "
-        "dashed: power law, fitted where every length has an optimum. Triangles: the optimum lies beyond the rate "
-        "shown."
+        f"Best {plain(lr)} for {plain(metric)} against {plain(length)} (as O Fig. 34), with {asked.percent} intervals."
     )
-    drawings = [Drawing(f"{asked.name}_rates", rates, rates_figure(shown, lr, length, workload, asked.level))]
+    drawings = [Drawing(f"{asked.name}_rates", f"{rates} {said}".strip(), figure)]
     for each in [metric, *beside]:
         caption = (
             f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against {plain(length)} "
-            f"(as O Fig. 6), with {asked.percent} intervals between draws"
-            f"{'; dashed: the base model.' if base_metric(each, workload) else '.'}"
+            f"(as O Fig. 6), with {asked.percent} intervals between draws."
         )
-        drawings.append(Drawing(f"{asked.name}_{each}", caption, at_best_lr_figure(shown, each, length, workload)))
+        figure, said = at_best_lr_figure(shown, each, length, workload)
+        drawings.append(Drawing(f"{asked.name}_{each}", f"{caption} {said}".strip(), figure))
     at_best = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
     at_best += [(values, at.table.assign(metric=other)) for values, one in answers for other, at in one.beside.items()]
     return Section(

@@ -12,7 +12,7 @@ from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.figures.lines import Panel, Place, Series, curves_figure
-from raysweep.reporting.selection import CellMeans, cell_means, comparable, groups, spread
+from raysweep.reporting.selection import CellMeans, cell_means, comparable, groups, in_order, spread
 from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import Workload
 
@@ -40,30 +40,36 @@ def laid_out(
     make: Callable[[Any, str, Rows], Line],
     workload: Workload,
     panels: int = 9,
-    lines: int = 8,
+    lines: int = 6,
+    located: Callable[[Rows], bool] = lambda rows: True,
 ) -> list[tuple[str, list[Line]]]:
     """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
 
     Returns (title, lines) for each panel. Of too many panels, those are shown that can be compared (see `comparable`);
-    of too many lines, an evenly spaced selection.
+    of too many lines, an evenly spaced selection, the same settings of the line keys in every panel.
 
     parts: one (values of the line keys and then of the panel keys, rows) for each line.
     make: makes a line from (key, label, rows).
     panels, lines: how many to show at most.
+    located: whether something was located in the rows: of too many, those are shown in which something was.
     """
     split = len(line_keys)
-    found: dict[tuple[Any, ...], list[tuple[tuple[Any, ...], Rows]]] = {}
+    found: dict[tuple[Any, ...], dict[tuple[Any, ...], Rows]] = {}
     for values, rows in parts:
-        found.setdefault(tuple(values[split:]), []).append((tuple(values[:split]), rows))
+        found.setdefault(tuple(values[split:]), {})[tuple(values[:split])] = rows
+    hits = [{own for own, rows in inside.items() if located(rows)} for inside in found.values()]
+    levels = sorted({own for inside in found.values() for own in inside}, key=lambda own: [*map(in_order, own)])
+    if len(levels) > lines:
+        levels = spread([own for own in levels if any(own in hit for hit in hits)] or levels, lines)
     out = []
-    chosen = comparable(list(found), panels)
+    chosen = comparable(list(found), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
     for rest, inside in (item for place, item in enumerate(found.items()) if place in chosen):
         made = []
-        for own, rows in spread(inside, lines):
+        for own in (own for own in levels if own in inside):
             label = settings(line_keys, own, workload)
-            made.append(make(own[0] if len(own) == 1 else label, label, rows))
+            made.append(make(own[0] if len(own) == 1 else label, label, inside[own]))
         out.append((settings(panel_keys, rest, workload), made))
-    return out
+    return [panel for panel in out if panel[1]]
 
 
 def series_panels(
@@ -87,12 +93,15 @@ def series_panels(
         found = series(part[0], x, metric, workload, key, label, part[1])
         return replace(found, beside=cell_means(part[0], x, beside, workload)) if beside else found
 
+    def located(part: tuple[pd.DataFrame, Place | None]) -> bool:
+        return places is None or part[1] is not None
+
     usable = [
         (values, (rows, place))
         for (values, rows), place in zip(parts, places or [None] * len(parts), strict=True)
         if ((rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))).any()
     ]
-    return laid_out(usable, line_keys, panel_keys, line, workload, **most)
+    return laid_out(usable, line_keys, panel_keys, line, workload, located=located, **most)
 
 
 def marked_panels(parts: Sequence[Part], keys: Sequence[str], table: pd.DataFrame, asked: Question) -> list[Panel]:
@@ -126,17 +135,15 @@ def series(
     return Series(key, label, means, at, known, at_infinity, base, place)
 
 
-def curves_drawing(asked: Question, panels: Sequence[Panel], caption: str, ending: str = "curves") -> list[Drawing]:
-    """The figure of the panels; an empty list if there are no panels."""
+def curves_drawing(
+    asked: Question, panels: Sequence[Panel], caption: str, ending: str = "curves", placed: str = ""
+) -> list[Drawing]:
+    """The figure of the panels; an empty list if there are no panels. placed: what the fitted places are, in words."""
     if not panels:
         return []
-    figure = curves_figure(panels, asked.x, asked.metric, asked.workload)
-    return [Drawing(f"{asked.name}_{ending}", caption, figure)]
-
-
-def with_theory(panels: Iterable[Panel]) -> bool:
-    """Whether a closed form is drawn in some panel, so that the caption must explain it."""
-    return any(line.has_theory for _, lines in panels for line in lines)
+    placed = f"{placed}, {asked.percent}" if placed else ""
+    figure, said = curves_figure(panels, asked.x, asked.metric, asked.workload, placed=placed)
+    return [Drawing(f"{asked.name}_{ending}", f"{caption} {said}".strip(), figure)]
 
 
 def base_metric(metric: str, workload: Workload) -> str:

@@ -14,7 +14,7 @@ from raysweep.fits.statistics import holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Question, Section
-from raysweep.reporting.analyses.series import base_metric, curves_drawing, grid_theory, series_panels, with_theory
+from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
 from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.statuses import THEORY
 from raysweep.reporting.words import interval, number, plain
@@ -47,10 +47,6 @@ def trend_section(asked: Question) -> Section:
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in parts]
     panels = series_panels(parts, keys[:1], keys[1:], x, metric, workload)
     caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
-    if with_theory(panels):
-        caption += " Lines: closed form."
-    if base_metric(metric, workload):
-        caption += " Dashed: the base model."
     known = bool((whole["closed_form"] != "").any())
     rows = whole.to_dict("records")
     return Section(

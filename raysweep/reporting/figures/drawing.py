@@ -17,20 +17,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-MARKERS = ("o", "s", "P", "X", "*", "<", ">", "p")
+SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "p": 5.4}
+"""The markers of lines, and how large they must be to look alike."""
+MARKERS = tuple(SIZES)
 LONGEST = 40
 """Characters in a line of the label beside a panel; more do not fit its height."""
 
 
-def panels(count: int, width: float = 4.4, height: float = 3.7) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in rows of at most three, sharing scales."""
+def panels(
+    count: int, width: float = 4.4, height: float = 3.7, titles: Sequence[str] = ()
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels in rows of at most three, sharing scales.
+
+    titles: of the panels: settings separated by commas. If they are all combinations of some settings with at most
+        three last ones, each of these gets a column.
+    """
     from matplotlib.figure import Figure
 
     columns = 2 if count == 4 else min(count, 3)
+    last = list(dict.fromkeys(title.rpartition(", ")[2] for title in titles))
+    first = list(dict.fromkeys(title.rpartition(", ")[0] for title in titles))
+    if len(first) > 1 and 1 < len(last) <= 3 and len(first) * len(last) == count:
+        columns = len(last)
     if columns > 2:  # a wide figure is shown smaller, so smaller panels keep its text readable
-        width, height = 0.78 * width, 0.84 * height
+        width, height = 0.72 * width, 0.8 * height
     rows = -(-count // columns)
-    wide = max(width * columns, 6.4) if count == 1 else width * columns
+    wide = max(width * columns, 7.4) if count == 1 else width * columns
     figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")
     axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
     for spare in axes[count:]:
@@ -51,7 +63,8 @@ def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
     columns = columns_of_panels(axes)
     for k, panel in enumerate(axes):
         if k % columns == 0:
-            panel.set_ylabel(textwrap.fill(y, LONGEST, break_long_words=False))
+            lines = [textwrap.fill(line, LONGEST, break_long_words=False) for line in y.split("\n")]
+            panel.set_ylabel("\n".join(lines))
         if k + columns >= len(axes):
             panel.set_xlabel(x)
 
@@ -88,6 +101,14 @@ def marker_of(keys: Sequence[Any]) -> dict[Any, str]:
     None is a triangle that points up or down, a diamond or a thin cross: these say how a place was found.
     """
     return {key: MARKERS[k % len(MARKERS)] for k, key in enumerate(keys)}
+
+
+def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
+    """Small horizontal shifts, so that error bars of several lines do not overlap."""
+    if len(spots) < 2 or count < 2:
+        return np.zeros(count)
+    step = np.min(np.diff(np.log(spots) if logarithmic else spots))
+    return np.linspace(-1, 1, count) * min(0.12, 0.04 * count) * step
 
 
 def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -139,11 +160,15 @@ def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
 
 
 def legend_of_lines(
-    axes: Sequence[Axes], parts: Sequence[tuple[str, Sequence[Any]]], shade: Mapping[Any, Any], **look: Any
+    axes: Sequence[Axes],
+    parts: Sequence[tuple[str, Sequence[Any]]],
+    shade: Mapping[Any, Any],
+    marker: Mapping[Any, str],
+    **look: Any,
 ) -> None:
-    """Add a legend of the line colours beside the panels. parts: (title, lines) of each panel."""
+    """Add a legend of the colours and markers of lines beside the panels. parts: (title, lines) of each panel."""
     labels = {line.key: line.label for _, lines in parts for line in lines}
-    legend_right(axes, [mark(labels[key], color=colour, marker="o", **look) for key, colour in shade.items()])
+    legend_right(axes, [mark(labels[key], color=shade[key], marker=marker[key], **look) for key in shade])
 
 
 def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> str:

@@ -11,11 +11,13 @@ import numpy as np
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status
 from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures.style import FAINT
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -43,74 +45,138 @@ class PlaceLine:
 
 
 def places_figure(
-    parts: Sequence[PlaceLine],
+    parts: Sequence[tuple[str, Sequence[PlaceLine]]],
     x: str,
     along: str,
     workload: Workload,
     level: float,
     what: str,
     lines: Mapping[str, float],
-) -> Figure:
-    """Draw a fitted place in x over another axis, `along`, one line per part.
+) -> tuple[Figure, str]:
+    """Draw a fitted place in x over another axis, `along`: one panel per part (title, lines).
 
-    A censored place is a triangle at its known bound; it points in the direction of the place.
+    Places at neighbouring values are joined. A censored place is a triangle at its known bound; it points in the
+    direction of the place. Where no place was found, a cross stands at the foot of the panel.
 
     lines: named constants in x, drawn as reference lines.
+
+    Returns the figure and the sentences on what is drawn in it.
     """
-    figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
-    spots = np.unique(np.concatenate([part.table[along].to_numpy(float) for part in parts]))
+    figure, axes = drawing.panels(len(parts), 4.4, 3.8, [title for title, _ in parts])
+    every = [line for _, inside in parts for line in inside]
+    spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
     spots = spots[np.isfinite(spots)]
     logarithmic = log_axis(spots, workload.logarithmic(along))
-    drawing.set_scale(panel.xaxis, spots, logarithmic)
-    estimates = np.concatenate([part.table.loc[part.table["status"] == Status.LOCATED, "estimate"] for part in parts])
+    estimates = np.concatenate([line.table.loc[line.table["status"] == Status.LOCATED, "estimate"] for line in every])
     wanted = workload.logarithmic(x)
-    if decades(estimates) if wanted is None else wanted:
-        drawing.set_log(panel.yaxis)
-    references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
-    with_theory = [part for part in parts if np.isfinite(part.expected).any()]
-    smooth = any(len(part.fine) > len(spots) for part in with_theory)
+    with_theory = [line for line in every if np.isfinite(line.expected).any()]
+    shades = drawing.shades(parts)
+    marker = drawing.marker_of(list(shades))
     # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
-    shifts = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
-    shades = drawing.colours([part.key for part in parts])
-    censored = False
-    for part, shade, shift in zip(parts, shades, shifts, strict=True):
-        known = np.where(np.isfinite(part.expected), part.expected, np.nan)
-        panel.plot(part.fine, known, color=shade, linewidth=1.4, zorder=2, **theory_look([part], spots))
-        for status, bound, marker in SHOWN:
-            rows = part.table[part.table["status"] == status]
-            at, place, low, high = (rows[name].to_numpy(float) for name in (along, bound, "low", "high"))
-            at = at * np.exp(shift) if logarithmic else at + shift
-            if status != Status.LOCATED and len(rows):
-                censored = True
-                panel.plot(at, place, marker, color=shade, markerfacecolor="none", markersize=6, zorder=3)
-            elif len(rows):
-                edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}
-                drawing.points(panel, at, place, (low, high), shade, 5, 1.5, 2.5, zorder=3, **edge)
-    panel.set_xlabel(axis_label(along, workload))
-    panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
-    named = zip(parts, shades, strict=True)
-    drawing.legend_right(
-        [panel], [drawing.mark(one.label, color=own, linestyle="-", marker="o", markersize=5) for one, own in named]
-    )
-    kinds = [
-        drawing.mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5),
-        with_theory and drawing.mark("closed form", linewidth=1.4, **theory_look(parts, spots)),
-        censored and drawing.mark("beyond this bound (censored)", marker="^", markerfacecolor="none"),
-        *references,
+    smooth = any(len(line.fine) > len(spots) for line in with_theory)
+    aside = np.zeros(len(shades)) if smooth else drawing.dodge(spots, len(shades), logarithmic)
+    shifts = dict(zip(shades, aside, strict=True))
+    references: list[Any] = []
+    for panel, (title, inside) in zip(axes, parts, strict=True):
+        drawing.set_scale(panel.xaxis, spots, logarithmic)
+        if decades(estimates) if wanted is None else wanted:
+            drawing.set_log(panel.yaxis)
+        references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
+        for line in inside:
+            look = {"color": shades[line.key], "linewidth": 1.3, **theory_look([line], spots)}
+            known = np.where(np.isfinite(line.expected), line.expected, np.nan)
+            panel.plot(moved(line.fine, shifts[line.key], logarithmic), known, zorder=2, **look)
+            draw_line(panel, line, along, shades[line.key], marker[line.key], (shifts[line.key], logarithmic))
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+    draw_missing(axes, parts, along, shades)
+    drawing.label_panels(axes, axis_label(along, workload), f"{what}\nin {axis_label(x, workload)}")
+    drawing.legend_of_lines(axes, parts, shades, marker, linestyle="-", markersize=6)
+    statuses = {status for line in every for status in line.table["status"]}
+    joined = any((line.table["status"] == Status.LOCATED).sum() > 1 for line in every)
+    look = {"linestyle": "-" if joined else "none"}
+    entries = [
+        Status.LOCATED in statuses
+        and (
+            drawing.mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5, **look),
+            f"Points{', joined' if joined else ''}: fitted, each with its own {100 * level:g} % interval.",
+        ),
+        with_theory
+        and (drawing.mark("closed form", linewidth=1.3, **theory_look(every, spots)), "Dashed: the closed form."),
+        bool(statuses & {Status.CENSORED_LOW, Status.CENSORED_HIGH})
+        and (
+            drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
+            "Open triangles: it lies beyond this value, in the direction in which the triangle points.",
+        ),
+        bool(statuses & NOT_FOUND)
+        and (drawing.mark("not found", marker="x"), "Crosses at the foot: values at which none was found."),
+        *((reference, f"{reference.get_label()}: the line across.") for reference in references),
     ]
-    drawing.legend_below(figure, kinds, 3)
-    return figure
+    return figure, drawing.legend_below(figure, entries, 4 if len(axes) > 1 else 3)
+
+
+ROOM = 0.04  # of the height of a panel, for a row of crosses
+NOT_FOUND = {Status.UNDETERMINED, Status.MONOTONE}
+
+
+def draw_line(panel: Axes, line: PlaceLine, along: str, shade: Any, marker: str, aside: tuple[float, bool]) -> None:
+    """Draw the places of one line: joined points with intervals, and triangles at bounds.
+
+    aside: (how far to the right, whether this is a share on a logarithmic axis).
+    """
+    shift, logarithmic = aside
+    table = line.table.sort_values(along)
+    table = table.assign(_at=moved(table[along].to_numpy(float), shift, logarithmic))
+    there = (table["status"] == Status.LOCATED).to_numpy()
+    beside_theory = bool(np.isfinite(line.expected).any())
+    panel.plot(
+        *drawing.joined_lines(table["_at"].to_numpy(float), table["estimate"].to_numpy(float), there),
+        color=shade,
+        linewidth=0.9 if beside_theory else 1.2,
+        alpha=0.5 if beside_theory else 1.0,
+        zorder=2.5,
+    )
+    for status, bound, direction in SHOWN:
+        rows = table[table["status"] == status]
+        at, place, low, high = (rows[name].to_numpy(float) for name in ("_at", bound, "low", "high"))
+        if status != Status.LOCATED and len(rows):
+            look: dict[str, Any] = {"markerfacecolor": "none", "markersize": 6, "zorder": 3, "linestyle": "none"}
+            panel.plot(at, place, marker=direction, color=shade, **look)
+        elif len(rows):
+            edge = {"markeredgecolor": "white", "markeredgewidth": 0.5, "fmt": marker}
+            drawing.points(
+                panel, at, place, (low, high), shade, drawing.SIZES[marker] + 1.6, 1.4, 2.5, zorder=3, **edge
+            )
+
+
+def draw_missing(
+    axes: Sequence[Axes], parts: Sequence[tuple[str, Sequence[PlaceLine]]], along: str, shades: Mapping[Any, Any]
+) -> None:
+    """Draw a cross where no place was found, below all places at the foot of the panel: one row for each line that
+    lacks some."""
+    found = {k: [(line, line.table["status"].isin(NOT_FOUND)) for line in lines] for k, (_, lines) in enumerate(parts)}
+    lacking = {k: [(line, missing) for line, missing in lines if missing.any()] for k, lines in found.items()}
+    rows = max(map(len, lacking.values()))
+    if not rows:
+        return
+    room = ROOM * (rows + 0.5)
+    scale = axes[0].yaxis.get_transform()
+    low, high = scale.transform(np.array(axes[0].get_ylim()))
+    axes[0].set_ylim(bottom=float(scale.inverted().transform(low - (high - low) * room / (1 - room))))
+    look: dict[str, Any] = {"marker": "x", "linestyle": "none", "markersize": 4.5, "zorder": 3}
+    for k, panel in enumerate(axes):
+        panel.plot([0, 1], [room, room], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
+        for row, (line, missing) in enumerate(lacking[k]):
+            at = line.table.loc[missing, along].to_numpy(float)
+            height = np.full(len(at), ROOM * (rows - row - 0.25))
+            panel.plot(at, height, color=shades[line.key], transform=panel.get_xaxis_transform(), **look)
 
 
 def theory_look(parts: Sequence[PlaceLine], spots: np.ndarray) -> dict[str, Any]:
-    """The style of the closed form: a line, or dots joined by dashes if it is known only at the places' own values."""
+    """The style of the closed form: dashes, with dots if it is known only at the places' own values."""
     at_spots = all(len(part.fine) <= len(spots) for part in parts)
-    return {"linestyle": "--", "marker": "."} if at_spots else {"linestyle": "-"}
+    return {"linestyle": "--", "marker": "." if at_spots else ""}
 
 
-def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
-    """Small horizontal shifts, so that error bars of several lines do not overlap."""
-    if len(spots) < 2 or count < 2:
-        return np.zeros(count)
-    step = np.min(np.diff(np.log(spots) if logarithmic else spots))
-    return np.linspace(-1, 1, count) * min(0.12, 0.04 * count) * step
+def moved(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
+    """Positions moved to the right; on a logarithmic axis, by a share."""
+    return np.asarray(at * np.exp(shift) if logarithmic else at + shift)

@@ -50,9 +50,10 @@ def learning_figure(
     percent: the level of the bands, as text.
     left_out: what the dashed lines are, for the legend.
     """
-    figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
+    figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
     every = [line for _, lines in parts for line in lines]
     colour = drawing.shades(parts)
+    marker = drawing.marker_of(list(colour))
     ends = np.concatenate([end for line in every for end in (line.mean, line.low, line.high)])
     ends = ends[np.isfinite(ends)]
     for panel, (title, lines) in zip(axes, parts, strict=True):
@@ -67,7 +68,12 @@ def learning_figure(
             panel.fill_between(
                 line.x[at], line.low[at], line.high[at], color=colour[line.key], alpha=0.18, linewidth=0, zorder=2
             )
-            panel.plot(line.x[at], line.mean[at], color=colour[line.key], linewidth=1.4, zorder=3)
+            look: dict[str, Any] = {
+                "marker": marker[line.key],
+                "markersize": drawing.SIZES[marker[line.key]],
+                "markevery": 0.15,
+            }
+            panel.plot(line.x[at], line.mean[at], color=colour[line.key], linewidth=1.4, zorder=3, **look)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     limits = axes[0].get_ylim() if len(ends) else None  # a draw on its way to infinity must not decide the scale
     for panel, (_, lines) in zip(axes, parts, strict=True):
@@ -76,7 +82,7 @@ def learning_figure(
     if limits:
         axes[0].set_ylim(limits)
     drawing.label_panels(axes, x, axis_label(metric, workload))
-    drawing.legend_of_lines(axes, parts, colour, markersize=0, linestyle="-")
+    drawing.legend_of_lines(axes, parts, colour, marker, markersize=5.5, linestyle="-")
     drawing.legend_below(
         figure,
         [

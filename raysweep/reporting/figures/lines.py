@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
 BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
-PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 6}
+PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 5}
 THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
 
 
@@ -70,7 +70,8 @@ def curves_figure(
     marks: str = "mean ± standard error",
     of: str = "",
     beside: str = "",
-) -> Figure:
+    placed: str = "",
+) -> tuple[Figure, str]:
     """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
 
     x = inf (converged) is drawn separately at the right, with its own tick.
@@ -79,10 +80,14 @@ def curves_figure(
     marks: what points and bars show, for the legend.
     of: text before the metric in the y label, if not the metric itself is drawn but for example a difference.
     beside: the name of the metric that the lines have beside theirs, for the legend.
+    placed: what the fitted places are, for the legend.
+
+    Returns the figure and the sentences on what is drawn in it.
     """
-    figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
+    figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
     every_line = [line for _, lines in parts for line in lines]
     colour = drawing.shades(parts)
+    marker = drawing.marker_of(list(colour))
     at = np.concatenate([line.means.x for line in every_line])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
@@ -109,32 +114,63 @@ def curves_figure(
                 at_beside, beside_means = finite_part(line.beside)
                 look = {**BESIDE, "linestyle": "none"} if categories else BESIDE
                 panel.plot(at_beside + aside[line.key], beside_means, color=colour[line.key], **look, zorder=2)
-            draw_means(panel, line.means, colour[line.key], aside[line.key], far)
+            draw_means(panel, line.means, colour[line.key], marker[line.key], aside[line.key], far)
+        for line in lines:
             if line.place:
                 draw_place(panel, line, line.place, colour[line.key], workload.logarithmic(x))
         if np.isinf(at).any():
             drawing.show_infinity(panel, finite, far, logarithmic)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
-    drawing.label_panels(axes, axis_label(x, workload), of + axis_label(metric, workload))
-    drawing.legend_of_lines(axes, parts, colour, markersize=4)
-    placed = [line.place for line in every_line if line.place]
+    drawing.label_panels(
+        axes, axis_label(x, workload), of + axis_label(metric, workload) + meaning(metric, ends, workload)
+    )
+    drawing.legend_of_lines(axes, parts, colour, marker, markersize=5.5)
+    found = [(line, line.place) for line in every_line if line.place]
     theory_look = THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4}
     base_look = APART if categories else BASE
-    drawing.legend_below(
+    said = drawing.legend_below(
         figure,
         [
-            drawing.mark(marks, marker="o", markersize=4),
+            any((~line.means.median).any() for line in every_line) and drawing.mark(marks, marker="o", markersize=4),
             any(line.means.median.any() for line in every_line)
-            and drawing.mark("median (draws have no variance)", marker="s", markersize=4, markerfacecolor="white"),
-            any(line.has_theory for line in every_line) and drawing.mark("closed form", **theory_look),
-            any(line.base is not None for line in every_line) and drawing.mark("base model", **base_look),
-            any(line.beside is not None for line in every_line) and drawing.mark(beside, **BESIDE),
-            placed and drawing.mark("fitted place with interval", **PLACE, linestyle="-", markerfacecolor="white"),
-            any(np.isfinite(place[3]) for place in placed)
-            and drawing.mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
+            and (
+                drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
+                "Open markers: medians, because draws have no variance.",
+            ),
+            any(line.has_theory for line in every_line)
+            and (
+                drawing.mark("closed form", **theory_look),
+                f"{'Dashes' if categories else 'Lines without points of their own'}: the closed form.",
+            ),
+            any(line.base is not None for line in every_line)
+            and (
+                drawing.mark("base model", **base_look),
+                f"{'Long dashes' if categories else 'Dashed'}: the base model.",
+            ),
+            any(line.beside is not None for line in every_line)
+            and (drawing.mark(beside, **BESIDE), f"{'Crosses' if categories else 'Dashes with crosses'}: {beside}."),
+            found
+            and (
+                drawing.mark(placed or "fitted place", **PLACE, linestyle="-", markerfacecolor="white"),
+                f"Diamonds: {placed or 'fitted place'} interval.",
+            ),
+            any(np.isfinite(place[3]) and len(line.theory) for line, place in found)
+            and (
+                drawing.mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
+                "Orange ticks: the closed form's place.",
+            ),
         ],
     )
-    return figure
+    return figure, said
+
+
+def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
+    """What values above 0 mean, to add to the label of the axis; empty if the metric declares nothing or has no such
+    values on both sides."""
+    known = next((one for one in workload.metrics if one.name == metric), None)
+    if known is None or not known.positive or not (np.nanmin(values) < 0 < np.nanmax(values)):
+        return ""
+    return f"\n(above 0: {known.positive})"
 
 
 def draw_theory(panel: Axes, line: Series, shade: Any, shift: float, far: float, apart: bool) -> None:
@@ -149,15 +185,23 @@ def draw_theory(panel: Axes, line: Series, shade: Any, shift: float, far: float,
         panel.plot([far], [line.theory_at_infinity], marker="_", markersize=15, color=shade, zorder=2)
 
 
-def draw_means(panel: Axes, means: CellMeans, shade: Any, shift: float, far: float) -> None:
-    """Draw the points of a line with their error bars; medians are open squares."""
+def draw_means(panel: Axes, means: CellMeans, shade: Any, marker: str, shift: float, far: float) -> None:
+    """Draw the points of a line with their error bars; medians are open."""
     at = np.where(np.isfinite(means.x), means.x, far) + shift
-    for heavy, marker in ((False, "o"), (True, "s")):
+    for heavy in (False, True):
         use = means.median == heavy
         if use.any():
             look = {"fmt": marker, "zorder": 3, "markerfacecolor": "white" if heavy else shade}
             drawing.points(
-                panel, at[use], means.centre[use], (means.low[use], means.high[use]), shade, 3.8, 1.1, 1.8, **look
+                panel,
+                at[use],
+                means.centre[use],
+                (means.low[use], means.high[use]),
+                shade,
+                drawing.SIZES[marker],
+                1.1,
+                1.8,
+                **look,
             )
 
 
@@ -166,9 +210,9 @@ def draw_place(panel: Axes, line: Series, place: Place, shade: Any, logarithmic:
     at, low, high, expected = (np.array([value]) for value in place)
     look = {"fmt": "D", "zorder": 5, "markerfacecolor": shade, "markeredgewidth": 1.2}
     height = np.array([height_at(place[0], line.means, logarithmic)])
-    drawing.points(panel, at, height, (low, high), FIT, 6, 1.8, 3.5, across=True, **look)
+    drawing.points(panel, at, height, (low, high), FIT, 5, 1.6, 3, across=True, **look)
     if np.isfinite(place[3]) and len(line.theory):
-        look = {"marker": "|", "markersize": 20, "color": THEORY, "markeredgewidth": 2.0, "linestyle": "none"}
+        look = {"marker": "|", "markersize": 14, "color": THEORY, "markeredgewidth": 1.8, "linestyle": "none"}
         panel.plot(expected, np.interp(expected, line.theory_x, line.theory), **look, zorder=6)
 
 

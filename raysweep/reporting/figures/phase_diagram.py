@@ -51,7 +51,7 @@ def surface_figure(
     grids = [mean_grid(one.rows, x, y, metric, workload, level) for one in maps]
     every = np.abs(np.concatenate([grid.centre.ravel() for grid in grids]))
     norm, over_decades = colour_scale(every[np.isfinite(every)])
-    figure, axes = drawing.panels(len(grids), width=5.0, height=4.1)
+    figure, axes = drawing.panels(len(grids), 5.0, 4.1, [one.title for one in maps])
     references: list[Any] = []
     curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
     cells = [regions.signs(grid.centre, grid.low, grid.high) for grid in grids]

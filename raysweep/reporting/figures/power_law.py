@@ -38,8 +38,9 @@ def power_law_figure(
     parts: Sequence[tuple[str, list[Law]]], x: str, metric: str, workload: Workload, percent: str
 ) -> Figure:
     """Draw one panel per part, with one colour per line. percent: the level of the intervals as text."""
-    figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
+    figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
     colour = drawing.shades(parts)
+    marker = drawing.marker_of(list(colour))
     for panel, (title, lines) in zip(axes, parts, strict=True):
         drawing.set_log(panel.xaxis)
         drawing.set_log(panel.yaxis)
@@ -47,10 +48,12 @@ def power_law_figure(
             shade = colour[line.key]
             panel.plot(line.x, line.fitted, color=shade, linewidth=1.2, zorder=2)
             panel.plot(line.theory_x, line.theory, color=shade, linewidth=1.4, linestyle=":", zorder=2)
-            drawing.points(panel, line.x, line.centre, (line.low, line.high), shade, 3.8, 1.1, 1.8, zorder=3)
+            own = marker[line.key]
+            ends = line.low, line.high
+            drawing.points(panel, line.x, line.centre, ends, shade, drawing.SIZES[own], 1.1, 1.8, zorder=3, fmt=own)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
-    drawing.legend_of_lines(axes, parts, colour, markersize=4)
+    drawing.legend_of_lines(axes, parts, colour, marker, markersize=5.5)
     drawing.legend_below(
         figure,
         [

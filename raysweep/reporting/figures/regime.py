@@ -43,23 +43,26 @@ Panel = tuple[str, list[Setting]]
 """The title of a panel and its lines."""
 
 
-def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workload, level: float) -> Figure:
+def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workload, level: float) -> tuple[Figure, str]:
     """Draw the optimal rate over the length, both logarithmic, with the fitted power law, one panel per part.
 
-    A censored optimum is a triangle at its known bound; it points in the direction of the optimum.
+    A censored optimum is a triangle at its known bound; it points in the direction of the optimum. Returns the figure
+    and the sentences on what is drawn in it.
     """
-    figure, axes = drawing.panels(len(parts), width=4.4, height=3.6)
+    figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
     shade = drawing.shades(parts)
+    marks = drawing.marker_of(list(shade))
     censored = fitted = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         drawing.set_log(panel.yaxis)
         for index, setting in enumerate(lines):
             colour, regime = shade[setting.key], setting.regime
             table = positive(regime.optimum.table, length)
-            shift = 1 + 0.02 * (index - (len(lines) - 1) / 2)  # error bars side by side
+            shift = aside(lines, length)[index]  # error bars side by side
             found = table[table["status"] == Status.LOCATED]
             at, rate, low, high = (found[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
-            drawing.points(panel, at * shift, rate, (low, high), colour, 4.5, 1.4, 2.2)
+            own = marks[setting.key]
+            drawing.points(panel, at * shift, rate, (low, high), colour, drawing.SIZES[own], 1.4, 2.2, fmt=own)
             for bound, marker in (("low", "^"), ("high", "v")):
                 known = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
                 if len(known):
@@ -74,39 +77,51 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
         drawing.set_log(panel.xaxis)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
-    drawing.legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
+    drawing.legend_of_lines(axes, parts, shade, marks, linestyle="-", markersize=5.5)
     kinds = [
         drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
-        fitted and drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
-        censored and drawing.mark("beyond (censored)", marker="^", markerfacecolor="none"),
+        fitted
+        and (
+            drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
+            "Dashed: power law, fitted where every length has an optimum.",
+        ),
+        censored
+        and (
+            drawing.mark("beyond this rate", marker="^", markerfacecolor="none"),
+            "Open triangles: the optimum lies beyond this rate, in the direction in which the triangle points.",
+        ),
     ]
-    drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
-    return figure
+    return figure, drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
 
 
-def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> Figure:
+def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> tuple[Figure, str]:
     """Draw a metric over the length, one panel per part.
 
     The lines are the metric at the best rate (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
-    (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line.
+    (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line. Returns the figure and the
+    sentences on what is drawn in it.
     """
-    figure, axes = drawing.panels(len(parts), width=4.4, height=3.6)
+    figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
     shade = drawing.shades(parts)
+    marks = drawing.marker_of(list(shade))
     any_censored = any_fixed = any_base = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights: list[np.ndarray] = []
         lowest_base = np.inf
-        for setting in lines:
+        for index, setting in enumerate(lines):
             regime, colour = setting.regime, shade[setting.key]
             table = positive(regime.beside.get(metric, regime.at_best_lr).table, length)
             at, mean, low, high = (table[name].to_numpy(float) for name in (length, "mean", "low", "high"))
             heights.append(mean)
-            drawing.points(panel, at, mean, (low, high), colour, 4.5, None, 2.2, fmt="o-")
+            shift = aside(lines, length)[index]  # error bars side by side
+            at, own = at * shift, marks[setting.key]
+            size = drawing.SIZES[own]
+            drawing.points(panel, at, mean, (low, high), colour, size, 1.1, 2.0, fmt=f"{own}-", linewidth=1.3)
             censored = table["censored"].to_numpy(bool)
             if censored.any():
                 any_censored = True
-                look = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 4}
-                panel.plot(at[censored], mean[censored], "o", **look)
+                look = {"color": colour, "markerfacecolor": "white", "markersize": size, "zorder": 4}
+                panel.plot(at[censored], mean[censored], own, **look)
             base = setting.base.get(metric)
             if base is not None:
                 any_base = True
@@ -127,15 +142,24 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
         low, high = axes[0].get_xlim()
         axes[0].set_xlim(low, high * (high / low) ** 0.14)
     drawing.label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
-    drawing.legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
+    drawing.legend_of_lines(axes, parts, shade, marks, linestyle="-", markersize=5.5)
     kinds = [
         drawing.mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5),
-        any_censored and drawing.mark("best rate of the grid (optimum censored)", marker="o", markerfacecolor="white"),
-        any_fixed and drawing.mark("at a fixed rate", **FIXED),
-        any_base and drawing.mark("base model", **BASE),
+        any_censored
+        and (
+            drawing.mark("at the best rate of the grid", marker="o", markerfacecolor="white"),
+            "Open markers: the optimum lies beyond the rates, so the best of them is taken.",
+        ),
+        any_fixed and (drawing.mark("at a fixed rate", **FIXED), "Dotted: at a fixed rate, which stands at its end."),
+        any_base and (drawing.mark("base model", **BASE), "Dashed: the base model."),
     ]
-    drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
-    return figure
+    return figure, drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
+
+
+def aside(lines: Sequence[Setting], length: str) -> np.ndarray:
+    """The factor by which the points of each line are moved along the axis of lengths."""
+    lengths = np.unique(np.concatenate([positive(one.regime.optimum.table, length)[length] for one in lines]))
+    return np.exp(1.6 * drawing.dodge(lengths, len(lines), True))
 
 
 def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
