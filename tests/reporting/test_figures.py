@@ -13,6 +13,7 @@ from matplotlib.colors import to_hex
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.between import of_difference
+from raysweep.reporting.analyses.boundary import boundary_section
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
@@ -203,3 +204,28 @@ def test_lines_differ_in_their_marker_too(workload: Workload) -> None:
     figure, _ = places_figure(parts, "overlap_angle", "gamma", workload, 0.95, "zero", {})
     markers = [bar.lines[0].get_marker() for bar in figure.axes[0].containers]
     assert len(set(markers)) == len(markers) == 6
+
+
+@pytest.mark.parametrize("located", [1, 2])
+def test_one_place_alone_is_no_figure_of_places(workload: Workload, located: int) -> None:
+    rates = [0.001, 0.002, 0.004]
+    rows = valley({(1, rate): 2.0 if k < located else 0.0 for k, rate in enumerate(rates)})
+    asked = Question(rows, {"metric": "risk_finetune", "x": "pretrain_length"}, workload, "inflection")
+    names = [one.name for one in inflection_section(asked).drawings]
+    assert names == [*(["inflection_line"] if located > 1 else []), "inflection_curves"]
+
+
+def test_a_fitted_zero_is_marked_at_0(workload: Workload) -> None:
+    """The curve between the points is no straight line: its interpolation need not be 0 at the fitted zero."""
+    rows = field(lambda size: 52.0)
+    rows["transferability_finetune"] = np.sinh(20 * rows["transferability_finetune"])
+    options = {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}
+    (slices,) = [
+        one
+        for one in boundary_section(Question(rows, options, workload, "boundary")).drawings
+        if one.name.endswith("slices")
+    ]
+    diamonds = [line for line in slices.figure.axes[0].lines if line.get_marker() == "D"]
+    assert len(diamonds) == len(SIZES)
+    assert [line.get_ydata()[0] for line in diamonds] == len(SIZES) * [0.0]
+    assert "Diamonds: fitted zero, 95 % interval." in slices.caption

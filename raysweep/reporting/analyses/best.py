@@ -92,8 +92,8 @@ def curve_over(asked: Question, axes: list[str]) -> list[Drawing]:
         panels = series_panels(by_panel(places, every), every[:1], every[1:], at, asked.metric, asked.workload)
         if panels:
             caption = f"{plain(asked.metric).capitalize()} against {plain(x)}: mean over seeds ± one standard error."
-            figure = curves_figure(panels, x, asked.metric, asked.workload, categories)
-            return [Drawing(f"{asked.name}_curves", caption, figure)]
+            figure, said = curves_figure(panels, x, asked.metric, asked.workload, categories)
+            return [Drawing(f"{asked.name}_curves", f"{caption} {said}".strip(), figure)]
     return []
 
 

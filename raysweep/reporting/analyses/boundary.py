@@ -146,7 +146,7 @@ def line_of(places: Places, along: str, lines: Mapping[str, float]) -> list[Draw
         return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
     caption = f"Where {metric} changes sign: its zero in {plain(x)} against {plain(along)}."
-    return [places.line_figure(along, f"zero of {metric}", caption, line, lines)]
+    return places.line_figures(along, f"zero of {metric}", caption, line, lines)
 
 
 def slices_of(
@@ -157,12 +157,13 @@ def slices_of(
     of_cells = asked.rows.groupby([*keys, *of_y, x], dropna=False)["seed"].nunique()
     fewest, draws = int(of_cells.min()), int(of_cells.max())
     slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
+    names = [*of_y, *keys]
     found = {
-        tuple(row[key] for key in (*of_y, *keys)): (row["estimate"], row["low"], row["high"], row["theory"])
+        tuple(row[key] for key in names): (row["estimate"], row["low"], row["high"], row["theory"])
         for row in places.found.to_dict("records")
     }
     marked = [found.get(tuple(values)) for values, _ in slices]
-    panels = series_panels(slices, of_y, keys, x, metric, asked.workload, marked, panels=6)
+    panels = series_panels(slices, names[:1], names[1:], x, metric, asked.workload, marked, panels=6)
     shown = sum(len(lines) for _, lines in panels)
     quantile = f"{t_quantile(asked.level, draws - 1):.2f} for {draws} draws"
     if fewest < draws:
@@ -172,8 +173,8 @@ def slices_of(
         f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)."
     )
     if shown < len(slices):
-        caption += f" {shown} of {len(slices)} slices, spread evenly over those with a zero."
-    return curves_drawing(asked, panels, caption, "slices", "fitted zero")
+        caption += f" {shown} of {len(slices)} slices are shown; the table has all."
+    return curves_drawing(asked, panels, caption, "slices", "fitted zero", zeros=True)
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:

@@ -17,7 +17,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import by_panel, laid_out
-from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
+from raysweep.reporting.figures.fitted_places import NOT_FOUND, PlaceLine, places_figure
 from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.statuses import THEORY, others, outside, status_word, status_words, undecided, why_one
 from raysweep.reporting.words import interval, number, plain, signed
@@ -25,6 +25,7 @@ from raysweep.reporting.words import interval, number, plain, signed
 if TYPE_CHECKING:
     import pandas as pd
 
+FEWEST = 2  # places or bounds in a figure of places
 RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
 
 
@@ -213,7 +214,7 @@ class Places:
         return out
 
     def line_drawing(self, along: str | None, place: str, caption: str) -> list[Drawing]:
-        """The drawing of the place over one of the keys (see `line_figure`).
+        """The drawing of the place over one of the keys (see `line_figures`).
 
         The list is empty if there is no place to show.
         """
@@ -223,18 +224,20 @@ class Places:
         def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
             return PlaceLine(key, label, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
 
-        return [self.line_figure(along, place, caption, line, {})]
+        return self.line_figures(along, place, caption, line, {})
 
-    def line_figure(
+    def line_figures(
         self,
         along: str,
         place: str,
         caption: str,
         line: Callable[[Any, str, pd.DataFrame], PlaceLine],
         lines: Mapping[str, float],
-    ) -> Drawing:
+    ) -> list[Drawing]:
         """The drawing of the places over one of the keys: a line for each value of the key that has most values among
-        the others, a panel for each setting of the rest.
+        the others, a panel for each setting of the rest. A setting with a single value of the key is no line.
+
+        The list is empty if fewer than two places or bounds are known on these lines.
 
         line: makes the line of one setting of the other keys.
         """
@@ -245,12 +248,16 @@ class Places:
         def located(table: pd.DataFrame) -> bool:
             return bool((table["status"] == Status.LOCATED).any())
 
-        tables = by_panel(self.table, [*of_line, *of_panel]) if others else [((), self.table)]
+        every = by_panel(self.table, [*of_line, *of_panel]) if others else [((), self.table)]
+        tables = [(values, table) for values, table in every if table[along].nunique() > 1]
+        known = sum(int((~table["status"].isin(NOT_FOUND)).sum()) for _, table in tables)
+        if known < FEWEST:
+            return []
         parts = laid_out(tables, of_line, of_panel, line, asked.workload, located=located)
         shown = sum(len(inside) for _, inside in parts)
         figure, said = places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
-        left_out = f" {shown} of {len(tables)} lines are shown; the table has all." if shown < len(tables) else ""
-        return Drawing(f"{asked.name}_line", f"{caption} {said}{left_out}", figure)
+        left_out = f" {shown} of {len(every)} lines are shown; the table has all." if shown < len(every) else ""
+        return [Drawing(f"{asked.name}_line", f"{caption} {said}{left_out}", figure)]
 
 
 def advice_cell(row: Mapping[str, Any]) -> str:

@@ -70,10 +70,9 @@ def relation_section(asked: Question) -> Section:
     parts = [(values, settings(by, values, workload), rows) for values, rows in groups(good, by)]
     ranks = [(label, estimate(rows, x, y)) for _, label, rows in parts] if by else []
     clouds = [cloud(rows, x, y, values, label, workload) for values, label, rows in parts]
-    caption = (
-        f"Each point is a cell: {y} against {x}, means over draws ± one standard error (medians, open, where draws "
-        "have no variance)." + (" Infinite values stand apart at the right." if np.isinf(good[x]).any() else "")
-    )
+    medians = " (medians, open, where draws have no variance)" if any(one.median.any() for one in clouds) else ""
+    caption = f"Each point is a cell: {y} against {x}, means over draws ± one standard error{medians}."
+    caption += " Infinite values stand apart at the right." if np.isinf(good[x]).any() else ""
     listed = [{"group": label, **vars(one)} for label, one in [("all", overall), *ranks]]
     tables = {f"{asked.name}_ranks": pd.DataFrame(listed)}
     if keys:

@@ -57,6 +57,7 @@ def laid_out(
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], Rows]] = {}
     for values, rows in parts:
         found.setdefault(tuple(values[split:]), {})[tuple(values[:split])] = rows
+    found = dict(sorted(found.items(), key=lambda item: [*map(in_order, item[0])]))
     hits = [{own for own, rows in inside.items() if located(rows)} for inside in found.values()]
     levels = sorted({own for inside in found.values() for own in inside}, key=lambda own: [*map(in_order, own)])
     if len(levels) > lines:
@@ -136,13 +137,22 @@ def series(
 
 
 def curves_drawing(
-    asked: Question, panels: Sequence[Panel], caption: str, ending: str = "curves", placed: str = ""
+    asked: Question,
+    panels: Sequence[Panel],
+    caption: str,
+    ending: str = "curves",
+    placed: str = "",
+    zeros: bool = False,
 ) -> list[Drawing]:
-    """The figure of the panels; an empty list if there are no panels. placed: what the fitted places are, in words."""
+    """The figure of the panels; an empty list if there are no panels.
+
+    placed: what the fitted places are, in words.
+    zeros: whether they are places at which the metric is 0.
+    """
     if not panels:
         return []
     placed = f"{placed}, {asked.percent}" if placed else ""
-    figure, said = curves_figure(panels, asked.x, asked.metric, asked.workload, placed=placed)
+    figure, said = curves_figure(panels, asked.x, asked.metric, asked.workload, placed=placed, zeros=zeros)
     return [Drawing(f"{asked.name}_{ending}", f"{caption} {said}".strip(), figure)]
 
 

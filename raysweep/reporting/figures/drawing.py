@@ -285,5 +285,8 @@ def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool)
     if len(finite):
         between = np.sqrt(finite[-1] * far) if logarithmic else (finite[-1] + far) / 2
         panel.axvline(between, color=FAINT, linewidth=0.9, linestyle=":")
+        if logarithmic:  # the axis goes on beyond the grid, but means nothing there
+            written, last = panel.xaxis.get_major_formatter(), 1.001 * finite[-1]
+            panel.xaxis.set_major_formatter(lambda value, position: "" if value > last else written(value, position))
     panel.text(far, -0.015, "∞", transform=panel.get_xaxis_transform(), ha="center", va="top", fontsize=13)
     panel.set_xlim(right=far * (far / finite[-1]) ** 0.5 if logarithmic and len(finite) else None)

@@ -71,6 +71,7 @@ def curves_figure(
     of: str = "",
     beside: str = "",
     placed: str = "",
+    zeros: bool = False,
 ) -> tuple[Figure, str]:
     """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
 
@@ -81,6 +82,7 @@ def curves_figure(
     of: text before the metric in the y label, if not the metric itself is drawn but for example a difference.
     beside: the name of the metric that the lines have beside theirs, for the legend.
     placed: what the fitted places are, for the legend.
+    zeros: whether the metric is 0 at them, so that they are marked there; else they are marked on the mean curve.
 
     Returns the figure and the sentences on what is drawn in it.
     """
@@ -117,7 +119,8 @@ def curves_figure(
             draw_means(panel, line.means, colour[line.key], marker[line.key], aside[line.key], far)
         for line in lines:
             if line.place:
-                draw_place(panel, line, line.place, colour[line.key], workload.logarithmic(x))
+                height = 0.0 if zeros else height_at(line.place[0], line.means, workload.logarithmic(x))
+                draw_place(panel, line, line.place, colour[line.key], height)
         if np.isinf(at).any():
             drawing.show_infinity(panel, finite, far, logarithmic)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
@@ -205,12 +208,11 @@ def draw_means(panel: Axes, means: CellMeans, shade: Any, marker: str, shift: fl
             )
 
 
-def draw_place(panel: Axes, line: Series, place: Place, shade: Any, logarithmic: bool | None) -> None:
-    """Mark the fitted place and its interval on the mean curve, and the closed form's place on the closed form."""
+def draw_place(panel: Axes, line: Series, place: Place, shade: Any, height: float) -> None:
+    """Mark the fitted place and its interval at a height, and the closed form's place on the closed form."""
     at, low, high, expected = (np.array([value]) for value in place)
     look = {"fmt": "D", "zorder": 5, "markerfacecolor": shade, "markeredgewidth": 1.2}
-    height = np.array([height_at(place[0], line.means, logarithmic)])
-    drawing.points(panel, at, height, (low, high), FIT, 5, 1.6, 3, across=True, **look)
+    drawing.points(panel, at, np.array([height]), (low, high), FIT, 5, 1.6, 3, across=True, **look)
     if np.isfinite(place[3]) and len(line.theory):
         look = {"marker": "|", "markersize": 14, "color": THEORY, "markeredgewidth": 1.8, "linestyle": "none"}
         panel.plot(expected, np.interp(expected, line.theory_x, line.theory), **look, zorder=6)

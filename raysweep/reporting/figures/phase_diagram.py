@@ -152,11 +152,16 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
 
 
 def zero_lines(table: pd.DataFrame, y: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The lines (x, y) that `draw_zeros` draws: the joined zeros and the intervals."""
+    """The lines (x, y) that `draw_zeros` draws: the joined zeros, the intervals and, without length, the triangles."""
     found = table[table["status"] == Status.LOCATED]
     intervals = zip(*(found[name].to_numpy(float) for name in ("low", "high", y)), strict=True)
     joined = found["estimate"].to_numpy(float), found[y].to_numpy(float)
-    return [joined, *((np.array([low, high]), np.array([at, at])) for low, high, at in intervals)]
+    bounds = [
+        (np.full(2, row[bound]), np.full(2, row[y]))
+        for status, (bound, _) in BEYOND.items()
+        for row in table[table["status"] == status].to_dict("records")
+    ]
+    return [joined, *bounds, *((np.array([low, high]), np.array([at, at])) for low, high, at in intervals)]
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
     figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
     shade = drawing.shades(parts)
     marks = drawing.marker_of(list(shade))
-    censored = fitted = False
+    censored = fitted = any_found = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         drawing.set_log(panel.yaxis)
         for index, setting in enumerate(lines):
@@ -61,6 +61,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
             shift = aside(lines, length)[index]  # error bars side by side
             found = table[table["status"] == Status.LOCATED]
             at, rate, low, high = (found[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
+            any_found |= bool(len(found))
             own = marks[setting.key]
             drawing.points(panel, at * shift, rate, (low, high), colour, drawing.SIZES[own], 1.4, 2.2, fmt=own)
             for bound, marker in (("low", "^"), ("high", "v")):
@@ -79,7 +80,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
     drawing.label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
     drawing.legend_of_lines(axes, parts, shade, marks, linestyle="-", markersize=5.5)
     kinds = [
-        drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
+        any_found and drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
         fitted
         and (
             drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
@@ -185,8 +186,8 @@ def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], at_best: 
     seen = np.concatenate([at_best, *heights])
     shown: list[float] = []
     for rate, end in sorted(ends, key=lambda each: -each[1][1]):
-        if all(abs(end[1] - other) > 0.035 * float(np.nanmax(seen) - np.nanmin(seen)) for other in shown):
+        if all(abs(end[1] - other) > 0.045 * float(np.nanmax(seen) - np.nanmin(seen)) for other in shown):
             shown.append(end[1])
-            look = {"fontsize": 6.5, "color": "#777777", "va": "center", "annotation_clip": True}
+            look = {"fontsize": 8, "color": "#666666", "va": "center", "annotation_clip": True}
             panel.annotate(number(rate, 2), end, xytext=(3, 0), textcoords="offset points", **look)
     return heights

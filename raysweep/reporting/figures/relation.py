@@ -35,6 +35,7 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
     """Draw all groups in one panel, with one colour each. Infinite x has its own tick at the right."""
     figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
     shades = drawing.colours([one.key for one in clouds])
+    markers = [drawing.MARKERS[k % len(drawing.MARKERS)] for k in range(len(clouds))]
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])
     logarithmic = decades(finite)
@@ -46,27 +47,30 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
         drawing.set_asinh(panel.yaxis, heights, width)
     if not (width and np.nanmin(heights) > 0):
         drawing.zero_rule(panel)
-    for one, shade in zip(clouds, shades, strict=True):
+    for one, shade, marker in zip(clouds, shades, markers, strict=True):
         at = np.where(np.isfinite(one.x), one.x, far)
         x_error = np.where(np.isfinite(one.x_error), one.x_error, 0.0)
         for median in (False, True):
             use = one.median == median
             if use.any():
                 ends = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
-                look: dict[str, Any] = {"fmt": "s" if median else "o", "markerfacecolor": "white" if median else shade}
-                drawing.points(panel, at[use], one.y[use], ends, shade, 4.5, 0.7, xerr=x_error[use], **look)
+                look: dict[str, Any] = {"fmt": marker, "markerfacecolor": "white" if median else shade}
+                drawing.points(
+                    panel, at[use], one.y[use], ends, shade, drawing.SIZES[marker], 0.7, xerr=x_error[use], **look
+                )
     if np.isinf(every).any():
         drawing.show_infinity(panel, finite, far, logarithmic)
     panel.set_xlabel(axis_label(x, workload))
     panel.set_ylabel(axis_label(y, workload))
-    named = spread(list(zip(clouds, shades, strict=True)), 12)
+    named = spread(list(zip(clouds, shades, markers, strict=True)), 12)
     drawing.legend_right(
-        [panel], [drawing.mark(one.label, color=shade, marker="o", markersize=4.5) for one, shade in named]
+        [panel], [drawing.mark(one.label, color=shade, marker=own, markersize=5.5) for one, shade, own in named]
     )
     kinds = [
-        drawing.mark("cell: mean ± standard error", marker="o", markersize=4.5),
+        any((~one.median).any() for one in clouds)
+        and drawing.mark("cell: mean ± standard error", marker="o", markersize=4.5),
         any(one.median.any() for one in clouds)
-        and drawing.mark("median (draws have no variance)", marker="s", markersize=4.5, markerfacecolor="white"),
+        and drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
     ]
     drawing.legend_below(figure, kinds)
     return figure
