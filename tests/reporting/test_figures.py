@@ -229,3 +229,12 @@ def test_a_fitted_zero_is_marked_at_0(workload: Workload) -> None:
     assert len(diamonds) == len(SIZES)
     assert [line.get_ydata()[0] for line in diamonds] == len(SIZES) * [0.0]
     assert "Diamonds: fitted zero, 95 % interval." in slices.caption
+
+
+def test_a_closed_form_that_all_lines_share_is_drawn_once(workload: Workload) -> None:
+    lines = [replace(place_line(3 * [Status.LOCATED], True), key=key, label=str(key)) for key in (1, 2)]
+    apart = replace(lines[1], expected=lines[1].expected + 1)
+    for second, drawn in ((lines[1], 1), (apart, 2)):
+        parts = [("", [lines[0], second])]
+        figure, _ = places_figure(parts, "overlap_angle", "gamma", workload, 0.95, "zero", {})
+        assert sum(line.get_linestyle() == "--" for line in figure.axes[0].lines) == drawn

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import raysweep
 from raysweep.errors import InputError
 from raysweep.reporting import taken_names
-from raysweep.reporting.figures.drawing import set_log
+from raysweep.reporting.figures.scales import set_log
 from raysweep.reporting.report import Report
 from raysweep.reporting.selection import comparable
 from raysweep.reporting.words import interval, number, with_error

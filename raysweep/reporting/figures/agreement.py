@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.comparison import Joint
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.phrases import counted
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import QUALITATIVE, THEORY
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
@@ -33,7 +33,7 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     sizes = np.abs(both[both != 0])
     if len(sizes) and sizes.max() > 50 * np.median(sizes):
         for axis in (left.xaxis, left.yaxis):
-            drawing.set_asinh(axis, both, float(np.median(sizes)))
+            scales.set_asinh(axis, both, float(np.median(sizes)))
     low, high = float(both.min()), float(both.max()) + 1e-12
     left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, label="equal", zorder=3)
     left.set_xlabel("closed form")

@@ -1,4 +1,4 @@
-"""The common parts of all figures: panels, points with intervals, axis scales, legends."""
+"""The common parts of all figures: panels, points with intervals, colours and markers, legends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
     columns = columns_of_panels(axes)
     for k, panel in enumerate(axes):
         if k % columns == 0:
-            lines = [textwrap.fill(line, LONGEST, break_long_words=False) for line in y.split("\n")]
+            longest = LONGEST if columns < 3 else LONGEST - 12  # panels side by side are lower
+            lines = [textwrap.fill(line, longest, break_long_words=False) for line in y.split("\n")]
             panel.set_ylabel("\n".join(lines))
         if k + columns >= len(axes):
             panel.set_xlabel(x)
@@ -200,93 +201,3 @@ def reference_lines(draw: Any, lines: Mapping[str, float], x: str, workload: Wor
 def zero_rule(axes: Axes) -> None:
     """Draw the line at zero."""
     axes.axhline(0, color=FAINT, linewidth=0.9, zorder=1)
-
-
-def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
-    """Make an axis logarithmic, or linear with ticks at the values if these are a few whole numbers."""
-    if logarithmic:
-        set_log(axis)
-    else:
-        whole_ticks(axis, values)
-
-
-def set_log(axis: Any) -> None:
-    """Make an axis logarithmic, with labels that do not overlap: 1, 2 and 5 on a short axis, decades on a long one."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    class Apart(LogLocator):
-        def tick_values(self, vmin: float, vmax: float) -> Any:
-            short = 0 < vmin < vmax < 100 * vmin
-            self.set_params(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=8)
-            return super().tick_values(vmin, vmax)
-
-    def written(value: float, position: int | None) -> str:
-        for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-            if size <= value < 1e15 and value >= 1e4:  # 50k, 100k, 1M, usually numbers of tokens
-                return f"{value / size:g}{letter}"
-        exponent = round(float(np.log10(value))) if value > 0 else 0
-        if 1e-4 <= value < 1e15 or abs(value / 10.0**exponent - 1) > 1e-6:
-            return f"{value:g}"
-        return f"$10^{{{exponent}}}$"
-
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(Apart())
-    axis.set_major_formatter(FuncFormatter(written))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
-    """Make an axis for values that span decades: logarithmic if all are positive, else asinh (linear below `width`)."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    if np.nanmin(values) > 0:
-        set_log(axis)
-        return
-    scale_of = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
-    scale_of("asinh", linear_width=width)
-    top = float(np.nanmax(np.abs(values)))
-    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(max(top, width * 10))) + 1)
-    sizes = 10.0 ** powers[:: max(1, -(-len(powers) // 4))]
-    ticks = [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
-
-
-def whole_ticks(axis: Any, values: np.ndarray) -> None:
-    """Put the ticks at the values if these are a few whole numbers (for example layers: there is no half layer)."""
-    values = np.unique(values)
-    if 0 < len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
-        span = values[-1] - values[0]
-        if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
-            axis.set_ticks(values)
-
-
-def asinh_width(values: np.ndarray) -> float:
-    """The width of the linear part of an asinh axis if the values span decades; 0 for a linear axis."""
-    sizes = np.abs(values[np.isfinite(values)])
-    sizes = sizes[sizes > 0]
-    if not len(sizes) or sizes.max() < 12 * np.quantile(sizes, 0.75):
-        return 0.0
-    return float(np.quantile(sizes, 0.5))
-
-
-def beyond(finite: np.ndarray, logarithmic: bool) -> float:
-    """The position to the right of the grid at which x = inf is drawn."""
-    if len(finite) < 2:
-        return float(finite[0] * 2 + 1) if len(finite) else 1.0
-    if logarithmic:
-        return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
-    return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
-
-
-def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:
-    """Draw the tick of x = inf and a dotted line that separates it from the grid."""
-    if len(finite):
-        between = np.sqrt(finite[-1] * far) if logarithmic else (finite[-1] + far) / 2
-        panel.axvline(between, color=FAINT, linewidth=0.9, linestyle=":")
-        if logarithmic:  # the axis goes on beyond the grid, but means nothing there
-            written, last = panel.xaxis.get_major_formatter(), 1.001 * finite[-1]
-            panel.xaxis.set_major_formatter(lambda value, position: "" if value > last else written(value, position))
-    panel.text(far, -0.015, "∞", transform=panel.get_xaxis_transform(), ha="center", va="top", fontsize=13)
-    panel.set_xlim(right=far * (far / finite[-1]) ** 0.5 if logarithmic and len(finite) else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import GREY, QUALITATIVE
 from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label, settings
@@ -38,8 +38,8 @@ def engines_figure(
     shown = spread(sorted({one.group for one in differences}), len(MARKS))
     marks = dict(zip(shown, MARKS, strict=False))
     for panel, metric in zip(axes, metrics, strict=True):
-        drawing.set_log(panel.xaxis)
-        drawing.set_log(panel.yaxis)
+        scales.set_log(panel.xaxis)
+        scales.set_log(panel.yaxis)
         mine = [one for one in differences if one.metric == metric]
         top, ends = 0.0, (float(table[x].min()), float(table[x].max()))
         for one in mine:

@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import FAINT
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
@@ -78,14 +78,17 @@ def places_figure(
     shifts = dict(zip(shades, aside, strict=True))
     references: list[Any] = []
     for panel, (title, inside) in zip(axes, parts, strict=True):
-        drawing.set_scale(panel.xaxis, spots, logarithmic)
+        scales.set_scale(panel.xaxis, spots, logarithmic)
         if decades(estimates) if wanted is None else wanted:
-            drawing.set_log(panel.yaxis)
+            scales.set_log(panel.yaxis)
         references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
+        if one := shared_form(inside):  # not once more for each line, in the colour of the last
+            look = {"color": FAINT, "linewidth": 1.5, **theory_look([one], spots)}
+            panel.plot(one.fine, one.expected, zorder=2, **look)
         for line in inside:
-            look = {"color": shades[line.key], "linewidth": 1.3, **theory_look([line], spots)}
-            known = np.where(np.isfinite(line.expected), line.expected, np.nan)
-            panel.plot(moved(line.fine, shifts[line.key], logarithmic), known, zorder=2, **look)
+            if not one:
+                look = {"color": shades[line.key], "linewidth": 1.3, **theory_look([line], spots)}
+                panel.plot(moved(line.fine, shifts[line.key], logarithmic), line.expected, zorder=2, **look)
             draw_line(panel, line, along, shades[line.key], marker[line.key], (shifts[line.key], logarithmic))
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     draw_missing(axes, parts, along, shades)
@@ -161,6 +164,9 @@ def draw_missing(
     room = ROOM * (rows + 0.5)
     scale = axes[0].yaxis.get_transform()
     low, high = scale.transform(np.array(axes[0].get_ylim()))
+    ticks = [tick for tick in axes[0].get_yticks() if low <= scale.transform(np.array([tick]))[0] <= high]
+    if axes[0].get_yscale() == "linear":  # the foot has no values
+        axes[0].set_yticks(ticks)
     axes[0].set_ylim(bottom=float(scale.inverted().transform(low - (high - low) * room / (1 - room))))
     look: dict[str, Any] = {"marker": "x", "linestyle": "none", "markersize": 4.5, "zorder": 3}
     for k, panel in enumerate(axes):
@@ -169,6 +175,16 @@ def draw_missing(
             at = line.table.loc[missing, along].to_numpy(float)
             height = np.full(len(at), ROOM * (rows - row - 0.25))
             panel.plot(at, height, color=shades[line.key], transform=panel.get_xaxis_transform(), **look)
+
+
+def shared_form(lines: Sequence[PlaceLine]) -> PlaceLine | None:
+    """One of several lines if all have the same closed form, which then knows nothing of what they differ in."""
+    first = lines[0]
+    same = all(
+        np.array_equal(line.fine, first.fine) and np.allclose(line.expected, first.expected, equal_nan=True)
+        for line in lines
+    )
+    return first if same and len(lines) > 1 else None
 
 
 def theory_look(parts: Sequence[PlaceLine], spots: np.ndarray) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -58,11 +58,11 @@ def learning_figure(
     ends = ends[np.isfinite(ends)]
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if logarithmic:
-            drawing.set_log(panel.xaxis)
+            scales.set_log(panel.xaxis)
         elif lines:
-            drawing.whole_ticks(panel.xaxis, np.concatenate([line.x for line in lines]))
-        if len(ends) and (width := drawing.asinh_width(ends)):
-            drawing.set_asinh(panel.yaxis, ends, width)
+            scales.whole_ticks(panel.xaxis, np.concatenate([line.x for line in lines]))
+        if len(ends) and (width := scales.asinh_width(ends)):
+            scales.set_asinh(panel.yaxis, ends, width)
         for line in lines:
             at = line.x > 0 if logarithmic else np.isfinite(line.x)
             panel.fill_between(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import log_axis
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.words import axis_label
@@ -93,7 +93,7 @@ def curves_figure(
     at = np.concatenate([line.means.x for line in every_line])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
-    far = drawing.beyond(finite, logarithmic)
+    far = scales.beyond(finite, logarithmic)
     drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
     ends = np.concatenate([end for means in drawn for end in (means.low, means.high)])
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
@@ -101,9 +101,9 @@ def curves_figure(
         if categories:
             set_categories(panel, categories)
         else:
-            drawing.set_scale(panel.xaxis, finite, logarithmic)
-        if width := drawing.asinh_width(ends):
-            drawing.set_asinh(panel.yaxis, ends, width)
+            scales.set_scale(panel.xaxis, finite, logarithmic)
+        if width := scales.asinh_width(ends):
+            scales.set_asinh(panel.yaxis, ends, width)
         if of or not np.nanmin(ends) > 0:
             drawing.zero_rule(panel)
         bases: list[np.ndarray] = []
@@ -122,7 +122,7 @@ def curves_figure(
                 height = 0.0 if zeros else height_at(line.place[0], line.means, workload.logarithmic(x))
                 draw_place(panel, line, line.place, colour[line.key], height)
         if np.isinf(at).any():
-            drawing.show_infinity(panel, finite, far, logarithmic)
+            scales.show_infinity(panel, finite, far, logarithmic)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(
         axes, axis_label(x, workload), of + axis_label(metric, workload) + meaning(metric, ends, workload)

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import t_quantile
-from raysweep.reporting.figures import drawing, regions
+from raysweep.reporting.figures import drawing, regions, scales
 from raysweep.reporting.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.reporting.selection import cell_means, finite_values
 from raysweep.reporting.words import axis_label
@@ -62,7 +62,7 @@ def surface_figure(
         logs = log_axis(grid.x, workload.logarithmic(x)), log_axis(grid.y, workload.logarithmic(y))
         for axis, logarithmic in zip((panel.xaxis, panel.yaxis), logs, strict=True):
             if logarithmic:
-                drawing.set_log(axis)
+                scales.set_log(axis)
         borders.append((edges(grid.x, logs[0]), edges(grid.y, logs[1])))
         panel.pcolormesh(*borders[-1], grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
         regions.hatch(panel, *borders[-1], found == -1)

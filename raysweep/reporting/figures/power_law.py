@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -42,8 +42,8 @@ def power_law_figure(
     colour = drawing.shades(parts)
     marker = drawing.marker_of(list(colour))
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        drawing.set_log(panel.xaxis)
-        drawing.set_log(panel.yaxis)
+        scales.set_log(panel.xaxis)
+        scales.set_log(panel.yaxis)
         for line in lines:
             shade = colour[line.key]
             panel.plot(line.x, line.fitted, color=shade, linewidth=1.2, zorder=2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.draws import log_axis
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -41,12 +41,12 @@ def r_squared_figure(
     at = np.concatenate([line.x for _, lines in panels for line in lines])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
-    far = drawing.beyond(finite, logarithmic)
+    far = scales.beyond(finite, logarithmic)
     names = [line.label for line in panels[0][1]]
     shade = dict(zip(names, drawing.colours(names), strict=True))
     width = (np.log(far / finite[0]) if logarithmic else far - finite[0]) if len(finite) else 1.0
     for panel, (title, lines) in zip(axes, panels, strict=True):
-        drawing.set_scale(panel.xaxis, finite, logarithmic)
+        scales.set_scale(panel.xaxis, finite, logarithmic)
         for place, line in enumerate(lines):
             aside = APART * (place - (len(lines) - 1) / 2) * width
             there = np.where(np.isfinite(line.x), line.x, far)
@@ -55,7 +55,7 @@ def r_squared_figure(
             panel.plot(there[near], line.centre[near], color=shade[line.label], linewidth=1.0, alpha=0.6)
             drawing.points(panel, there, line.centre, (line.low, line.high), shade[line.label], 4.5, 1.1)
         if np.isinf(at).any():
-            drawing.show_infinity(panel, finite, far, logarithmic)
+            scales.show_infinity(panel, finite, far, logarithmic)
         panel.set_ylim(-0.03, 1.03)
         panel.set_title(title)
     drawing.label_panels(axes, axis_label(x, workload), f"R² of {axis_label(metric, workload)}")

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.fits.draws import decades
 from raysweep.fits.regime import Regime
 from raysweep.fits.result import Status
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FAINT
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.words import axis_label, number
@@ -54,7 +54,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
     marks = drawing.marker_of(list(shade))
     censored = fitted = any_found = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        drawing.set_log(panel.yaxis)
+        scales.set_log(panel.yaxis)
         for index, setting in enumerate(lines):
             colour, regime = shade[setting.key], setting.regime
             table = positive(regime.optimum.table, length)
@@ -75,7 +75,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
                 ends = table[length].to_numpy(float)[[0, -1]]
                 law = np.exp(regime.intercept) * ends**regime.slope
                 panel.plot(ends, law, color=colour, linestyle="--", linewidth=1.2)
-        drawing.set_log(panel.xaxis)
+        scales.set_log(panel.xaxis)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
     drawing.legend_of_lines(axes, parts, shade, marks, linestyle="-", markersize=5.5)
@@ -132,10 +132,10 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
         if len(lines) == 1 and (fixed := lines[0].fixed.get(metric)):
             any_fixed = True
             heights += draw_fixed_rates(panel, fixed, heights[0])
-        drawing.set_log(panel.xaxis)
+        scales.set_log(panel.xaxis)
         every = np.concatenate(heights) if heights else np.empty(0)
         if decades(every := every[np.isfinite(every)]):
-            drawing.set_log(panel.yaxis)
+            scales.set_log(panel.yaxis)
             # A base model close to zero must not stretch the logarithmic axis, so its line may be cut.
             panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)

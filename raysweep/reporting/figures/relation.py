@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import decades
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
@@ -39,12 +39,12 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])
     logarithmic = decades(finite)
-    far = drawing.beyond(finite, logarithmic)
+    far = scales.beyond(finite, logarithmic)
     heights = np.concatenate([one.y for one in clouds])
     if logarithmic:
-        drawing.set_log(panel.xaxis)
-    if width := drawing.asinh_width(heights):
-        drawing.set_asinh(panel.yaxis, heights, width)
+        scales.set_log(panel.xaxis)
+    if width := scales.asinh_width(heights):
+        scales.set_asinh(panel.yaxis, heights, width)
     if not (width and np.nanmin(heights) > 0):
         drawing.zero_rule(panel)
     for one, shade, marker in zip(clouds, shades, markers, strict=True):
@@ -59,7 +59,7 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
                     panel, at[use], one.y[use], ends, shade, drawing.SIZES[marker], 0.7, xerr=x_error[use], **look
                 )
     if np.isinf(every).any():
-        drawing.show_infinity(panel, finite, far, logarithmic)
+        scales.show_infinity(panel, finite, far, logarithmic)
     panel.set_xlabel(axis_label(x, workload))
     panel.set_ylabel(axis_label(y, workload))
     named = spread(list(zip(clouds, shades, markers, strict=True)), 12)

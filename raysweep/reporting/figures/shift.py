@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import FAINT, FIT
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def shift_figure(labels: Sequence[str], factor: np.ndarray, low: np.ndarray, hig
     """Draw one line per setting, the first at the top. labels: of the settings. name: of the axis of the factors."""
     figure, (panel,) = drawing.panels(1, width=6.4, height=1.0 + 0.45 * len(labels))
     at = np.arange(len(labels))[::-1].astype(float)
-    drawing.set_log(panel.xaxis)
+    scales.set_log(panel.xaxis)
     panel.axvline(1, color=FAINT, linewidth=0.9, zorder=1)
     ends = (np.where(np.isfinite(low), low, factor), np.where(np.isfinite(high), high, factor))
     drawing.points(panel, factor, at, ends, FIT, 5, 1.5, 3, across=True)
