@@ -63,7 +63,7 @@ def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
     columns = columns_of_panels(axes)
     for k, panel in enumerate(axes):
         if k % columns == 0:
-            longest = LONGEST if columns < 3 else LONGEST - 12  # panels side by side are lower
+            longest = LONGEST if columns < 3 else LONGEST - 9  # panels side by side are lower
             lines = [textwrap.fill(line, longest, break_long_words=False) for line in y.split("\n")]
             panel.set_ylabel("\n".join(lines))
         if k + columns >= len(axes):
