@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import LARGEST, can_be_fitted
-from raysweep.phrases import counted
+from raysweep.phrases import counted, place
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """A report that was written.
+    """A report that was written. It shows itself as the sentences of its answer, and where it is.
 
     directory: where it is.
     headline: one line per analysis: the result and its uncertainty.
@@ -59,6 +59,9 @@ class Report:
     headline: list[str]
     answer: list[str]
     files: Sequence[AnyPath]
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.answer, f"report: {place(self.directory / 'report.html')}"])
 
 
 def write_report(

@@ -52,6 +52,7 @@ def test_a_fit_is_what_the_report_writes(angles: Sweep, tmp_path: Path) -> None:
     fit = angles.fit(boundary=BOUNDARY)
     as_written(fit.table, tmp_path / "report" / "tables" / "boundary_zeros.csv")
     assert [repr(fit)] == report.headline
+    assert repr(report).splitlines() == [*report.answer, f"report: {tmp_path / 'report' / 'report.html'}"]
     assert (fit.kind, fit.draws, fit.points, fit.rows, fit.level) == ("boundary", 6, 5, 60, 0.95)
     located = fit.table[fit.table["status"] == "located"]
     assert len(located)
@@ -122,8 +123,10 @@ def test_the_best_cells_are_those_of_the_report(rates: Sweep, tmp_path: Path) ->
     assert (best.table.iloc[0]["rate"], best.table.iloc[0]["width"]) == means.idxmin()
     with pytest.raises(InputError, match="^best.metric: unknown metric 'los'; did you mean loss"):
         rates.best("los")
+    assert "loss" in best.plot().get_ylabel()
+    one = run(tmp_path / "one", bowl, axes={"rate": [0.01]}, fixed={"width": 1}, metrics={"loss": "minimize"})
     with pytest.raises(InputError, match="^plot: there is nothing to draw"):
-        best.plot()
+        one.best("loss").plot()
 
 
 def test_two_sweeps_are_compared_draw_by_draw(angles: Sweep, tmp_path: Path) -> None:
