@@ -3,8 +3,8 @@
     python -m benchmarks.coverage FOLDER [--workers 2] [--part PART] > raysweep/fits/COVERAGE.md
 
 keeps what it measures in FOLDER, so that a run which was ended goes on, and prints the document when all is there. With
---part turns, real, regimes or zeros it measures only that and prints nothing; with --part written it prints what is
-there and names what is missing. The same numbers everywhere: every curve has a random seed of its own.
+--part turns, real, regimes, slopes or zeros it measures only that and prints nothing; with --part written it prints
+what is there and names what is missing. The same numbers everywhere: every curve has a random seed of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks import boundaries, real_fits, regimes
+from benchmarks import boundaries, real_fits, real_slopes, regimes
 from benchmarks.shares import Bar, interval_of_share, line_of, lines_of, markdown, stretched, width_ratio
 from benchmarks.turns import COLLECTIONS, PASSES, described, everything, measure, turns_of_all_passes, with_before
 
@@ -156,6 +156,11 @@ REGIME = f"""## The slope of the best rate: `fit_regime`
 regime is named only where the whole 95 % interval of the slope lies in it.
 """
 
+REAL_SLOPES = """The same of real sweeps: groups of seeds of the linear networks above, 8 lengths, 10 rates; the truth
+is the slope of the best rates of all seeds outside the group, over the same lengths. From depth 2 on these do not lie
+on a line. An end is open where the best rate of a length lies beyond the grid or near its edge.
+"""
+
 
 def document(folder: Path, workers: int) -> str:
     """What was measured into the folder, as Markdown; of a part that is not there it says so."""
@@ -167,10 +172,19 @@ def document(folder: Path, workers: int) -> str:
     if (folder / "regimes.csv").exists():
         slopes = regimes.with_before(pd.read_csv(folder / "regimes.csv"))
         bars, text = bars + bars_of_regimes(slopes), [*text, REGIME, markdown(regimes.lines_of(slopes)), ""]
+    if (folder / "real_slopes.csv").exists():
+        slopes = pd.read_csv(folder / "real_slopes.csv")
+        bars.append(real_slopes.bar(slopes))
+        text += [REAL_SLOPES, markdown(real_slopes.lines_of(slopes)), ""]
     if (folder / "zeros_at_once.csv").exists():
         zeros, more = boundaries.section(folder, workers)
         bars, text = bars + more, [*text, zeros]
-    parts = {"real rows": "real.csv", "slopes of the best rate": "regimes.csv", "zero lines": "zeros_at_once.csv"}
+    parts = {
+        "real rows": "real.csv",
+        "slopes of the best rate": "regimes.csv",
+        "slopes of real sweeps": "real_slopes.csv",
+        "zero lines": "zeros_at_once.csv",
+    }
     missing = [name for name, file in parts.items() if not (folder / file).exists()]
     there = len(turns) / turns_of_all_passes()
     if there < 1:
@@ -183,7 +197,7 @@ def main() -> None:
     """Measure, and print the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--part", choices=["turns", "real", "regimes", "zeros", "written"])
+    parser.add_argument("--part", choices=["turns", "real", "regimes", "slopes", "zeros", "written"])
     parser.add_argument("--passes", type=int, default=PASSES, help="of five over the known curves")
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
@@ -195,6 +209,8 @@ def main() -> None:
         real_fits.measure(asked.workers).to_csv(folder / "real.csv", index=False, float_format="%.4f")
     if part in (None, "regimes") and not (folder / "regimes.csv").exists():
         regimes.measure(REGIMES, asked.workers).to_csv(folder / "regimes.csv", index=False, float_format="%.4f")
+    if part in (None, "slopes") and not (folder / "real_slopes.csv").exists():
+        real_slopes.measure(asked.workers).to_csv(folder / "real_slopes.csv", index=False, float_format="%.4f")
     if part in (None, "zeros"):
         boundaries.section(folder, asked.workers)
     if part in (None, "written"):

@@ -109,7 +109,7 @@ def run(storage: Path) -> None:
 
 def values_of(curves: Curves, storage: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """For each curve x (points,) and values (seeds, points), NaN where a row is not ok."""
-    rows = raysweep.open_sweep(curves.sweep, storage=str(storage)).results()
+    rows = raysweep.open(curves.sweep, storage=str(storage)).results()
     rows = rows.assign(**{curves.metric: rows[curves.metric].where(rows["status"] == "ok")})
     found = {}
     for values, part in rows.groupby(list(curves.by), sort=True):

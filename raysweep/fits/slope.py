@@ -5,6 +5,10 @@ larger rates everywhere, which does not change the slope, or at larger rates for
 draws move each optimum is estimated to first order, and the variance of the slope is a compromise between what these
 movements show (as many degrees of freedom as draws, less one) and independence (worth INDEPENDENT degrees of freedom),
 as in moderated tests (Smyth 2004, doi:10.2202/1544-6115.1027).
+
+The interval of one length also holds what its points leave open about the form of the curve. If forms are alike, this
+moves the optima of all lengths the same way, and not the slope. So where the optima lie nearer to a line than their
+intervals let expect, the slope's interval is shorter, by the same kind of compromise. Optima off a line change nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 EXACT_PLACES = 1440  # places between the ends of an interval without noise, all equally likely
 INDEPENDENT = 4.0  # degrees of freedom that the independence of lengths is worth
+OWN = 2  # degrees of freedom that the intervals of the single lengths are worth, against the scatter about the line
 
 
 def fit_slope(
@@ -75,7 +80,9 @@ def located_part(
     centre = float(weights @ middle)
     if exact:
         return float(low), centre, float(high), middle
-    wider = widening(log_rates, np.array(moves), weights, level)
+    moved = widening(log_rates, np.array(moves), weights, level) ** 2
+    scattered = narrowing(np.log(table[rows.length].to_numpy(float)), log_rates, level) ** 2
+    wider = float(np.sqrt(moved - (1 - scattered) * min(moved, 1.0)))  # what draws move together leaves no scatter
     return centre - wider * (centre - float(low)), centre, centre + wider * (float(high) - centre), middle
 
 
@@ -115,6 +122,25 @@ def widening(log_rates: np.ndarray, moves: np.ndarray, weights: np.ndarray, leve
         return 1.0
     ratio = (INDEPENDENT + float((together**2).sum()) / alone) / (INDEPENDENT + freedom)
     return float(np.sqrt(ratio)) * t_quantile(level, INDEPENDENT + freedom) / normal_quantile(level)
+
+
+def narrowing(x: np.ndarray, log_rates: np.ndarray, level: float) -> float:
+    """The factor, at most 1, from an interval that takes the spread of each optimum as its error to one that looks at
+    how far the optima lie from a line.
+
+    x: (lengths,), log lengths.
+    log_rates: (lengths, samples).
+    """
+    freedom = len(x) - 2
+    low, middle, high = np.quantile(log_rates, [0.16, 0.5, 0.84], axis=1)
+    line = np.stack([np.ones_like(x), x], axis=1)
+    rest = np.eye(len(x)) - line @ np.linalg.pinv(line)
+    expected = float(np.diag(rest) @ ((high - low) / 2) ** 2)  # rest is a projection
+    if freedom < 1 or not expected > 0:
+        return 1.0
+    scatter = freedom * float(((rest @ middle) ** 2).sum()) / expected
+    ratio = (OWN + scatter) / (OWN + freedom)
+    return min(1.0, float(np.sqrt(ratio)) * t_quantile(level, OWN + freedom) / normal_quantile(level))
 
 
 def censored_part(table: pd.DataFrame, weights: np.ndarray) -> tuple[float, float]:

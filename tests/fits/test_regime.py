@@ -17,7 +17,7 @@ from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
-from raysweep.fits.slope import widening
+from raysweep.fits.slope import narrowing, widening
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.regime import regime_section, verdict_word
@@ -214,6 +214,21 @@ def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_
     moves = np.array([first * own, 0.1 * own, 3 * own])  # their sizes do not count, those of the log rates do
     found = widening(np.array([quantiles] * 3), moves, np.array([-0.5, 0.0, 0.5]), 0.95)
     assert found == pytest.approx(np.sqrt(ratio) * stdtrit(8, 0.975) / 1.959964, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("middle", "factor"),
+    [
+        ([0.0, 1.0, 2.0, 3.0, 4.0], 0.830),  # on a line: (2 / 5)^(1/2) times 2.571 / 1.960, Student's t with 5 degrees
+        ([0.0, 1.0, 2.0, 3.0], 1.0),  # too few to say so: (2 / 4)^(1/2) times 2.776 / 1.960 is more than 1
+        ([0.0, 3.0, 0.0, 3.0, 0.0], 1.0),  # as far from a line as their intervals let expect, or further
+        ([0.0, 1.0], 1.0),  # two always lie on a line
+    ],
+)
+def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle: list[float], factor: float) -> None:
+    quantiles = stdtrit(1e9, np.linspace(0.0005, 0.9995, 1000))
+    found = narrowing(np.arange(len(middle), dtype=float), np.array(middle)[:, None] + quantiles, 0.95)
+    assert found == pytest.approx(factor, abs=0.001)
 
 
 def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
