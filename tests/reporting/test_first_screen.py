@@ -198,3 +198,19 @@ def test_what_lies_outside_of_intervals_is_counted() -> None:
     assert outside([("Thm 3", 0, 1), ("theory", 0, 0)]) == "Thm 3 lies outside 0 of 1 interval"
     assert outside([("a", 2, 3), ("theory", 0, 3)]) == "a lies outside 2 of 3 intervals, theory outside 0 of 3"
     assert outside([]) == ""
+
+
+def test_what_was_fitted_is_said_before_means_and_the_same_sentence_once(tmp_path: Path) -> None:
+    axes: dict[str, list[Any]] = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "gamma": [0.2, 0.8]}
+    frame = rows_of(TRANSFER, axes, {}, 5, 0.01)
+    risk = {"metric": "risk_finetune", "x": "overlap_angle"}
+    asked = [
+        {"curves": risk},
+        {"curves": {**risk, "by": ["gamma"]}},
+        {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle"}},
+    ]
+    report = write_report(frame, space_of("linear_transfer", axes, {}, asked), tmp_path, sweep="means")
+    assert report.answer[0].startswith("transferability_finetune changes sign")
+    assert sum("risk_finetune is smallest" in line for line in report.answer) == 1
+    text = plain((tmp_path / "report.md").read_text(encoding="utf-8"))
+    assert text.count("risk_finetune is smallest") == 1

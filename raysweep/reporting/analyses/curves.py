@@ -49,7 +49,9 @@ def curves_section(asked: Question) -> Section:
             f"{', '.join(map(plain, keys))} too."
         )
     headline = "; ".join(found) + " (± one standard error)" if found else f"no usable rows for {', '.join(metrics)}"
-    return Section(f"Curves: {', '.join(metrics)} over {plain(x)}", headline, notes, drawings, [], tables)
+    return Section(
+        f"Curves: {', '.join(metrics)} over {plain(x)}", headline, notes, drawings, [], tables, means_only=True
+    )
 
 
 def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:

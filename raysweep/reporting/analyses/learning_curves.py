@@ -91,7 +91,7 @@ def learning_curves_section(asked: Question) -> Section:
         notes.append(
             f"{stage} does not depend on {', '.join(map(plain, shared))}: rows that differ only in this share a curve."
         )
-    return Section(title, "; ".join(headlines), notes, drawings, shown, tables)
+    return Section(title, "; ".join(headlines), notes, drawings, shown, tables, means_only=True)
 
 
 def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, asked: Question) -> list[Setting]:

@@ -114,6 +114,7 @@ class Section:
     shown: rows of formatted text for the table in the report.
     tables: the complete numbers, by file name without extension, which may hold the name of a metric too.
     fits: the fits of its places, one for each call of a fit; empty if it locates none.
+    means_only: whether it shows means and decides nothing; the answer says such sections last.
     """
 
     title: str
@@ -125,3 +126,4 @@ class Section:
     sure: str = ""
     undecided: str = ""
     fits: Sequence[Fit] = ()
+    means_only: bool = False

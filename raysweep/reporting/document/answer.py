@@ -29,7 +29,7 @@ SURE, OPEN = "How sure", "Undecided"
 class Answer:
     """The sentences of the answer, without Markdown.
 
-    found: one sentence per analysis, at most `MOST`.
+    found: one sentence per analysis, at most `MOST`, those of analyses that only show means last.
     whole: which sections are said in full there, by position; the others say their headline themselves.
     sure: how sure it is. undecided: what is open and what deciding it would take; empty if nothing is known to be.
     """
@@ -48,13 +48,14 @@ class Answer:
 
 def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section]) -> Answer:
     """The answer that the sections give together. frame: the rows."""
-    order = list(range(len(sections)))
+    order = sorted(range(len(sections)), key=lambda place: sections[place].means_only)
     if len(design.spaces) > 1:  # the comparison of the sweeps is what several sweeps are reported for
-        order = [*order[-1:], *order[:-1]]
+        order = sorted(order, key=lambda place: place != len(sections) - 1)
     names = {metric.name for metric in workload.metrics} | set(design.names)
-    every = [clipped(sentence(sections[place].headline, names), LONGEST) for place in order]
+    texts = [clipped(sentence(sections[place].headline, names), LONGEST) for place in order]
+    every = list(dict.fromkeys(texts))  # what two sections say alike is said once
     found = [text for k, text in enumerate(every[:MOST]) if len(" ".join(every[: k + 1]).split()) <= ALL]
-    whole = frozenset(place for place, text in zip(order, found, strict=False) if not text.endswith("…"))
+    whole = frozenset(place for place, text in zip(order, texts, strict=True) if text in found and text[-1] != "…")
     if len(found) < len(every):
         found.append(f"{counted(len(every) - len(found), 'more answer')} in the sections of the report.")
     widths = joined([section.sure for section in sections], 45)
