@@ -42,14 +42,14 @@ def run(
     if callable(space):
         data = {"workload": space, **keywords}
         found, function = space_files.read_with_function(data, changes, options.name)
-        return start_and_resume.run(found, options, function)
+        return start_and_resume.run(found, options, function, space_files.analysis_files(found, data))
     for key, value in keywords.items():
         if key in ("axes", "fixed") and isinstance(value, Mapping):
             changes |= {f"{key}.{inner}": entry for inner, entry in value.items()}
         else:
             changes[key] = value
     found, function = space_files.read_with_function(space, changes, options.name)
-    return start_and_resume.run(found, options, function)
+    return start_and_resume.run(found, options, function, space_files.analysis_files(found, space))
 
 
 def resume(name: str, workload: str | Callable[..., Any] | None = None, **options: Any) -> Sweep:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -63,6 +63,7 @@ class Driver:
     part: whether the space is only a part of the sweep. The record stays unchanged then, and nothing goes to MLflow.
     retry_failed: whether failed rows are computed again.
     function: the Python function that the space is about; None for any other workload, and if no row is missing.
+    analyses: the files of functions that its analyses name, by what the space calls them.
     """
 
     folder: AnyPath
@@ -73,6 +74,7 @@ class Driver:
     part: bool = False
     retry_failed: bool = False
     function: Given | None = None
+    analyses: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
@@ -148,6 +150,7 @@ class Driver:
         try:
             current = shared_stages.placed(record, self.options.store)
             notes: list[str] = []
+            user_files.remember_analyses(record.sweep_id, self.analyses)
             if self.function:
                 user_files.remember(record.sweep_id, self.function)
                 if self.space.declaration.measures_anything:

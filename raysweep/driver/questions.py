@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError, shown
 from raysweep.fits.statistics import LEVEL
+from raysweep.space import analysis_functions
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
 
 if TYPE_CHECKING:
     from raysweep.driver.stored_sweep import Sweep
     from raysweep.reporting.analyses.section import Section
-    from raysweep.reporting.answers import Best, Comparison, Fitted
+    from raysweep.reporting.answers import Analysed, Best, Comparison, Fitted
 
 
 def fit(sweep: Sweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
@@ -34,6 +36,27 @@ def best_cells(sweep: Sweep, metric: str) -> Best:
     from raysweep.reporting.answers import best
 
     return best(_section(sweep, {"best": {"metric": metric}}, ""))
+
+
+def analyse(sweep: Sweep, function: Any, options: Mapping[str, Any]) -> Analysed:
+    """What a function of somebody else says of the rows. function: itself, or its name as in YAML."""
+    from raysweep.reporting.analyses import user_function
+    from raysweep.reporting.answers import Analysed
+    from raysweep.reporting.figures.style import styled
+
+    if isinstance(function, str):
+        kind, files = function, analysis_functions.files_of([{function: None}], Path())
+        function = analysis_functions.find(kind, files, "analyse")
+    elif callable(function):
+        kind = analysis_functions.name_of(function)
+    else:
+        raise InputError("analyse", f"expected a function or the name of one, got {shown(function)}")
+    table = sweep.results()
+    if table.empty:
+        raise InputError(sweep.name, "there are no rows yet")
+    with styled():
+        returned = user_function.call(function, kind, table, options)
+        return Analysed(returned.table, user_function.section(kind, function, returned))
 
 
 def _section(sweep: Sweep, entry: Mapping[str, Any], path: str) -> Section:

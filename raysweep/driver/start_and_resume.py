@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,14 @@ from raysweep.tracking.session import Session
 ASK_FROM_ROWS = 1_000_000
 
 
-def run(space: Space, options: Options, function: Given | None = None) -> Sweep:
+def run(
+    space: Space, options: Options, function: Given | None = None, analyses: Mapping[str, Path] | None = None
+) -> Sweep:
     """Start a sweep of this space, or continue the sweep that has its name. If the space is only a part of that sweep,
     run the part.
 
     function: the Python function that the space is about.
+    analyses: the files of functions that its analyses name, by what the space calls them.
     """
     folder, record = find_place(space, options)
     if record:
@@ -42,8 +46,9 @@ def run(space: Space, options: Options, function: Given | None = None) -> Sweep:
     grouping.check_runs_per(options.runs_per, record, cells)
     shared_stages.check_asked(options.store, space.declaration, space.keep, folder)
     if record and compatibility.is_part(Space(**record.space), space, record.sweep):
+        user_files.remember_analyses(record.sweep_id, analyses or {})
         return _run_part(Sweep(folder, record, space), options, function)
-    return Driver(folder, record, space, cells, options, function=function).drive()
+    return Driver(folder, record, space, cells, options, function=function, analyses=analyses or {}).drive()
 
 
 def resume(name: str, options: Options, workload: Any = None) -> Sweep:

@@ -15,6 +15,7 @@ from raysweep.errors import InputError, shown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted, place
 from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.space import user_files
 from raysweep.space.schema import Space
 from raysweep.stages import trees
 from raysweep.stages.store import Store
@@ -25,7 +26,7 @@ from raysweep.workloads.declaration import STOPPED, Workload
 if TYPE_CHECKING:
     import pandas
 
-    from raysweep.reporting.answers import Best, Comparison, Fitted
+    from raysweep.reporting.answers import Analysed, Best, Comparison, Fitted
     from raysweep.reporting.report import Report
 
 
@@ -164,6 +165,18 @@ class Sweep:
         """
         return questions.fit(self, {"boundary": boundary, "inflection": inflection, "optimum": optimum})
 
+    def analyse(self, function: Callable[..., Any] | str, **options: Any) -> Analysed:
+        """What somebody else's analysis says of the rows: its sentences, `.table` and `.plot()`, as in the report.
+
+        function: a function of the table of `results` and of `options`; or as in YAML, the name of one that an
+            installed package provides, or FILE.py:NAME relative to the current folder. It returns texts, at most one
+            DataFrame and at most one matplotlib Figure or Axes.
+
+        Raises InputError if there is no such function or no row, or if it returns something else; whatever the function
+        raises is passed on.
+        """
+        return questions.analyse(self, function, options)
+
     def compare(self, other: Sweep) -> Comparison:
         """The other sweep less this one, paired by seed, in every cell that both have, for the metrics that their
         analyses name. A parameter that has one value in each sweep, but not the same, is what they differ in.
@@ -264,6 +277,9 @@ def report(
             facts=facts,
             further=spaces[1:],
             curves=curves,
+            analysis_files=dict(
+                item for sweep in reversed(sweeps) for item in user_files.recall_analyses(sweep.record.sweep_id).items()
+            ),
             on_step=on_step,
         )
     there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]

@@ -96,6 +96,18 @@ class Comparison(Answered):
     section: Section
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Analysed(Answered):
+    """What a function of somebody else says of the rows.
+
+    table: the DataFrame that it returned; None without one.
+    section: as the report has it.
+    """
+
+    table: pd.DataFrame | None
+    section: Section
+
+
 def fitted(section: Section, level: float) -> Fitted:
     """The fit result of a section. level: the confidence level that the intervals are called by.
 

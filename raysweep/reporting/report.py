@@ -16,6 +16,7 @@ from raysweep.fits.draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted, place
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.user_function import user_function_section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document import manifest
 from raysweep.reporting.document.answer import answer
@@ -74,6 +75,7 @@ def write_report(
     facts: Sequence[str] = (),
     further: Sequence[Mapping[str, Any]] = (),
     curves: Callable[[], pd.DataFrame] | None = None,
+    analysis_files: Mapping[str, Path] | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """Write report.md, report.html (self-contained), figures/ and tables/ of one or several sweeps of one workload.
@@ -90,6 +92,8 @@ def write_report(
     further: the spaces of the other sweeps, in the order of the column `sweep`. Their analyses are made too.
     curves: gives the learning curves (the table of `Sweep.curves`, with the same sweeps as `frame`). It is called only
         if an analysis needs them.
+    analysis_files: the files of functions that analyses name, by what the space calls them. A file is executed only if
+        it stands here: that the space names it is not enough, because a space may come from somebody else.
     on_step: called with (steps done, steps in total), first with 0 done. Each analysis is one step and its figures are
         another one; the comparison of several sweeps counts like an analysis.
 
@@ -109,7 +113,9 @@ def write_report(
     steps = 2 * (len(design.analyses()) + bool(further))
     on_step(0, steps)
     with styled():
-        sections = all_sections(frame, design, workload, curves, lambda done: on_step(done, steps))
+        sections = all_sections(
+            frame, design, workload, curves, lambda done: on_step(done, steps), analysis_files or {}
+        )
         if further:
             sections.append(compared(every, design, workload))
             on_step(len(sections), steps)
@@ -166,7 +172,7 @@ def one_section(frame: pd.DataFrame, space: Mapping[str, Any], entry: Mapping[st
 
     design, workload = designed(({**space, "analysis": [entry]},), (sweep,))
     with styled():
-        (section,) = all_sections(frame, design, workload, None, lambda done: None)
+        (section,) = all_sections(frame, design, workload, None, lambda done: None, {})
     return section
 
 
@@ -200,19 +206,25 @@ def all_sections(
     workload: Workload,
     curves: Callable[[], pd.DataFrame] | None,
     on_step: Callable[[int], None],
+    files: Mapping[str, Path],
 ) -> list[Section]:
-    """Make one section per analysis. on_step: called with the number of finished sections."""
+    """Make one section per analysis.
+
+    on_step: called with the number of finished sections. files: as `analysis_files` of `write_report`.
+    """
     sections: list[Section] = []
     used: Counter[str] = Counter()
     curves = functools.cache(curves) if curves else None
     context = Context(workload, {name: [] for name in frame.columns if name in workload.by_name})
     for entry in design.analyses():
-        check_analysis(entry, "analysis", context)
         kind, options = opened(entry)
+        if kind in ANALYSES:
+            check_analysis(entry, "analysis", context)
         used[kind] += 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
         rows, only = chosen(frame, options, workload)
-        section = section_of(kind, Question(rows, options, workload, name, design, curves))
+        asked = Question(rows, options, workload, name, design, curves)
+        section = section_of(kind, asked) if kind in ANALYSES else user_function_section(kind, asked, files)
         if only:
             section = replace(section, title=f"{section.title} ({only})", headline=f"{section.headline} ({only})")
         sections.append(section)

@@ -8,7 +8,7 @@ from typing import Any
 
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.design import Design
-from raysweep.space.analyses import NAME_AXES, opened
+from raysweep.space.analyses import ANALYSES, NAME_AXES, opened
 from raysweep.workloads.declaration import Workload
 
 MEANS = "mean standard_error median draws no_variance theory"
@@ -77,6 +77,8 @@ def _renamed(value: Any, other: Mapping[str, str]) -> Any:
 
 
 def _options(kind: str, options: Mapping[str, Any], other: Mapping[str, str]) -> dict[str, Any]:
+    if kind not in ANALYSES:  # a function of somebody else gets the rows as they are
+        return dict(options)
     axes = ("by",) if kind == "relation" else NAME_AXES
     return {key: _renamed(value, other) if key in axes else value for key, value in options.items()}
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.errors import InputError, shown
-from raysweep.space import checks
+from raysweep.space import analysis_functions, checks
 from raysweep.space.checks import Check, Context, expect
 from raysweep.workloads.declaration import SCALES, Workload
 
@@ -160,10 +160,10 @@ LEARNING_CURVES = Analysis(
 
 def opened(entry: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The kind of a checked entry and its options; an option that is null counts as not given, and a name under `by` or
-    `predictors` as a list of one."""
+    `predictors` as a list of one (a function of somebody else gets what was given)."""
     ((kind, given),) = entry.items()
     options = {key: value for key, value in (given or {}).items() if value is not None}
-    for key in ("by", "predictors"):
+    for key in ("by", "predictors") if kind in ANALYSES else ():
         if isinstance(options.get(key), str):
             options[key] = [options[key]]
     return kind, options
@@ -190,6 +190,9 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     expect(isinstance(entry, Mapping) and len(entry) == 1, path, wanted, entry)
     kind = next(iter(entry))
     path = f"{path}.{kind}" if path else str(kind)
+    if isinstance(kind, str) and kind not in ANALYSES:
+        _check_function(kind, entry[kind], path, context)
+        return
     analysis = ANALYSES[checks.named(kind, path, "analysis", ANALYSES)]
     learning = isinstance(entry[kind], Mapping) and along_training(kind, entry[kind], context.workload)
     if learning:
@@ -216,6 +219,18 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
             used[name] = key
     if why := no_best_place(kind, given, context.axes.get(given.get(analysis.along, ""), [])):
         raise InputError(f"{path}.{analysis.along}", why)
+
+
+def _check_function(kind: str, given: Any, path: str, context: Context) -> None:
+    """Check an entry that names a function of somebody else. A file is not executed here."""
+    if not analysis_functions.is_in_file(kind):
+        checks.named(kind, path, "analysis", [*ANALYSES, *analysis_functions.installed()])
+    given = checks.mapping(given, path, "option to value")
+    if given.get("where") is not None:
+        _where(given["where"], f"{path}.where", context)
+    if not analysis_functions.is_in_file(kind):
+        function = analysis_functions.find(kind, {}, path)
+        analysis_functions.check_options(function, analysis_functions.options_of(given), path)
 
 
 def _check_engines(given: Mapping[str, Any], path: str, context: Context) -> None:

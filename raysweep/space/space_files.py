@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.space import function_files, packaged, yaml_reader
+from raysweep.space import analysis_functions, function_files, packaged, yaml_reader
 from raysweep.space.function_files import Given
 from raysweep.space.schema import KEYS, Space, unknown_key, validate
 
@@ -21,7 +21,8 @@ def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None 
 def read_with_function(
     source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None, name: str | None = None
 ) -> tuple[Space, Given | None]:
-    """A space as `read` gives it, and the Python function that it names. The function's file is imported.
+    """A space as `read` gives it, and the Python function that it names. The function's file is imported, and so are
+    the files of functions that `analysis` names.
 
     name: the name of a function that has none itself.
     """
@@ -35,12 +36,27 @@ def read_with_function(
     if "function" in data:
         raise InputError("function", "stands in records only; name the function in workload: my_file.py:train")
     if not function_files.is_named(data.get("workload")):
-        return validate(data), None
+        return _with_analyses(validate(data), folder), None
     for key in data:
         if key not in (known := (*KEYS, *function_files.OWN_KEYS)):
             raise unknown(key, "key", key, known)
     given = function_files.find(data["workload"], folder)
-    return validate(function_files.described(data, given, name)), given
+    return _with_analyses(validate(function_files.described(data, given, name)), folder), given
+
+
+def _with_analyses(space: Space, folder: Path) -> Space:
+    """The space, if the functions in files that its analyses name can be imported and called."""
+    analysis_functions.check_files(space.analysis, folder)
+    return space
+
+
+def analysis_files(space: Space, source: object) -> dict[str, Path]:
+    """The files of the functions that the analyses of a space name, by what the space calls them.
+
+    source: from what the space was read; the files are relative to the folder of its file, or to the current folder.
+    """
+    folder = locate(source).parent if isinstance(source, (str, Path)) else Path()
+    return analysis_functions.files_of(space.analysis, folder)
 
 
 def _loaded(source: str | Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where this user's own runs found the functions of their sweeps, so that `resume` and `debug` find them again.
+"""Where this user's own runs found the functions of their sweeps, so that `resume`, `debug` and `report` find them.
 
 This is a note of the user, in their home, and not part of a storage: a storage that somebody sends must not say which
 file is imported. Without the note the user names the file (`--workload my_file.py:train`).
@@ -9,40 +9,67 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from raysweep.space.function_files import Given
 
+WORKLOAD, ANALYSES = "functions", "analyses"
 
-def _note(sweep_id: str) -> Path:
+
+def _note(sweep_id: str, folder: str) -> Path:
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "raysweep" / "functions" / f"{sweep_id}.json"
+    return Path(state) / "raysweep" / folder / f"{sweep_id}.json"
 
 
-def remember(sweep_id: str, given: Given) -> None:
-    """Note where the function of a sweep is. A home that cannot be written is no error."""
-    if given.file is None:
-        return
+def _write(sweep_id: str, folder: str, content: Mapping[str, str]) -> None:
+    """Write a note. A home that cannot be written is no error."""
     with contextlib.suppress(OSError, RuntimeError):
-        note = _note(sweep_id)
+        note = _note(sweep_id, folder)
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = json.dumps({"file": str(given.file), "name": given.name})
+        text = json.dumps(content)
         if not note.exists() or note.read_text() != text:
             part = note.with_suffix(f".{os.getpid()}.part")
             part.write_text(text)
             part.replace(note)
 
 
+def _read(sweep_id: str, folder: str) -> dict[str, Any]:
+    """What a note says; empty if there is none, or none that can be read."""
+    try:
+        found = json.loads(_note(sweep_id, folder).read_text())
+    except (OSError, RuntimeError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def remember(sweep_id: str, given: Given) -> None:
+    """Note where the function of a sweep is."""
+    if given.file is not None:
+        _write(sweep_id, WORKLOAD, {"file": str(given.file), "name": given.name})
+
+
 def recall(sweep_id: str) -> tuple[Path, str] | None:
     """The file and the name of the function of a sweep that this user ran here; None if there is no such note."""
-    try:
-        found = json.loads(_note(sweep_id).read_text())
-        return Path(found["file"]), str(found["name"])
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError):
-        return None
+    found = _read(sweep_id, WORKLOAD)
+    return (Path(str(found["file"])), str(found["name"])) if {"file", "name"} <= found.keys() else None
+
+
+def remember_analyses(sweep_id: str, files: Mapping[str, Path]) -> None:
+    """Note the files of the functions that the analyses of a sweep name. Those that were noted before stay."""
+    if files:
+        known = {kind: str(file) for kind, file in recall_analyses(sweep_id).items()}
+        _write(sweep_id, ANALYSES, {**known, **{kind: str(file) for kind, file in files.items()}})
+
+
+def recall_analyses(sweep_id: str) -> dict[str, Path]:
+    """The files of functions that this user named for the analyses of a sweep, by what its space calls them."""
+    return {kind: Path(str(file)) for kind, file in _read(sweep_id, ANALYSES).items()}
 
 
 def forget(sweep_id: str) -> None:
-    """Remove the note of a deleted sweep."""
-    with contextlib.suppress(OSError, RuntimeError):
-        _note(sweep_id).unlink(missing_ok=True)
+    """Remove the notes of a deleted sweep."""
+    for folder in (WORKLOAD, ANALYSES):
+        with contextlib.suppress(OSError, RuntimeError):
+            _note(sweep_id, folder).unlink(missing_ok=True)

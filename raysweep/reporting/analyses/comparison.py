@@ -17,7 +17,7 @@ from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.figures.lines import Series, curves_figure
 from raysweep.reporting.selection import CellMeans, all_keys, heavy_rows, parameters_of, places_on
 from raysweep.reporting.words import interval, number, plain
-from raysweep.space.analyses import metrics_of, opened
+from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
     x, keys = None, []
     for entry in design.analyses():
         kind, options = opened(entry)
-        if kind == "relation" or metric not in metrics_of(options):
+        if kind not in ANALYSES or kind == "relation" or metric not in metrics_of(options):
             continue
         x = next((options[key] for key in ("x", "length", "lr", "y") if options.get(key) in varying), None)
         keys = [name for name in [options.get("y"), *(options.get("by") or [])] if name in varying and name != x]

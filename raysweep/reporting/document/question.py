@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.words import number, plain, values_in_words
-from raysweep.space.analyses import metrics_of, opened
+from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 
@@ -16,6 +16,9 @@ def question(design: Design, workload: Workload) -> str:
     asked = []
     for entry in design.analyses():
         kind, options = opened(entry)
+        if kind not in ANALYSES:
+            asked.append(f"what does {kind} say of the rows")
+            continue
         metric, x, y = options.get("metric", ""), options.get("x", ""), options.get("y", "")
         asked.append(
             {

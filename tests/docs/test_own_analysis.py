@@ -1,0 +1,87 @@
+"""The analysis that docs/analyses.md shows: its function, line of a space, entry point and lines of Python."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from documented import DOCS
+from matplotlib.axes import Axes
+from spaces import small_space
+
+import raysweep
+
+PAGE = (DOCS / "analyses.md").read_text()
+QUIET: dict[str, Any] = {"tracking_uri": "none", "say": lambda line: None}
+
+
+def block(language: str) -> str:
+    """The one block of that language."""
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with my_plots.py, and notes of this test alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "my_plots.py").write_text(block("python"))
+    return tmp_path
+
+
+def won(sweep: raysweep.Sweep) -> pd.Series:
+    """How many seeds each gamma wins, counted in another way."""
+    rows = sweep.results().pivot_table(index="seed", columns="gamma", values="risk_finetune", aggfunc="min")
+    return rows.idxmin(axis=1).value_counts()
+
+
+def test_a_file_beside_the_space(folder: Path, storage: Path) -> None:
+    space = small_space(analysis=yaml.safe_load(block("yml"))["analysis"])
+    (folder / "mine.yaml").write_text(yaml.safe_dump(space))
+    sweep = raysweep.run(folder / "mine.yaml", storage=storage, **QUIET)
+    report = Path(str(sweep.folder)) / "report"
+    table = pd.read_csv(report / "tables" / "winners.csv")
+    assert dict(zip(table["gamma"], table["seeds_won"], strict=True)) == won(sweep).to_dict()
+    text = (report / "report.md").read_text()
+    first = text.split("<details>")[0]
+    assert f"- Gamma {table['gamma'][0]:g} has the lowest `risk_finetune` for {table['seeds_won'][0]} seeds." in first
+    assert "![winners](figures/winners.png)" in first
+    assert "*How often each value of an axis has the lowest metric, seed by seed.*" in first
+
+
+def test_an_entry_point(folder: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, information = folder / "my_package", folder / "my_package-1.0.dist-info"
+    package.mkdir()
+    information.mkdir()
+    (package / "__init__.py").touch()
+    (folder / "my_plots.py").rename(package / "plots.py")
+    [(group, points)] = tomllib.loads(block("toml"))["project"]["entry-points"].items()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    lines = "".join(f"{name} = {place}\n" for name, place in points.items())
+    (information / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+    [options] = yaml.safe_load(block("yml"))["analysis"][0].values()
+    space = small_space(analysis=[{"winners": options}])
+    with monkeypatch.context() as there:
+        there.syspath_prepend(folder)
+        sweep = raysweep.run(space, storage=storage, **QUIET)
+        assert "has the lowest" in sweep.report().answer[0]
+    assert sweep.report().answer[0] == "No package that is installed here provides the analysis winners."
+
+
+def test_the_lines_of_a_notebook(folder: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {"sweep": raysweep.run(small_space(), storage=storage, report=False, **QUIET)}
+    exec(block("python"), names)
+    shown = PAGE.split("In Python or a notebook")[1]
+    exec("\n".join(re.findall(r"^ {4}(.*)$", shown, re.MULTILINE)), names)
+    assert names["found"].table.set_index("gamma")["seeds_won"].to_dict() == won(names["sweep"]).to_dict()
+    axes = names["found"].plot()
+    assert isinstance(axes, Axes)
+    assert axes.get_ylabel() == "seeds won"
+    monkeypatch.chdir(folder)
+    named = names["sweep"].analyse("my_plots.py:winners", metric="risk_finetune", over="gamma")
+    assert repr(named) == repr(names["found"])
