@@ -298,7 +298,8 @@ def paragraphs(found: Regimes) -> list[str]:
         case += "No pretraining loss after fine-tuning is among the metrics here, so no case is named."
     method = (
         "The slope is least squares with equal weights over the lengths. Its interval comes from the posterior of each "
-        f"length's curve and from how each of the {counted(draws, 'draw')} moves all optima together. Lengths whose "
+        f"length's curve, from how each of the {counted(draws, 'draw')} moves all optima together and from how near "
+        "the optima lie to a line. Lengths whose "
         "optimum lies beyond the grid enter with their bound, and leave that side of the interval as wide as the bound "
         "does."
     )
