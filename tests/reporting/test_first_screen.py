@@ -15,6 +15,7 @@ from test_report import TRANSFER, rows_of, space_of
 
 import raysweep
 from raysweep.main import cli
+from raysweep.reporting.document.answer import clipped
 from raysweep.reporting.report import Report, write_report
 from raysweep.reporting.statuses import needed, outside, status_words, undecided
 
@@ -214,3 +215,16 @@ def test_what_was_fitted_is_said_before_means_and_the_same_sentence_once(tmp_pat
     assert sum("risk_finetune is smallest" in line for line in report.answer) == 1
     text = plain((tmp_path / "report.md").read_text(encoding="utf-8"))
     assert text.count("risk_finetune is smallest") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("it turns at 3 in 9 of 12 curves; theory lies outside 2 of 9 intervals", "it turns at 3 in 9 of 12 curves …"),
+        ("Points: fitted, as in F Fig. 34. Dashed: the closed form of it", "Points: fitted, as in F Fig. 34. …"),
+        ("a; one two three four five six seven eight nine ten eleven", "a; one two three four five six seven eight …"),
+        ("short; enough", "short; enough"),
+    ],
+)
+def test_what_is_too_long_ends_with_a_whole_clause(text: str, short: str) -> None:
+    assert clipped(text, 9 if text[0] != "P" else 10) == short

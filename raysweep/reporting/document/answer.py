@@ -5,6 +5,7 @@ The first screen of the report and the terminal say the same sentences.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ MOST = 5
 """So many findings are said at most."""
 LONGEST, ALL = 50, 200
 """So many words have one finding and all findings at most; the sections say the rest."""
+CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
+"""Where a clause ends."""
 SURE, OPEN = "How sure", "Undecided"
 
 
@@ -75,9 +78,16 @@ def sentence(text: str, names: Collection[str] = ()) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """The text, or its first `most` words and "…"."""
+    """The text, or what its first `most` words say in full clauses, and "…".
+
+    Where no clause ends in their second half, the cut is after the last of them.
+    """
     words = text.split()
-    return text if len(words) <= most else " ".join(words[:most]).rstrip(",;:") + " …"
+    if len(words) <= most:
+        return text
+    first = " ".join(words[:most])
+    ends = [found.end() for found in CLAUSE.finditer(first) if found.end() > len(first) / 2]
+    return first[: ends[-1] if ends else None].rstrip(",;:") + " …"
 
 
 def joined(texts: Sequence[str], most: int) -> str:
