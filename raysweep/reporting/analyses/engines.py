@@ -99,11 +99,11 @@ def engines_section(asked: Question) -> Section:
     ]
     caption = (
         f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from the "
-        "lower to the upper quartile. The grey line has slope 1. Engines equal to rounding are not drawn."
+        "lower to the upper quartile."
     )
     known = matched.rows[matched.rows["engine"] == reference]
     control = control_variate.by_reference(pairs, known, matched.keys(), asked.workload, matched.reference_from_zero)
-    figure = engines_figure(table, differences, by, x, reference, matched.metrics, asked.workload)
+    figure, told = engines_figure(table, differences, by, x, reference, matched.metrics, asked.workload)
     return Section(
         f"Engines against {reference} on the same draws",
         f"difference to {reference}, " + "; ".join(metric_words(differences, matched)),
@@ -111,7 +111,7 @@ def engines_section(asked: Question) -> Section:
             *paragraphs(matched, differences, pairs, thin),
             *([control_variate.sentence(control, reference)] if len(control) else []),
         ],
-        [Drawing(asked.name, caption, figure)],
+        [Drawing(asked.name, f"{caption} {told}".strip(), figure)],
         [shown_row(one, matched, pairs) for one in differences],
         {f"{asked.name}_differences": table, **({f"{asked.name}_means": control} if len(control) else {})},
     )

@@ -69,6 +69,7 @@ def landscape_section(asked: Question) -> Section:
         f"{' and '.join(metrics)} of {stage} in draw {seed}, on one scale: + is the middle of the plane, × the lowest "
         "point on the grid."
     )
+    figure, told = landscape_figure(surfaces, metrics, x, y, asked.workload)
     lines = [line(one, keys, asked) for one in found]
     best, worst = (pick(found, key=lambda one: float(np.mean(above(one)))) for pick in (min, max))
     return Section(
@@ -80,7 +81,7 @@ def landscape_section(asked: Question) -> Section:
             f"all ok draws of what the values are in the middle, and of how much higher they are on average over the "
             f"grid; {asked.percent} intervals are Student's t over draws."
         ],
-        [Drawing(asked.name, caption, landscape_figure(surfaces, metrics, x, y, asked.workload))],
+        [Drawing(asked.name, f"{caption} {told}".strip(), figure)],
         lines,
         {f"{asked.name}_values": pd.concat([of_draws(one, keys, x, y) for one in found], ignore_index=True)},
     )

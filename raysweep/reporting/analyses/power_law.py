@@ -57,11 +57,10 @@ def power_law_section(asked: Question) -> Section:
         f"{metric} against {plain(x)}, both on log scales: geometric mean over draws with its {asked.percent} interval "
         "(pointwise), and the fitted power law."
     )
-    drawings = (
-        [Drawing(asked.name, caption, power_law_figure(panels, x, metric, asked.workload, asked.percent))]
-        if panels
-        else []
-    )
+    drawings = []
+    if panels:
+        figure, told = power_law_figure(panels, x, metric, asked.workload, asked.percent)
+        drawings = [Drawing(asked.name, f"{caption} {told}".strip(), figure)]
     return Section(
         title=f"Power law: {metric} over {plain(x)}",
         headline=of_one(whole.iloc[0].to_dict(), asked) if len(whole) == 1 else of_several(whole, asked),

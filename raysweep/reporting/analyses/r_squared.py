@@ -47,8 +47,8 @@ def r_squared_section(asked: Question) -> Section:
     drawings = []
     if table["r_squared"].notna().any():
         marks = f"mean over draws, {asked.percent} interval over {units}"
-        figure = r_squared_figure(panels, x, metric, asked.workload, marks)
-        drawings = [Drawing(asked.name, caption, figure)]
+        figure, told = r_squared_figure(panels, x, metric, asked.workload, marks)
+        drawings = [Drawing(asked.name, f"{caption} {told}".strip(), figure)]
     return Section(
         f"R²: what explains {metric}, {plain(unit)} by {plain(unit)}?",
         headline(table, predictors, asked),

@@ -10,6 +10,7 @@ import numpy as np
 from raysweep.fits.shift import fit_shift
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.figures.drawing import in_lines
 from raysweep.reporting.figures.shift import shift_figure
 from raysweep.reporting.selection import better_extremum, groups
 from raysweep.reporting.words import interval, number, plain, settings
@@ -17,6 +18,7 @@ from raysweep.reporting.words import interval, number, plain, settings
 if TYPE_CHECKING:
     import pandas as pd
 
+NAME = 60  # letters in a line of the label of the factors
 SAID = 5  # at most this many settings are in the headline
 
 
@@ -48,8 +50,11 @@ def shift_section(asked: Question) -> Section:
         f"with its {asked.percent} interval."
     )
     factor, low, high = (told[name].to_numpy(float) for name in ("factor", "low", "high"))
-    figure = shift_figure(told["setting"].tolist(), factor, low, high, f"best {plain(x)} ÷ that of the first setting")
-    drawings = [Drawing(asked.name, caption, figure)] if len(told) else []
+    drawings = []
+    if len(told):
+        name = f"best {plain(x)} ÷ that of {beside}"
+        figure, said = shift_figure(told["setting"].tolist(), factor, low, high, in_lines(name, NAME))
+        drawings = [Drawing(asked.name, f"{caption} {said}".strip(), figure)]
     return Section(
         title=title,
         headline=headline(whole, beside, asked),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in more than its colour
+
 
 def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:
     """Draw two panels: the cells against the closed form, and the averages of the draws, which the test uses."""
@@ -35,14 +37,14 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
         for axis in (left.xaxis, left.yaxis):
             scales.set_asinh(axis, both, float(np.median(sizes)))
     low, high = float(both.min()), float(both.max()) + 1e-12
-    left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, label="equal", zorder=3)
+    left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, linestyle=DASHES, label="equal", zorder=3)
     left.set_xlabel("closed form")
     left.set_ylabel("mean over draws ± standard error")
     left.set_title(axis_label(metric, workload))
     left.legend(loc="upper left")
     order = np.arange(1, test.draws + 1)
     half = t_quantile(LEVEL, test.draws - 1) * test.error
-    right.axhline(0, color=THEORY, linewidth=1.3, label="closed form")
+    right.axhline(0, color=THEORY, linewidth=1.3, linestyle=DASHES, label="closed form")
     right.plot(order, np.sort(test.averages), "o", color=QUALITATIVE[0], markersize=4, label="draws, in order")
     said = f"mean, {100 * LEVEL:g} %"
     right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label=said)

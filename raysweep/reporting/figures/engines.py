@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import GREY, QUALITATIVE
 from raysweep.reporting.selection import spread
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MARKS = ("o-", "s--", "^:", "D-.")
+DASHES = ("-", "--", ":", "-.")
 SLOPE_ONE: dict[str, Any] = {"color": "#999999", "linestyle": "-", "linewidth": 1}
 
 
@@ -27,23 +29,29 @@ def engines_figure(
     reference: str,
     metrics: list[str],
     workload: Workload,
-) -> Figure:
-    """Draw one panel per metric, with a colour per engine and a marker per group (at most four, evenly spaced).
+) -> tuple[Figure, str]:
+    """Draw one panel per metric, a colour and marker per engine and dashes per group (at most four, evenly spaced).
 
-    Engines that are equal to the reference up to rounding are named in the title and not drawn.
+    Engines that are equal to the reference up to rounding are named in the title and not drawn. Returns the figure and
+    the sentences on what is drawn in it.
     """
     figure, axes = drawing.panels(len(metrics))
-    engines = list(dict.fromkeys(one.engine for one in differences))
+    seen = [one for one in differences if one.kind != "equal"]
+    engines = list(dict.fromkeys(one.engine for one in seen))
     shade = {engine: QUALITATIVE[k % len(QUALITATIVE)] for k, engine in enumerate(engines)}
-    shown = spread(sorted({one.group for one in differences}), len(MARKS))
-    marks = dict(zip(shown, MARKS, strict=False))
+    marker = drawing.marker_of(engines)
+    shown = spread(sorted({one.group for one in seen}), len(DASHES))
+    dashes = dict(zip(shown, DASHES, strict=False))
+    lines = [(engine, group) for engine in engines for group in shown]
+    aside = dict(zip(lines, drawing.dodge(np.unique(table[x].to_numpy(float)), len(lines), True) / 2, strict=True))
+    sloped = False
     for panel, metric in zip(axes, metrics, strict=True):
         scales.set_log(panel.xaxis)
         scales.set_log(panel.yaxis)
         mine = [one for one in differences if one.metric == metric]
         top, ends = 0.0, (float(table[x].min()), float(table[x].max()))
         for one in mine:
-            if one.kind == "equal" or one.group not in marks:
+            if one.kind == "equal" or one.group not in dashes:
                 continue
             part = table[(table["engine"] == one.engine) & (table["metric"] == metric) & (table["median"] > 0)]
             for key, value in zip(by, one.group, strict=True):
@@ -51,17 +59,24 @@ def engines_figure(
             middle = part["median"]
             top = max(top, float(middle.max()))
             quartiles = part["quarter"], part["three_quarters"]
-            drawing.points(panel, part[x], middle, quartiles, shade[one.engine], 4.5, 1, 2, fmt=marks[one.group])
+            at, own = part[x] * np.exp(aside[one.engine, one.group]), marker[one.engine]
+            look = {"fmt": own, "linestyle": dashes[one.group]}
+            drawing.points(panel, at, middle, quartiles, shade[one.engine], drawing.SIZES[own], 1, 2, **look)
         if any(one.kind == "order" for one in mine) and 0 < ends[0] < ends[1]:
             panel.plot(ends, [top * ends[0] / ends[1], top], **SLOPE_ONE, zorder=1)
+            sloped = True
         equal = sorted({one.engine for one in mine if one.kind == "equal"})
         panel.set_title(metric + (f"\n{', '.join(equal)}: equal to rounding" if equal else ""))
     drawing.label_panels(axes, axis_label(x, workload), f"|difference to {reference}|")
-    handles = [drawing.mark(engine, color=shade[engine], linestyle="-", linewidth=2) for engine in engines]
-    if by:
+    handles: list[Any] = [
+        drawing.mark(name, color=shade[name], marker=marker[name], markersize=5.5) for name in engines
+    ]
+    if by and engines:
         handles += [
-            drawing.mark(settings(by, group, workload), color=GREY, marker=look[0], linestyle=look[1:], markersize=4.5)
-            for group, look in marks.items()
+            drawing.mark(settings(by, group, workload), color=GREY, linestyle=look) for group, look in dashes.items()
         ]
-    drawing.legend_below(figure, [*handles, drawing.mark("slope 1", **SLOPE_ONE)])
-    return figure
+    handles.append(sloped and (drawing.mark("slope 1", **SLOPE_ONE), "The grey line has slope 1."))
+    said = drawing.legend_below(figure, handles)
+    if len(seen) < len(differences):
+        said = f"{said} Engines equal to rounding are not drawn.".strip()
+    return figure, said

@@ -30,25 +30,34 @@ class Surface:
     values: np.ndarray
 
 
-def landscape_figure(surfaces: Sequence[Surface], metrics: Sequence[str], x: str, y: str, workload: Workload) -> Figure:
-    """Draw filled contours with the same levels in all panels, logarithmic if values span more than a decade."""
+def landscape_figure(
+    surfaces: Sequence[Surface], metrics: Sequence[str], x: str, y: str, workload: Workload
+) -> tuple[Figure, str]:
+    """Draw filled contours with the same levels in all panels, logarithmic if values span more than a decade.
+
+    Settings of a single metric stand side by side. Returns the figure and the sentences on what is drawn in it.
+    """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm
     from matplotlib.figure import Figure
 
-    rows = list(dict.fromkeys(one.setting for one in surfaces))
-    wide, high = (3.1, 2.9) if len(metrics) > 2 else (3.6, 3.3)
-    size = (max(wide * len(metrics) + 1.2, 6.4), high * len(rows) + 0.6)
+    every = list(dict.fromkeys(one.setting for one in surfaces))
+    names, shared = drawing.without_shared(every)
+    titles = dict(zip(every, names, strict=True))
+    flat = len(metrics) == 1 and len(every) <= 3
+    rows, columns = (1, len(every)) if flat else (len(every), len(metrics))
+    wide, high = (3.1, 2.9) if columns > 2 else (3.6, 3.3)
+    size = (max(wide * columns + 1.2, 6.4), high * rows + 1.0)
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(rows), len(metrics), squeeze=False, sharex=True, sharey=True)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     levels = common_levels(np.concatenate([one.values.ravel() for one in surfaces]))
     norm = BoundaryNorm(levels, 256)
     for panel in axes.flat:
         panel.grid(False)
         panel.set_visible(False)
     for one in surfaces:
-        place = rows.index(one.setting), list(metrics).index(one.metric)
-        panel = axes[place]
+        place = every.index(one.setting), list(metrics).index(one.metric)
+        panel = axes[place[::-1] if flat else place]
         panel.set_visible(True)
         panel.contourf(one.x, one.y, one.values, levels=levels, cmap="viridis", norm=norm)
         panel.contour(one.x, one.y, one.values, levels=levels, colors="white", linewidths=0.4, alpha=0.6)
@@ -57,7 +66,7 @@ def landscape_figure(surfaces: Sequence[Surface], metrics: Sequence[str], x: str
         panel.plot(0, 0, marker="+", color="white", **look)
         panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", **look)
         panel.set_aspect("equal")
-        title = ", ".join(part for part in (one.setting, plain(one.metric) if len(metrics) > 1 else "") if part)
+        title = ", ".join(part for part in (titles[one.setting], plain(one.metric) if len(metrics) > 1 else "") if part)
         panel.set_title(drawing.in_lines(title, 34))
     for panel in axes[:, 0]:
         panel.set_ylabel(axis_label(y, workload))
@@ -71,14 +80,14 @@ def landscape_figure(surfaces: Sequence[Surface], metrics: Sequence[str], x: str
     bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
     bar.minorticks_off()
     dark = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8}
-    drawing.legend_below(
+    said = drawing.legend_below(
         figure,
         [
             drawing.mark("middle of the plane (white in the panels)", marker="+", **dark),
             drawing.mark("lowest point on the grid", marker="x", **{**dark, "color": "#D81B60"}),
         ],
     )
-    return figure
+    return figure, f"{said} Everywhere: {shared}.".strip() if shared else said
 
 
 def common_levels(values: np.ndarray) -> np.ndarray:

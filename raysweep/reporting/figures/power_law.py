@@ -36,12 +36,16 @@ class Law:
 
 def power_law_figure(
     parts: Sequence[tuple[str, list[Law]]], x: str, metric: str, workload: Workload, percent: str
-) -> Figure:
-    """Draw one panel per part, with one colour per line. percent: the level of the intervals as text."""
+) -> tuple[Figure, str]:
+    """Draw one panel per part, with one colour and marker per line. percent: the level of the intervals as text.
+
+    Returns the figure and the sentences on what is drawn in it.
+    """
     figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
     colour = drawing.shades(parts)
     marker = drawing.marker_of(list(colour))
-    for panel, (title, lines) in zip(axes, parts, strict=True):
+    titles, shared = drawing.without_shared([title for title, _ in parts])
+    for panel, title, (_, lines) in zip(axes, titles, parts, strict=True):
         scales.set_log(panel.xaxis)
         scales.set_log(panel.yaxis)
         for line in lines:
@@ -54,13 +58,13 @@ def power_law_figure(
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
     drawing.legend_of_lines(axes, parts, colour, marker, markersize=5.5)
-    drawing.legend_below(
+    said = drawing.legend_below(
         figure,
         [
             drawing.mark(f"geometric mean, {percent} interval", marker="o", markersize=4),
             drawing.mark("fitted power law", linestyle="-", linewidth=1.2),
             any(len(line.theory) for _, lines in parts for line in lines)
-            and drawing.mark("closed form", linestyle=":", linewidth=1.4),
+            and (drawing.mark("closed form", linestyle=":", linewidth=1.4), "Dotted: the closed form."),
         ],
     )
-    return figure
+    return figure, f"{said} Everywhere: {shared}.".strip() if shared else said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,16 +13,28 @@ from raysweep.reporting.figures.style import FAINT, FIT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+OPEN: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "markerfacecolor": "white"}
 
-def shift_figure(labels: Sequence[str], factor: np.ndarray, low: np.ndarray, high: np.ndarray, name: str) -> Figure:
-    """Draw one line per setting, the first at the top. labels: of the settings. name: of the axis of the factors."""
+
+def shift_figure(
+    labels: Sequence[str], factor: np.ndarray, low: np.ndarray, high: np.ndarray, name: str
+) -> tuple[Figure, str]:
+    """Draw one line per setting, the first at the top. labels: of the settings. name: of the axis of the factors.
+
+    A factor without an interval is an open point. Returns the figure and the sentences on what is drawn in it.
+    """
     figure, (panel,) = drawing.panels(1, width=6.4, height=1.0 + 0.45 * len(labels))
     at = np.arange(len(labels))[::-1].astype(float)
     scales.set_log(panel.xaxis)
     panel.axvline(1, color=FAINT, linewidth=0.9, zorder=1)
-    ends = (np.where(np.isfinite(low), low, factor), np.where(np.isfinite(high), high, factor))
-    drawing.points(panel, factor, at, ends, FIT, 5, 1.5, 3, across=True)
+    known = np.isfinite(low) & np.isfinite(high)
+    drawing.points(panel, factor[known], at[known], (low[known], high[known]), FIT, 5, 1.5, 3, across=True)
+    panel.plot(factor[~known], at[~known], color=FIT, **OPEN)
     panel.set_yticks(at, [drawing.in_lines(label) for label in labels])
     panel.set_ylim(-0.6, len(labels) - 0.4)
     panel.set_xlabel(name)
-    return figure
+    said = drawing.legend_below(
+        figure,
+        [not known.all() and (drawing.mark("interval not known", **OPEN), "Open points: their interval is not known.")],
+    )
+    return figure, said

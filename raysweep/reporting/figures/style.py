@@ -10,7 +10,8 @@ GREY = "#555555"  # legend entries that explain a kind of mark
 FAINT = "#888888"  # auxiliary lines: zero, a fixed rate, the border before infinity
 FIT = "#111111"  # measured and fitted values
 THEORY = "#D55E00"  # vermilion of the Okabe-Ito palette
-QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#000000")
+# In an order in which neighbours differ in lightness, so that they differ in grey print too.
+QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#8C6D31", "#56B4E9", "#CC79A7", "#D55E00", "#000000")
 DIVERGING = "RdBu"  # blue is positive; distinguishable with the common kinds of colour blindness
 BASE: dict[str, Any] = {"color": "#333333", "linestyle": (0, (4, 2)), "linewidth": 1.3}  # the base model, as in O
 MISSING = "#D9D9D9"
