@@ -42,6 +42,8 @@ def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (information / "entry_points.txt").write_text(
         f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items())
     )
+    for name in ("my_package", "my_package.parabola"):  # of another test's package of this name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def test_an_entry_point(folder: Path, storage: Path, monkeypatch: pytest.MonkeyP
     (information / "entry_points.txt").write_text(f"[{group}]\n{lines}")
     [options] = yaml.safe_load(block("yml"))["analysis"][0].values()
     space = small_space(analysis=[{"winners": options}])
+    for name in ("my_package", "my_package.plots"):  # of another test's package of this name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     with monkeypatch.context() as there:
         there.syspath_prepend(folder)
         sweep = raysweep.run(space, storage=storage, **QUIET)
