@@ -180,6 +180,7 @@ class Sweep:
     def compare(self, other: Sweep) -> Comparison:
         """The other sweep less this one, paired by seed, in every cell that both have, for the metrics that their
         analyses name. A parameter that has one value in each sweep, but not the same, is what they differ in.
+        `.plot(metric)` draws the differences of one of these metrics.
 
         Raises InputError for a sweep of another workload, and with the reason if no rows can be paired.
         """

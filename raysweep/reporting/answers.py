@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from raysweep.errors import InputError
+from raysweep.errors import InputError, unknown
 from raysweep.fits.result import Fit, merged
 from raysweep.reporting.analyses.section import Section
 
@@ -43,18 +43,27 @@ class Answered:
 
         Raises InputError if there is nothing to draw.
         """
-        if not self.section.drawings:
-            raise InputError("plot", f"there is nothing to draw: {self.section.headline}")
-        from matplotlib import pyplot
+        from raysweep.reporting.figures.style import styled
 
-        figure = self.section.drawings[0].figure
-        if not pyplot.fignum_exists(getattr(figure, "number", 0)):
-            # Figures of reports know no window and no notebook. This one takes the place of a new figure that does.
-            manager = pyplot.figure(figsize=figure.get_size_inches()).canvas.manager
-            manager.canvas.figure = figure
-            figure.set_canvas(manager.canvas)
-            figure.number = manager.num
-        return figure.axes[0]
+        with styled():
+            drawings = list(self.section.drawings)
+        if not drawings:
+            raise InputError("plot", f"there is nothing to draw: {self.section.headline}")
+        return _shown(drawings[0].figure)
+
+
+def _shown(figure: Any) -> Axes:
+    """The first panel of a figure, which is one of pyplot from now on."""
+    from matplotlib import pyplot
+
+    number = getattr(figure, "number", 0)
+    if not (pyplot.fignum_exists(number) and pyplot.figure(number) is figure):
+        # Figures of reports know no window and no notebook. This one takes the place of a new figure that does.
+        manager = pyplot.figure(figsize=figure.get_size_inches()).canvas.manager
+        manager.canvas.figure = figure
+        figure.set_canvas(manager.canvas)
+        figure.number = manager.num
+    return figure.axes[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -94,6 +103,18 @@ class Comparison(Answered):
 
     table: pd.DataFrame
     section: Section
+
+    def plot(self, metric: str | None = None) -> Axes:
+        """The figure of one metric, as for other answers; of the first one that has a figure if none is named.
+
+        Raises InputError for a metric without a figure.
+        """
+        if metric is None:
+            return super().plot()
+        figures = {drawing.name.removeprefix("comparison_"): drawing.figure for drawing in self.section.drawings}
+        if metric not in figures:
+            raise unknown("plot", "metric", metric, figures or ["none"])
+        return _shown(figures[metric])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

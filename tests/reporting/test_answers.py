@@ -114,6 +114,20 @@ def test_the_figure_has_the_declared_units_and_belongs_to_pyplot(angles: Sweep) 
     pyplot.close("all")
 
 
+def test_a_figure_is_drawn_when_it_is_asked_for(angles: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib import pyplot
+    from matplotlib.figure import Figure
+
+    made: list[Figure] = []
+    begin = Figure.__init__
+    monkeypatch.setattr(Figure, "__init__", lambda self, **look: (begin(self, **look), made.append(self))[0])
+    fit = angles.fit(boundary=BOUNDARY)
+    assert fit._repr_html_()
+    assert made == []
+    assert fit.plot().figure in made
+    pyplot.close("all")
+
+
 def test_the_best_cells_are_those_of_the_report(rates: Sweep, tmp_path: Path) -> None:
     rates.report(tmp_path)
     best = rates.best("loss")
@@ -142,6 +156,10 @@ def test_two_sweeps_are_compared_draw_by_draw(angles: Sweep, tmp_path: Path) -> 
     assert set(table["draws"]) == {6}
     assert "deeper (depth = 3) less small (depth = 2)" in repr(comparison)
     assert "overlap angle" in comparison.plot().figure.axes[0].get_xlabel()
+    shown = list(dict.fromkeys(comparison.table["metric"]))
+    assert all(metric in comparison.plot(metric).get_ylabel().replace("\n", "") for metric in shown)
+    with pytest.raises(InputError, match="^plot: unknown metric 'los'"):
+        comparison.plot("los")
     with pytest.raises(InputError, match="^compare: expected another sweep than small itself"):
         angles.compare(angles)
     with pytest.raises(InputError, match=r"^compare: expected another sweep, such as raysweep.open\(NAME\), got 'deep"):

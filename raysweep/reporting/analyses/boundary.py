@@ -25,7 +25,7 @@ from raysweep.reporting.analyses.closed_form import (
     zero_line,
 )
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, series_panels
 from raysweep.reporting.figures.fitted_places import PlaceLine
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
@@ -74,11 +74,15 @@ def boundary_section(asked: Question) -> Section:
     places = Places(asked, whole, lead, what, "slice", f"{changes} at {plain(x)}", f"{changes} in {plain(x)}")
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
-    map_drawings = maps_of(maps, [values for values, _ in parts], asked, lines) if y else []
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
-    line_drawings = line_of(places, along, lines) if along and (along != y or len(parts) > 1) else []
-    if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
-        map_drawings, line_drawings = line_drawings, map_drawings
+
+    def drawings() -> list[Drawing]:
+        first = maps_of(maps, [values for values, _ in parts], asked, lines) if y else []
+        second = line_of(places, along, lines) if along and (along != y or len(parts) > 1) else []
+        if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
+            first, second = second, first
+        return [*first, *second, *slices_of(parts, keys, of_y, places)]
+
     tables = {f"{asked.name}_zeros": whole}
     if asked is not measured:  # a difference is a metric of no other table
         tables[f"{asked.name}_differences"] = means_table(asked.rows, [*keys, *of_y, x], metric, workload)
@@ -90,7 +94,7 @@ def boundary_section(asked: Question) -> Section:
             *paragraphs(places, lines, joint(moved)),
             *(f"{first_capital(note)}." for note in notes),
         ],
-        drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, places)],
+        drawings=DrawnLater(drawings),
         fits=fits,
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables=tables,

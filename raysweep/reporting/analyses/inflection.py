@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
 from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement
-from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
 from raysweep.reporting.words import first_capital, plain
@@ -37,10 +37,17 @@ def inflection_section(asked: Question) -> Section:
     places = Places(asked, whole, keys, what, "curve", at, nowhere)
     beside = summary(whole, level)
 
-    panels = marked_panels(parts, keys, whole, asked)
-    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
     along = next((key for key in keys if is_number(asked.rows, key) and runs_along(whole, keys, key)), None)
-    line_caption = f"The {word} of {metric} in {plain(x)} against {plain(along or '')}."
+
+    def drawings() -> list[Drawing]:
+        line_caption = f"The {word} of {metric} in {plain(x)} against {plain(along or '')}."
+        caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
+        panels = marked_panels(parts, keys, whole, asked)
+        return [
+            *places.line_drawing(along, f"{word} of {metric}", line_caption),
+            *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
+        ]
+
     several = [places.moving(), places.against_theory(), places.others()]
     return Section(
         title=f"Turning point: where {metric} turns in {plain(x)}",
@@ -53,10 +60,7 @@ def inflection_section(asked: Question) -> Section:
             *places.not_located(),
             *places.halving(),
         ],
-        drawings=[
-            *places.line_drawing(along, f"{word} of {metric}", line_caption),
-            *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
-        ],
+        drawings=DrawnLater(drawings),
         fits=fits,
         shown=[
             {

@@ -11,7 +11,7 @@ from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement
-from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import Series
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
@@ -41,12 +41,19 @@ def optimum_section(asked: Question) -> Section:
     places = Places(asked, whole, keys, what, "setting", f"{what}:", f"{what} lies inside the grid")
     beside = summary(whole, level)
 
-    panels = marked_panels(parts, keys, whole, asked)
-    if blind:  # level lines would say nothing of the rate
-        panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
-    caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error."
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
-    line_caption = f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}."
+
+    def drawings() -> list[Drawing]:
+        line_caption = f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}."
+        caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error."
+        panels = marked_panels(parts, keys, whole, asked)
+        if blind:  # level lines would say nothing of the rate
+            panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
+        return [
+            *places.line_drawing(along, f"optimum of {plain(metric)}", line_caption),
+            *curves_drawing(asked, panels, caption, placed="fitted optimum"),
+        ]
+
     several = [places.moving(), places.against_theory(), places.others()]
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
@@ -60,10 +67,7 @@ def optimum_section(asked: Question) -> Section:
             *places.not_located(),
             *places.halving(),
         ],
-        drawings=[
-            *places.line_drawing(along, f"optimum of {plain(metric)}", line_caption),
-            *curves_drawing(asked, panels, caption, placed="fitted optimum"),
-        ],
+        drawings=DrawnLater(drawings),
         fits=[fit],
         shown=[
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,19 @@ class Drawing:
     figure: Figure
 
 
+class DrawnLater(Sequence[Drawing]):
+    """Figures that are drawn when they are first looked at, because the numbers of a section often suffice."""
+
+    def __init__(self, draw: Callable[[], Sequence[Drawing]]) -> None:
+        self._draw = functools.cache(draw)
+
+    def __len__(self) -> int:
+        return len(self._draw())
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._draw()[place]
+
+
 @dataclass(frozen=True)
 class Section:
     """The answer to one question.
@@ -120,7 +134,7 @@ class Section:
     title: str
     headline: str
     paragraphs: list[str] = field(default_factory=list)
-    drawings: list[Drawing] = field(default_factory=list)
+    drawings: Sequence[Drawing] = ()
     shown: Sequence[Mapping[str, str]] = field(default_factory=list)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     sure: str = ""
