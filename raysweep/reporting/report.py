@@ -23,6 +23,7 @@ from raysweep.reporting.document.answer import answer
 from raysweep.reporting.document.file_names import with_file_names
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
+from raysweep.reporting.document.page import next_sweep
 from raysweep.reporting.document.parts import all_parts
 from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.selection import all_keys, groups
@@ -134,7 +135,8 @@ def write_report(
             files.append(path)
     said = answer(frame, design, workload, sections)
     parts = all_parts(frame, design, workload, sections, said, sweep, notes, facts)
-    page = to_html(parts, f"raysweep: {sweep}", home)
+    explored = {f"part-{k}": [made() for made in section.explored] for k, section in enumerate(sections)}
+    page = to_html(parts, f"raysweep: {sweep}", home, explored, next_sweep(design, sweep))
     for name, text in (("report.md", to_markdown(parts)), ("report.html", page)):
         _free(home / name).write_text(text, encoding="utf-8")
         files.append(home / name)

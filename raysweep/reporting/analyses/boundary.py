@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from raysweep.reporting.analyses.closed_form import (
     summary,
     zero_line,
 )
+from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, series_panels
@@ -98,6 +100,7 @@ def boundary_section(asked: Question) -> Section:
         fits=fits,
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables=tables,
+        explored=[partial(explored_places, places, asked.rows, along)],
         sure=places.sure(),
         undecided=places.undecided(),
     )

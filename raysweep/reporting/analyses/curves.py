@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
@@ -50,7 +52,14 @@ def curves_section(asked: Question) -> Section:
         )
     headline = "; ".join(found) + " (± one standard error)" if found else f"no usable rows for {', '.join(metrics)}"
     return Section(
-        f"Curves: {', '.join(metrics)} over {plain(x)}", headline, notes, drawings, [], tables, means_only=True
+        f"Curves: {', '.join(metrics)} over {plain(x)}",
+        headline,
+        notes,
+        drawings,
+        [],
+        tables,
+        means_only=True,
+        explored=[partial(explored, asked, frame, metric, keys) for metric in metrics],
     )
 
 

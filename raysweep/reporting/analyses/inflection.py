@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
+from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
@@ -71,6 +73,7 @@ def inflection_section(asked: Question) -> Section:
             for row in whole.to_dict("records")
         ],
         tables={f"{asked.name}_turns": whole},
+        explored=[partial(explored_places, places, asked.rows, along)],
         sure=places.sure(),
         undecided=places.undecided(),
     )

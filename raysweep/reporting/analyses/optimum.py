@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
+from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
@@ -79,6 +81,7 @@ def optimum_section(asked: Question) -> Section:
             for row in whole.to_dict("records")
         ],
         tables={f"{asked.name}_optima": whole},
+        explored=[partial(explored_places, places, frame, along)],
         sure=places.sure(),
         undecided=places.undecided(),
     )

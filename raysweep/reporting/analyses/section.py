@@ -129,6 +129,7 @@ class Section:
     tables: the complete numbers, by file name without extension, which may hold the name of a metric too.
     fits: the fits of its places, one for each call of a fit; empty if it locates none.
     means_only: whether it shows means and decides nothing; the answer says such sections last.
+    explored: gives what the page lets a reader explore (see `explored.explored`); called only to write a page.
     """
 
     title: str
@@ -141,3 +142,4 @@ class Section:
     undecided: str = ""
     fits: Sequence[Fit] = ()
     means_only: bool = False
+    explored: Sequence[Callable[[], dict[str, Any]]] = ()

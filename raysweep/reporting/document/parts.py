@@ -34,12 +34,16 @@ class Part:
     title: what stands there when the part is folded; empty for the parts of the first screen, which are not.
     lines: its Markdown.
     wide: whether it needs the whole width of a page.
+    alt: what its figures show, for readers who do not see them.
+    about: the anchor of the part that tells more of it; empty for none.
     """
 
     anchor: str
     title: str
     lines: list[str]
     wide: bool = False
+    alt: str = ""
+    about: str = ""
 
 
 def all_parts(
@@ -66,7 +70,9 @@ def all_parts(
     first = [Part("question", "", begin)]
     if top:
         width, height = top[1].figure.get_size_inches()
-        first.append(Part("figure", "", picture(top[1], workload, CAPTION), wide=width > WIDE * height))
+        alt, about = sections[top[0]].headline, f"part-{top[0]}"
+        lines = picture(top[1], workload, CAPTION)
+        first.append(Part("figure", "", lines, wide=width > WIDE * height, alt=alt, about=about))
     lines = [f"- {coded(text, workload)}" for text in answer.found] or [
         "- The space asks for no analysis; the numbers are in the results."
     ]
@@ -75,7 +81,7 @@ def all_parts(
         lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [
-        Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload))
+        Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload), alt=section.headline)
         for k, section in enumerate(sections)
     ]
     symmetric = symmetric_draws.sentences(frame, design, workload).strip()

@@ -1,0 +1,156 @@
+"""What the page lets a reader explore of an analysis: every setting's curve, draws, fitted place and next step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.draws import can_be_fitted, log_axis
+from raysweep.fits.result import Status
+from raysweep.reporting.analyses.closed_form import closed_form, smooth
+from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.analyses.series import grid_theory
+from raysweep.reporting.figures.scales import asinh_width
+from raysweep.reporting.selection import CellMeans, cell_means, finite_values, groups, is_number, places_on
+from raysweep.reporting.words import axis_label, number, plain, settings, unit_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+THEORY_POINTS = 61
+"""A closed form is drawn through so many places: enough for the eye, few enough for a small file."""
+STEPS = 4000
+"""Values are rounded to the range of a curve divided by this number, which no screen resolves."""
+
+
+def explored(
+    asked: Question,
+    rows: pd.DataFrame,
+    metric: str,
+    keys: Sequence[str],
+    places: Sequence[Mapping[str, Any]] = (),
+    what: str = "",
+    along: str | None = None,
+) -> dict[str, Any]:
+    """A metric over the axis of the question, one curve per setting of the keys, as plain data for JSON.
+
+    rows: all rows of the curves.
+    places: for settings with a fit, the values of the keys and: status, estimate, low, high, theory, `lines` (sentences
+        for a reader) and `next` (see `narrower`). Empty for curves without fits.
+    what: the kind of place, in words. along: the key over which places are drawn first; None for the first number.
+
+    An axis at infinity is None, since JSON has no such number.
+    """
+    x, workload = asked.x, asked.workload
+    positions, at, categories = places_on(rows, x, workload, asked.design)
+    parts = list(groups(positions, list(keys)))
+    known = {labels([place[key] for key in keys]): place for place in places}
+    values = finite_values(positions, at)
+    curves = [(own, part, cell_means(part, at, metric, workload)) for own, part in parts]
+    curves = [(own, part, means) for own, part, means in curves if len(means.x)]
+    ends = [end for _, _, means in curves for end in (means.low, means.high)]
+    order = [along, *keys] if along else keys
+    number_keys = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
+    over = next((key for key in order if key in number_keys), None)
+    return {
+        "metric": axis_label(metric, workload),
+        "name": plain(metric),
+        "x": axis_label(x, workload),
+        "axis": x,
+        "unit": unit_of(x, workload),
+        "log": not categories and bool(len(values)) and log_axis(values, workload.logarithmic(x)),
+        "width": asinh_width(np.concatenate(ends)) if ends else 0.0,
+        "categories": categories,
+        "keys": [
+            {
+                "label": axis_label(key, workload),
+                "number": key in number_keys,
+                "log": key in number_keys and log_axis(finite_values(rows, key), workload.logarithmic(key)),
+            }
+            for key in keys
+        ],
+        "along": list(keys).index(over) if over else -1,
+        "what": what,
+        "percent": asked.percent,
+        "settings": [
+            {
+                "said": settings(keys, own, workload),
+                "values": list(labels(own)),
+                "at": [
+                    plain_number(value) if key in number_keys else None for key, value in zip(keys, own, strict=True)
+                ],
+                **curve(part, at, metric, means, asked),
+                **place_of(known.get(labels(own)), part, at),
+            }
+            for own, part, means in curves
+        ],
+    }
+
+
+def labels(own: Sequence[Any]) -> tuple[str, ...]:
+    """The values of a setting as text, by which it is found: NaN equals NaN."""
+    return tuple(number(value, 6) for value in own)
+
+
+def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Question) -> dict[str, Any]:
+    """The mean, its error bar, every draw and the closed form of one setting."""
+    good = part[(part["status"] == "ok") & can_be_fitted(part[metric].to_numpy(float))]
+    draws = good.pivot_table(index="seed", columns=at, values=metric, aggfunc="first").reindex(columns=means.x)
+    theory_x, theory = theory_line(part, at, metric, asked)
+    every = np.concatenate([draws.to_numpy(float).ravel(), means.low, means.high])
+    span = float(np.nanmax(every) - np.nanmin(every)) or float(np.nanmax(np.abs(every))) or 1.0
+    decimals = min(math.ceil(-math.log10(span / STEPS)), 290)  # more are beyond what floats can be rounded to
+
+    def rounded(numbers: np.ndarray) -> list[Any]:
+        return [plain_number(value) for value in np.round(np.asarray(numbers, dtype=float), decimals).tolist()]
+
+    return {
+        "x": [plain_number(float(f"{value:.9g}")) for value in means.x],
+        "mean": rounded(means.centre),
+        "low": rounded(means.low),
+        "high": rounded(means.high),
+        "median": bool(means.median.any()),
+        "seeds": [int(seed) for seed in draws.index],
+        "draws": [rounded(row) for row in draws.to_numpy(float)],
+        "theory": [[plain_number(float(f"{value:.4g}")) for value in theory_x], rounded(theory)],
+    }
+
+
+def theory_line(part: pd.DataFrame, at: str, metric: str, asked: Question) -> tuple[np.ndarray, np.ndarray]:
+    """The closed form of one setting over the axis, where it is finite; empty without one."""
+    form = closed_form(part, metric, asked.workload, at)
+    if form is None:
+        return grid_theory(part, at, metric)
+    fine = smooth(part, at, asked.workload, THEORY_POINTS)
+    line = form(fine)
+    finite = np.isfinite(line)
+    return fine[finite], line[finite]
+
+
+def place_of(place: Mapping[str, Any] | None, part: pd.DataFrame, at: str) -> dict[str, Any]:
+    """The fitted place of one setting, what is said about it, and its cell (the nearest to the place)."""
+    if place is None:
+        return {}
+    located = place["status"] == Status.LOCATED
+    ends = [place[name] for name in ("estimate", "low", "high", "theory")]
+    out: dict[str, Any] = {
+        "place": [plain_number(float(f"{end:.6g}")) for end in ends],
+        "located": bool(located),
+        "lines": list(place["lines"]),
+        "next": place["next"],
+    }
+    if "cell" in part.columns:
+        where = np.abs(part[at].to_numpy(float) - (place["estimate"] if located else np.inf))
+        out["cell"] = str(part["cell"].iloc[int(np.argmin(where)) if np.isfinite(where).any() else 0])
+    return out
+
+
+def plain_number(value: Any) -> Any:
+    """The number; None if it is not finite; without a point if it is whole, which is shorter."""
+    value = float(value)
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
