@@ -15,6 +15,7 @@ import numpy as np
 from raysweep.fits.draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted, place
 from raysweep.reporting.analyses.comparison import comparison_section
+from raysweep.reporting.analyses.explored import every_curve
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.user_function import user_function_section
 from raysweep.reporting.design import Design
@@ -278,6 +279,7 @@ def section_of(kind: str, asked: Question) -> Section:
         return Section(kind.capitalize(), why)
     module = import_module(f"raysweep.reporting.analyses.{kind}")
     section: Section = getattr(module, f"{kind}_section")(fitted)
+    section = replace(section, explored=section.explored or every_curve(fitted))
     return with_note(replace(section, headline=f"{section.headline}{not_fitted(good, metrics)}"), idle)
 
 

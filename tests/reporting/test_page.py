@@ -37,6 +37,7 @@ ANALYSIS = [
     {"inflection": METRIC | {"x": "pretrain_length", "by": ["overlap_angle", "depth"]}},
     {"boundary": METRIC | {"x": "overlap_angle", "y": "pretrain_length", "by": ["depth"]}},
     {"curves": METRIC | {"x": "depth", "by": ["overlap_angle"]}},
+    {"trend": METRIC | {"x": "pretrain_length"}},
 ]
 
 
@@ -164,7 +165,7 @@ def test_a_fitted_point_shows_its_curve_interval_and_next_step_to_pointer_and_ke
 def test_every_control_is_reached_by_keyboard_and_shows_it(page: Chromium) -> None:
     page.run("document.activeElement.blur(), document.querySelector('h1').scrollIntoView()")
     order = []
-    for _ in range(14):
+    for _ in range(24):
         page.press("Tab")
         order.append(
             page.run("""(() => {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +16,14 @@ from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.analyses.series import grid_theory
 from raysweep.reporting.figures.scales import asinh_width
-from raysweep.reporting.selection import CellMeans, cell_means, finite_values, groups, is_number, places_on
-from raysweep.reporting.words import axis_label, number, plain, settings, unit_of
+from raysweep.reporting.selection import CellMeans, cell_means, finite_values, groups, is_number, places_on, with_choice
+from raysweep.reporting.words import axis_label, number, settings, unit_of
+from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-THEORY_POINTS = 61
+THEORY_POINTS = 41
 """A closed form is drawn through so many places: enough for the eye, few enough for a small file."""
 STEPS = 4000
 """Values are rounded to the range of a curve divided by this number, which no screen resolves."""
@@ -55,9 +58,24 @@ def explored(
     order = [along, *keys] if along else keys
     number_keys = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
     over = next((key for key in order if key in number_keys), None)
+    made = [
+        {
+            "said": settings(keys, own, workload),
+            "values": list(labels(own)),
+            "at": [plain_number(value) if key in number_keys else None for key, value in zip(keys, own, strict=True)],
+            **curve(part, at, metric, means, asked),
+            **place_of(known.get(labels(own)), part, at),
+        }
+        for own, part, means in curves
+    ]
+    grids: list[list[Any]] = []  # most closed forms are drawn through the same places, which stand in the file once
+    for one in made:
+        grid, line = one["theory"]
+        grids += [] if grid in grids else [grid]
+        one["theory"] = [grids.index(grid), line]
     return {
         "metric": axis_label(metric, workload),
-        "name": plain(metric),
+        "name": metric,
         "x": axis_label(x, workload),
         "axis": x,
         "unit": unit_of(x, workload),
@@ -75,19 +93,21 @@ def explored(
         "along": list(keys).index(over) if over else -1,
         "what": what,
         "percent": asked.percent,
-        "settings": [
-            {
-                "said": settings(keys, own, workload),
-                "values": list(labels(own)),
-                "at": [
-                    plain_number(value) if key in number_keys else None for key, value in zip(keys, own, strict=True)
-                ],
-                **curve(part, at, metric, means, asked),
-                **place_of(known.get(labels(own)), part, at),
-            }
-            for own, part, means in curves
-        ],
+        "grids": grids,
+        "settings": made,
     }
+
+
+def every_curve(asked: Question) -> list[Callable[[], dict[str, Any]]]:
+    """The curves of a section that fits no places: each metric over its axis (lr in a regime), where it has one."""
+    x = asked.options.get("lr") or asked.options.get("x")
+    if x not in asked.workload.by_name:  # nothing, or a metric
+        return []
+    over = replace(asked, options={**asked.options, "x": x})
+    named = [asked.options[key] for key in ("length", "over", "y") if asked.options.get(key)]
+    keys = over.keys(str(x), *named)
+    rows = with_choice(asked.rows, str(x), keys)
+    return [partial(explored, over, rows, metric, keys) for metric in metrics_of(asked.options)]
 
 
 def labels(own: Sequence[Any]) -> tuple[str, ...]:

@@ -333,6 +333,7 @@
     // Drawn when it is first opened: a large report has thousands of curves.
     const draw = () => part.open && data.splice(0).reverse().forEach((one) => {
       const found = JSON.parse(one.textContent);
+      for (const setting of found.settings) setting.theory[0] = found.grids[setting.theory[0]];
       if (found.settings.length) part.querySelector("summary + div").prepend(explorer(found, sweep));
     });
     part.addEventListener("toggle", draw);
