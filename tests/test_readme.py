@@ -20,6 +20,7 @@ HOME = Path(__file__).parents[1]
 README = (HOME / "README.md").read_text()
 TABLE = (HOME / "docs" / "table_workloads.md").read_text()
 FUNCTIONS = (HOME / "docs" / "functions.md").read_text()
+LARGEST_PAGE = 2_000_000  # bytes
 
 
 def block(language: str, text: str = README) -> str:
@@ -77,6 +78,8 @@ def test_the_demo_ends_with_the_quoted_answer(
     for line in f"{done.out}\n{done.err}".splitlines():
         quoted = quoted.replace(" ".join(line.split()) or " ", " ")
     assert quoted.split() == []
+    page = tmp_path / "sweeps" / "transfer_phase_diagram" / "report" / "report.html"
+    assert page.stat().st_size <= LARGEST_PAGE
 
 
 def test_the_staged_workload_of_the_readme_is_an_excerpt_of_the_example() -> None:

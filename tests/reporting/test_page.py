@@ -7,6 +7,7 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -27,7 +28,8 @@ from raysweep.space import yaml_reader
 AXE = Path(__file__).parents[2] / "data" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LARGEST_SCRIPT = 25_000  # bytes
 AXES: dict[str, list[Any]] = {
-    "pretrain_length": np.geomspace(0.2, 20, 9).tolist(),
+    # A logarithm and back changes some of these.
+    "pretrain_length": [float(f"{length:.4g}") for length in np.geomspace(0.2, 20, 9)],
     "overlap_angle": [9.0, 45.0, 60.0, 75.0],
     "depth": [1, 2],
 }
@@ -227,6 +229,18 @@ def test_the_next_sweep_extends_this_one_as_the_page_says(page: Chromium, tmp_pa
     assert done.exit_code == 0, done.output
     cells = (len(AXES["pretrain_length"]) + len(new)) * 4 * 2
     assert f"{cells} cells" in done.output
+
+
+def test_the_next_sweep_has_as_many_values_as_the_advice_says(report: Path) -> None:
+    text = (report / "report.html").read_text(encoding="utf-8")
+    places, *_ = [json.loads(data) for data in re.findall(r'class="explored">(.*?)</script>', text)]
+    advised = [
+        (int(found[1]), len(one["next"]["values"]))
+        for one in places["settings"]
+        if (found := re.search(r"(\d+) more values", " ".join(one["lines"])))
+    ]
+    assert len(advised) > 2
+    assert [told for told, _ in advised] == [added for _, added in advised]
 
 
 def test_the_page_has_a_dark_and_a_printed_form(page: Chromium) -> None:

@@ -77,7 +77,9 @@ def narrower(places: Places, row: Mapping[str, Any], rows: pd.DataFrame) -> dict
     log = log_axis(known, places.logarithmic)
     if advised(row):
         first, last = float(row["points_from"]), float(row["points_to"])
-        values = between(known[(known >= first) & (known <= last)], log) if row["points_to_halve"] > 0 else []
+        near = 1e-6 * (last - first)  # the ends went through a logarithm
+        beside = known[(known >= first - near) & (known <= last + near)]
+        values = between(beside, log) if row["points_to_halve"] > 0 else []
         seeds = int(row["draws_to_halve"])
     elif row["status"] == Status.LOCATED:
         exact = not row["high"] > row["low"]
