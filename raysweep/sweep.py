@@ -9,7 +9,8 @@ from typing import Any
 
 from raysweep.driver import start_and_resume
 from raysweep.driver.options import Options
-from raysweep.driver.stored_sweep import Sweep, report
+from raysweep.driver.stored_report import report
+from raysweep.driver.stored_sweep import Sweep
 from raysweep.driver.stored_sweep import open_sweep as open
 from raysweep.space import function_files, space_files
 

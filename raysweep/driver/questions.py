@@ -61,7 +61,7 @@ def analyse(sweep: Sweep, function: Any, options: Mapping[str, Any]) -> Analysed
 
 def _section(sweep: Sweep, entry: Mapping[str, Any], path: str) -> Section:
     """The section of an entry that is checked as in YAML. path: how errors call the place of the entry."""
-    from raysweep.reporting.report import one_section
+    from raysweep.reporting.sections import one_section
 
     space = sweep.space
     check_analysis(entry, path, Context(sweep.workload, space.axes, space.ranges))
@@ -75,9 +75,10 @@ def compare(first: Sweep, second: Any) -> Comparison:
     """The second sweep less the first, paired by seed, for the metrics that the analyses of either name."""
     import pandas
 
-    from raysweep.driver.stored_sweep import Sweep, tables_of
+    from raysweep.driver.stored_report import tables_of
+    from raysweep.driver.stored_sweep import Sweep
     from raysweep.reporting.answers import comparison
-    from raysweep.reporting.report import section_of_comparison
+    from raysweep.reporting.sections import section_of_comparison
 
     if not isinstance(second, Sweep):
         raise InputError("compare", f"expected another sweep, such as raysweep.open(NAME), got {shown(second)}")

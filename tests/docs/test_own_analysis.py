@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 from documented import DOCS
+from matplotlib import pyplot
 from matplotlib.axes import Axes
 from spaces import small_space
 
@@ -85,6 +86,7 @@ def test_the_lines_of_a_notebook(folder: Path, storage: Path, monkeypatch: pytes
     axes = names["found"].plot()
     assert isinstance(axes, Axes)
     assert axes.get_ylabel() == "seeds won"
+    pyplot.close(axes.figure)
     monkeypatch.chdir(folder)
     named = names["sweep"].analyse("my_plots.py:winners", metric="risk_finetune", over="gamma")
     assert repr(named) == repr(names["found"])

@@ -26,7 +26,8 @@ from raysweep.reporting.analyses.closed_form import (
     zero_line,
 )
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement
+from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
+from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, series_panels
 from raysweep.reporting.figures.fitted_places import PlaceLine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +14,11 @@ from raysweep.fits.result import Status
 from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import excluded
+from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.figures.fitted_places import NOT_FOUND, PlaceLine, places_figure
-from raysweep.reporting.selection import finite_values, groups
+from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import THEORY, others, outside, status_word, status_words, undecided, why_one
 from raysweep.reporting.words import interval, number, plain, signed
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST = 2  # places or bounds in a figure of places
-RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
 
 
 def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
@@ -272,89 +271,3 @@ def advice_cell(row: Mapping[str, Any]) -> str:
     if row["draws_to_halve"] > row["draws"]:
         parts.append(f"{row['draws_to_halve']:g} draws")
     return ", ".join(parts) + ("" if row["halved"] else " (not enough)")
-
-
-@dataclass(frozen=True)
-class Move:
-    """How the place changes with one key.
-
-    It is counted over the settings of the other keys in which the place is located at two or more values of the key.
-
-    ends: the smallest and the largest of these values.
-    fitted: in how many settings the place rises, falls, or shows no clear change from the first value to the last.
-    theory: in how many settings the closed form's place rises, falls or stays between the same two values.
-    """
-
-    key: str
-    ends: tuple[float, float]
-    fitted: Counter[str]
-    theory: Counter[str]
-
-
-def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
-    """Whether the place rises or falls with each key, with all other keys fixed.
-
-    The places at the first and the last value of the key with a located place are compared. The place rises or falls
-    only if the two intervals do not overlap.
-
-    table: one row per setting with status, low, high, the keys, and the closed form's place `theory` if there is one.
-    """
-    found = table[table["status"] == Status.LOCATED]
-    out = []
-    for key in keys:
-        if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
-            continue
-        fitted, theory = Counter[str](), Counter[str]()
-        for _, rows in groups(found, [other for other in keys if other != key]):
-            if rows[key].nunique() < 2:
-                continue
-            first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
-            fitted[RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN] += 1
-            step = last["theory"] - first["theory"] if "theory" in table.columns else np.nan
-            if np.isfinite(step):
-                size = 1e-6 * abs(first["theory"])
-                theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
-        if fitted:
-            out.append(Move(key, (float(found[key].min()), float(found[key].max())), fitted, theory))
-    return out
-
-
-def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
-    """A paragraph on how the place changes with each key; an empty list if nothing can be compared.
-
-    place: the name of the place in words.
-    """
-    parts = []
-    for move in moves(table, keys):
-        said = ", ".join(f"{word} in {move.fitted[word]}" for word in (RISES, FALLS, OPEN) if move.fitted[word])
-        text = f"with {plain(move.key)} ({number(move.ends[0])} to {number(move.ends[1])}) it {said}"
-        text += f" of {move.fitted.total()} settings"
-        known = ", ".join(f"{word} in {move.theory[word]}" for word in (RISES, FALLS, STAYS) if move.theory[word])
-        parts.append(text + (f" ({THEORY}: {known})" if known else ""))
-    if not parts:
-        return []
-    return [
-        f"How the {place} moves, from the first value at which it is located to the last, all else equal: "
-        + "; ".join(parts)
-        + ". A move counts where the two intervals do not meet; what lies between the ends is in the figure."
-    ]
-
-
-def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
-    """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), ...".
-
-    It includes only keys that were compared in several settings.
-    """
-    parts = []
-    for move in moves(table, keys):
-        count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
-        other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
-        total = move.fitted.total()
-        if total > 1 and count:
-            parts.append(
-                f"{word} with {plain(move.key)} ({count} of {total} comparisons"
-                f"{f', {against} in {other}' if other else ''})"
-            )
-        elif total > 1:
-            parts.append(f"shows no clear move with {plain(move.key)} (0 of {total} comparisons)")
-    return ", ".join(parts)

@@ -10,7 +10,8 @@ import numpy as np
 from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement
+from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined
+from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number

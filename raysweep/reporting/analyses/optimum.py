@@ -12,7 +12,8 @@ from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement
+from raysweep.reporting.analyses.fitted_places import Places, advice_cell
+from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import Series

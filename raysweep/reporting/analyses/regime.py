@@ -15,7 +15,8 @@ from raysweep.fits.regime import FLAT, QUICK, Regime, Verdict, case_of, fit_regi
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.fitted_places import joined, movement, movement_words
+from raysweep.reporting.analyses.fitted_places import joined
+from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
 from raysweep.reporting.figures.regime import Setting, at_best_lr_figure, rates_figure
