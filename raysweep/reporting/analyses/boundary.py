@@ -13,9 +13,9 @@ import numpy as np
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import Joint, joint
 from raysweep.fits.result import Fit, Status
-from raysweep.fits.statistics import t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.between import of_difference
+from raysweep.reporting.analyses.boundary_drawings import line_of, maps_of, slices_of
 from raysweep.reporting.analyses.closed_form import (
     add_lines,
     add_theory,
@@ -29,10 +29,8 @@ from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
-from raysweep.reporting.analyses.series import curves_drawing, series_panels
-from raysweep.reporting.figures.fitted_places import PlaceLine
-from raysweep.reporting.figures.phase_diagram import Map, surface_figure
-from raysweep.reporting.selection import comparable, groups, heavy_rows, is_exact, is_number, means_table
+from raysweep.reporting.figures.phase_diagram import Map
+from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, means_table
 from raysweep.reporting.statuses import THEORY, outside, why_one
 from raysweep.reporting.words import first_capital, interval, line_label, number, plain, settings, signed
 from raysweep.workloads.declaration import Workload
@@ -40,7 +38,6 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_MAPS = 9
 FEWEST_FOLDED = 3  # this many consecutive slices without a result, for the same reason, share one line of the table
 
 
@@ -119,70 +116,6 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
     if y is None:
         return "sign" if heavy.any() else "linear"
     return {label: "sign" if heavy[(rows[y] == label).to_numpy()].any() else "linear" for label in rows[y].unique()}
-
-
-def maps_of(
-    maps: Sequence[Map], of: Sequence[tuple[Any, ...]], asked: Question, lines: Mapping[str, float]
-) -> list[Drawing]:
-    """The drawing of the metric over x and y, one map per setting of the other axes.
-
-    The list is empty if the cells lie on one line.
-
-    of: the setting of each map.
-    """
-    x, y, rows = asked.x, str(asked.options["y"]), asked.rows
-    if not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
-        return []
-    located = {place for place, one in enumerate(maps) if (one.table["status"] == Status.LOCATED).any()}
-    shown = [maps[place] for place in comparable(of, MOST_MAPS, located)]
-    figure, said = surface_figure(shown, x, y, asked.metric, asked.workload, asked.level, lines)
-    caption = f"{asked.metric} (mean over draws) over {plain(x)} and {plain(y)}. {said}"
-    caption += f" {len(shown)} of {len(maps)} maps." if len(shown) < len(maps) else ""
-    return [Drawing(f"{asked.name}_surface", caption, figure)]
-
-
-def line_of(places: Places, along: str, lines: Mapping[str, float]) -> list[Drawing]:
-    """The drawing of the zero over one axis, one line per combination of the other axes."""
-    asked, x, metric, workload = places.asked, places.asked.x, places.asked.metric, places.asked.workload
-
-    def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
-        rows = asked.rows
-        for other in places.keys:
-            rows = rows if other == along else rows[rows[other] == table[other].iloc[0]]
-        fine = smooth(rows, along, workload)
-        roots = zero_line(rows, x, along, metric, workload, fine)
-        return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
-
-    caption = f"Where {metric} changes sign: its zero in {plain(x)} against {plain(along)}."
-    return places.line_figures(along, f"zero of {metric}", caption, line, lines)
-
-
-def slices_of(
-    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], places: Places
-) -> list[Drawing]:
-    """The drawing of the metric over x, with up to six slices in each of up to six panels."""
-    asked, x, metric = places.asked, places.asked.x, places.asked.metric
-    of_cells = asked.rows.groupby([*keys, *of_y, x], dropna=False)["seed"].nunique()
-    fewest, draws = int(of_cells.min()), int(of_cells.max())
-    slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
-    names = [*of_y, *keys]
-    found = {
-        tuple(row[key] for key in names): (row["estimate"], row["low"], row["high"], row["theory"])
-        for row in places.found.to_dict("records")
-    }
-    marked = [found.get(tuple(values)) for values, _ in slices]
-    panels = series_panels(slices, names[:1], names[1:], x, metric, asked.workload, marked, panels=6)
-    shown = sum(len(lines) for _, lines in panels)
-    quantile = f"{t_quantile(asked.level, draws - 1):.2f} for {draws} draws"
-    if fewest < draws:
-        quantile += f", {t_quantile(asked.level, fewest - 1):.2f} for {fewest}, the fewest" if fewest > 1 else ""
-    caption = (
-        f"{metric} against {plain(x)}: mean over draws ± one standard error (between draws; multiply by Student's t, "
-        f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)."
-    )
-    if shown < len(slices):
-        caption += f" {shown} of {len(slices)} slices are shown; the table has all."
-    return curves_drawing(asked, panels, caption, "slices", "fitted zero", zeros=True)
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:
