@@ -151,7 +151,7 @@ def theory_line(part: pd.DataFrame, at: str, metric: str, asked: Question) -> tu
 
 
 def place_of(place: Mapping[str, Any] | None, part: pd.DataFrame, at: str) -> dict[str, Any]:
-    """The fitted place of one setting, what is said about it, and its cell (the nearest to the place)."""
+    """The fitted place of one setting, what is said about it, and its cell: the nearest to the place."""
     if place is None:
         return {}
     located = place["status"] == Status.LOCATED
@@ -163,8 +163,8 @@ def place_of(place: Mapping[str, Any] | None, part: pd.DataFrame, at: str) -> di
         "next": place["next"],
     }
     if "cell" in part.columns:
-        where = np.abs(part[at].to_numpy(float) - (place["estimate"] if located else np.inf))
-        out["cell"] = str(part["cell"].iloc[int(np.argmin(where)) if np.isfinite(where).any() else 0])
+        nearest = int(np.argmin(np.abs(part[at].to_numpy(float) - place["estimate"]))) if located else 0
+        out["cell"] = str(part["cell"].iloc[nearest])
     return out
 
 
