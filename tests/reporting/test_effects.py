@@ -79,3 +79,21 @@ def test_a_workload_that_is_asked_nothing_answers_too(storage: Path) -> None:
     report = raysweep.run(space, storage=storage, tracking_uri="none", executor="inline").report()
     assert report.answer[0].startswith("Best ")
     assert "best of 4 cells" in report.answer[0]
+
+
+def test_the_better_of_two_cells_is_named_by_what_tells_them_apart(storage: Path) -> None:
+    def train(lr: float, steps: int, seed: int) -> dict[str, float]:
+        return {"loss": lr + steps + 10 * (seed - 1) * lr}
+
+    report = raysweep.run(
+        train,
+        axes={"lr": [0.1, 0.2], "steps": [10, 20]},
+        seeds=3,
+        metrics={"loss": "minimize"},
+        analysis=[{"best": {"metric": "loss", "where": {"steps": 10}}}],
+        storage=storage,
+        tracking_uri="none",
+    ).report()
+    assert " at lr = 0.1, the mean of 3 seeds; the best of 2 cells" in report.answer[0]
+    assert "Whether 1 other cell is as good" in report.answer[-1]
+    assert not list((Path(str(report.directory)) / "figures").glob("best*.png"))  # two points are no figure

@@ -38,7 +38,8 @@ def best_section(asked: Question) -> Section:
     told = _direction(asked, largest)
     shares = importance(table, keys)
     main = effects(table, keys, largest)
-    where = settings(keys, [top[key] for key in keys], workload)
+    vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    where = settings(vary, [top[key] for key in vary], workload)
     headline = (
         f"best {plain(metric)} ({told}): {with_error(float(top['mean']), float(top['standard_error']))}"
         + (f" at {where}" if where else "")
@@ -48,7 +49,8 @@ def best_section(asked: Question) -> Section:
     few = int(top["draws"]) < 2
     undecided = "which cell is best, by one seed a cell (deciding it takes more seeds)" if few else ""
     if alike:
-        undecided = f"whether {counted(alike, 'other cell')} are as good (deciding it takes more seeds)"
+        are = "is" if alike == 1 else "are"
+        undecided = f"whether {counted(alike, 'other cell')} {are} as good (deciding it takes more seeds)"
     paragraphs = [
         "One draw a cell does not tell how far chance decides which cell is best."
         if few
@@ -73,7 +75,7 @@ def best_section(asked: Question) -> Section:
             }
             for row in table.head(SHOWN).to_dict("records")
         ],
-        drawings=curve_over(asked, [*shares, *(key for key in keys if key not in shares)]),
+        drawings=curve_over(asked, [*shares, *(key for key in keys if key not in shares)]) if len(table) > 2 else [],
         tables={f"{asked.name}_cells": table, **({f"{asked.name}_effects": main} if len(main) else {})},
         undecided=undecided if len(table) > 1 else "",
     )
