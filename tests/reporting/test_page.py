@@ -173,8 +173,15 @@ def test_every_control_is_reached_by_keyboard_and_shows_it(page: Chromium) -> No
             page.run("""(() => {
             const [one, all] = [document.activeElement, [...document.querySelectorAll('*')]];
             const mark = one.matches('.target') ? one.querySelector('circle') : one;
-            const look = getComputedStyle(mark);
-            return [all.indexOf(one), look.outlineStyle !== 'none' || look.stroke !== 'none', one.tagName];
+            const look = () => {
+                const style = getComputedStyle(mark);
+                return [style.outlineStyle, style.outlineWidth, style.stroke, style.strokeWidth].join();
+            };
+            const focused = look();
+            one.blur();
+            const left = look();
+            one.focus();
+            return [all.indexOf(one), focused !== left, one.tagName];
         })()""")
         )
     assert all(visible for _, visible, _ in order)
