@@ -32,6 +32,7 @@ NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # 
 BEST_INSIDE = "the mean is best inside the grid"  # so begins the note of a curve that may turn there all the same
 TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
 MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
+WAYS = {"improves": "improves to the end", "degrades": "degrades from the start"}  # by how notes of such curves begin
 NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate lies beyond the grid leave it open"}
 
 
@@ -113,10 +114,26 @@ def others(table: pd.DataFrame, unit: str) -> list[str]:
                 )
             ]
             text += f" ({', '.join(side for side in sides if side)})"
+        elif word == NO_TURN:
+            text += _ways(rows["note"])
         elif word == NOT_DECIDED and len(rest) == len(table):
             text += why(rows["note"])
         said.append(text)
     return said
+
+
+def _ways(notes: Iterable[str]) -> str:
+    """Which way curves without a turning point go, in brackets; empty if no note says so."""
+    counts: dict[str, int] = {}
+    total = 0
+    for note in notes:
+        total += 1
+        for beginning, words in WAYS.items():
+            if note.startswith(beginning):
+                counts[words] = counts.get(words, 0) + 1
+    if list(counts.values()) == [total]:
+        return f" ({next(iter(counts))})"
+    return f" ({', '.join(f'{words} in {count}' for words, count in counts.items())})" if counts else ""
 
 
 def _side(rows: pd.DataFrame, end: str, name: str, unit: str) -> str:

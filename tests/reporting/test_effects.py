@@ -95,5 +95,5 @@ def test_the_better_of_two_cells_is_named_by_what_tells_them_apart(storage: Path
         tracking_uri="none",
     ).report()
     assert " at lr = 0.1, the mean of 3 seeds; the best of 2 cells" in report.answer[0]
-    assert "Whether 1 other cell is as good" in report.answer[-1]
+    assert "Whether 1 other cell is as good in loss" in report.answer[-1]
     assert not list((Path(str(report.directory)) / "figures").glob("best*.png"))  # two points are no figure

@@ -15,9 +15,10 @@ from test_report import TRANSFER, rows_of, space_of
 
 import raysweep
 from raysweep.main import cli
+from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.document.answer import clipped
 from raysweep.reporting.report import Report, write_report
-from raysweep.reporting.statuses import needed, outside, status_words, undecided
+from raysweep.reporting.statuses import needed, others, outside, status_words, undecided
 
 MOST_WORDS = 600
 AXES: dict[str, list[Any]] = {
@@ -228,3 +229,26 @@ def test_what_was_fitted_is_said_before_means_and_the_same_sentence_once(tmp_pat
 )
 def test_what_is_too_long_ends_with_a_whole_clause(text: str, short: str) -> None:
     assert clipped(text, 9 if text[0] != "P" else 10) == short
+
+
+def test_curves_without_a_turning_point_say_which_way_they_go() -> None:
+    notes = ["improves", "improves throughout", "degrades, levelling off"]
+    table = pd.DataFrame({"status": "monotone", "note": notes, "low": 1.0, "high": np.inf})
+    assert others(table, "") == ["no turning point in 3 (improves to the end in 2, degrades from the start in 1)"]
+    assert others(table[:2], "") == ["no turning point in 2 (improves to the end)"]
+    assert others(table.assign(note=""), "") == ["no turning point in 3"]
+
+
+def test_a_move_that_few_comparisons_show_is_no_move() -> None:
+    place = np.array([1.0, 2.0, 1.0, 1.1, 1.0, 1.1])  # rises in one of three settings
+    table = pd.DataFrame(
+        {
+            "gamma": np.repeat([0.1, 0.2, 0.3], 2),
+            "depth": np.tile([1, 2], 3),
+            "status": "located",
+            "low": place - 0.2,
+            "high": place + 0.2,
+        }
+    )
+    assert "shows no clear move with depth (rises in 1 of 3 comparisons)" in movement_words(table, ["gamma", "depth"])
+    assert movement_words(table[:4], ["gamma", "depth"]).endswith("rises with depth (1 of 2 comparisons)")

@@ -50,7 +50,9 @@ def best_section(asked: Question) -> Section:
     undecided = "which cell is best, by one seed a cell (deciding it takes more seeds)" if few else ""
     if alike:
         are = "is" if alike == 1 else "are"
-        undecided = f"whether {counted(alike, 'other cell')} {are} as good (deciding it takes more seeds)"
+        undecided = (
+            f"whether {counted(alike, 'other cell')} {are} as good in {plain(metric)} (deciding it takes more seeds)"
+        )
     paragraphs = [
         "One draw a cell does not tell how far chance decides which cell is best."
         if few

@@ -50,7 +50,8 @@ def curves_section(asked: Question) -> Section:
             f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
             f"{', '.join(map(plain, keys))} too."
         )
-    headline = "; ".join(found) + " (± one standard error)" if found else f"no usable rows for {', '.join(metrics)}"
+    headline = "; ".join(found) or f"no usable rows for {', '.join(metrics)}"
+    headline += " (± one standard error)" if "±" in headline else ""
     return Section(
         f"Curves: {', '.join(metrics)} over {plain(x)}",
         headline,

@@ -88,18 +88,20 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
 def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
     """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), ...".
 
-    It includes only keys that were compared in several settings.
+    It includes only keys that were compared in several settings. A move is one that at least half of them show.
     """
     parts = []
     for move in moves(table, keys):
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if total > 1 and count:
+        if total > 1 and count >= total / 2:
             parts.append(
                 f"{word} with {plain(move.key)} ({count} of {total} comparisons"
                 f"{f', {against} in {other}' if other else ''})"
             )
         elif total > 1:
-            parts.append(f"shows no clear move with {plain(move.key)} (0 of {total} comparisons)")
+            said = f"{word} in {count} of {total} comparisons" if count else f"0 of {total} comparisons"
+            said += f", {against} in {other}" if other else ""
+            parts.append(f"shows no clear move with {plain(move.key)} ({said})")
     return ", ".join(parts)
