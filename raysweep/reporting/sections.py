@@ -117,6 +117,7 @@ def all_sections(
         section = section_of(kind, asked) if kind in ANALYSES else user_function_section(kind, asked, files)
         if only:
             section = replace(section, title=f"{section.title} ({only})", headline=f"{section.headline} ({only})")
+            section = replace(section, undecided=f"{section.undecided} ({only})" if section.undecided else "")
         sections.append(section)
         on_step(len(sections))
     return sections

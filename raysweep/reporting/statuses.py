@@ -46,7 +46,8 @@ def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
         return f"any {plain(x)} {'up to' if row['status'] == Status.CENSORED_LOW else 'from'} {bound} may be it"
     if not bound or row["status"] == Status.MONOTONE:
         return word
-    return f"{word}, {'below' if row['status'] == Status.CENSORED_LOW else 'above'} {bound}"
+    somewhere = "somewhere " if word == MAYBE_BEYOND else ""  # the bound of it lies inside the grid
+    return f"{word}, {somewhere}{'below' if row['status'] == Status.CENSORED_LOW else 'above'} {bound}"
 
 
 def status_word(status: str, note: str = "") -> str:
@@ -106,14 +107,16 @@ def others(table: pd.DataFrame, unit: str) -> list[str]:
         rows = rest[[one == word for one in words]]
         text = f"{word} in {len(rows)}"
         if word in (BEYOND, AT_EDGE, MAYBE_BEYOND):
+            maybe = "somewhere " if word == MAYBE_BEYOND else ""  # the bound of it lies inside the grid
             sides = [
-                _side(rows[rows["status"] == status], end, name, unit)
+                _side(part, end, name, unit, len(part) == len(rows), maybe)
                 for status, end, name in (
                     (Status.CENSORED_HIGH, "low", "above"),
                     (Status.CENSORED_LOW, "high", "below"),
                 )
+                if len(part := rows[rows["status"] == status])
             ]
-            text += f" ({', '.join(side for side in sides if side)})"
+            text += f" ({', '.join(sides)})"
         elif word == NO_TURN:
             text += _ways(rows["note"])
         elif word == NOT_DECIDED and len(rest) == len(table):
@@ -136,12 +139,15 @@ def _ways(notes: Iterable[str]) -> str:
     return f" ({', '.join(f'{words} in {count}' for words, count in counts.items())})" if counts else ""
 
 
-def _side(rows: pd.DataFrame, end: str, name: str, unit: str) -> str:
-    """The settings beyond one side of the grid: their bound if all have one and the same, else their number."""
-    if not len(rows):
-        return ""
+def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool, maybe: str) -> str:
+    """The settings beyond one side of the grid: their bound if all have one and the same, else their number.
+
+    name: above or below. alone: whether there are no others. maybe: stands before a bound.
+    """
     ends = set(rows[end][np.isfinite(rows[end])])
-    return f"{name} {number(ends.pop(), 3)}{unit}" if len(ends) == 1 else f"{len(rows)} {name}"
+    if len(ends) == 1:
+        return f"{'' if alone else f'{len(rows)} '}{maybe}{name} {number(ends.pop(), 3)}{unit}"
+    return name if alone else f"{len(rows)} {name}"
 
 
 def why_one(note: str) -> str:
@@ -165,10 +171,11 @@ def why(notes: Iterable[str]) -> str:
     return f" ({'; '.join(f'{count} of them: {note}' for note, count in ordered)})"
 
 
-def undecided(table: pd.DataFrame, what: str, noun: str, x: str) -> str:
+def undecided(table: pd.DataFrame, what: str, noun: str, x: str, every: int) -> str:
     """What settings without a place leave open, and what deciding it would take, in words; empty if nothing is open.
 
-    table: one row per setting with status and note. what: the kind of place. noun: the word for a setting.
+    table: one row per setting with status and note. what: the kind of place. noun: the word for a setting. every: how
+    many settings there are.
     """
     counts: dict[str, int] = {}
     for row in table.to_dict("records"):
@@ -178,7 +185,7 @@ def undecided(table: pd.DataFrame, what: str, noun: str, x: str) -> str:
             counts[takes] = counts.get(takes, 0) + 1
     if not counts:
         return ""
-    total, every = sum(counts.values()), len(table)
+    total = sum(counts.values())
     among = f" in {total} of {counted(every, noun)}" if every > 1 else ""
     ordered = sorted(counts.items(), key=lambda each: -each[1])
     takes = ", ".join(f"{text} for {count}" if len(ordered) > 1 else text for text, count in ordered)

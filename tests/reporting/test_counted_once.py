@@ -49,7 +49,7 @@ def test_trends_and_power_laws_are_not_repeated(tmp_path: Path) -> None:
         {"best": {"metric": "residual"}},
     )
     assert said[0].startswith("residual rises throughout with ablation: ")
-    assert said[1].startswith("risk_scratch over target samples grows with the power -1")
+    assert said[1].startswith("risk_scratch falls with a power of target samples: the exponent is -1")
     assert "of 4 settings" in said[2]  # it depends on both
     assert "of 4 settings" in said[3]  # asked for
     assert "more cell" not in said[4]

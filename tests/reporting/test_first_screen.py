@@ -166,7 +166,7 @@ def test_the_terminal_says_the_sentences_of_the_report(storage: Path) -> None:
             0.3,
             np.inf,
             "the mean is best inside the grid, but not clearly better than at the upper edge",
-            "perhaps beyond the grid, above 0.3",
+            "perhaps beyond the grid, somewhere above 0.3",
             "more seeds",
         ),
         ("monotone", 0.1, np.inf, "improves throughout", "no turning point", ""),
@@ -190,7 +190,7 @@ def test_what_a_fit_leaves_open_is_said_in_words_with_what_would_decide_it(
     row = {"status": status, "low": low, "high": high, "note": note}
     assert status_words(row, "rate") == said
     expected = f"best rate (deciding it takes {takes})" if takes else ""
-    assert undecided(pd.DataFrame([row]), "best rate", "setting", "rate") == expected
+    assert undecided(pd.DataFrame([row]), "best rate", "setting", "rate", 1) == expected
     if takes:
         assert needed(status, note, "rate") == takes
 
@@ -212,7 +212,7 @@ def test_what_was_fitted_is_said_before_means_and_the_same_sentence_once(tmp_pat
         {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle"}},
     ]
     report = write_report(frame, space_of("linear_transfer", axes, {}, asked), tmp_path, sweep="means")
-    assert report.answer[0].startswith("transferability_finetune changes sign")
+    assert report.answer[0].startswith("Transfer helps below overlap angle ")
     assert sum("risk_finetune is smallest" in line for line in report.answer) == 1
     text = plain((tmp_path / "report.md").read_text(encoding="utf-8"))
     assert text.count("risk_finetune is smallest") == 1
@@ -250,5 +250,6 @@ def test_a_move_that_few_comparisons_show_is_no_move() -> None:
             "high": place + 0.2,
         }
     )
-    assert "shows no clear move with depth (rises in 1 of 3 comparisons)" in movement_words(table, ["gamma", "depth"])
-    assert movement_words(table[:4], ["gamma", "depth"]).endswith("rises with depth (1 of 2 comparisons)")
+    assert "shows no clear move with depth (rises in 1 of 3)" in movement_words(table, ["gamma", "depth"])
+    assert movement_words(table[:4], ["gamma", "depth"]).endswith("rises with depth (1 of 2)")
+    assert movement_words(table, ["gamma", "depth"], left_out=["depth"]) == "falls with gamma (1 of 2 comparisons)"

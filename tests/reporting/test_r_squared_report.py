@@ -59,7 +59,9 @@ def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
     each = [np.corrcoef(own["risk_scratch"], own["risk_finetune"])[0, 1] ** 2 for _, own in one.groupby("seed")]
     assert table.loc[(3, 0.4, "risk_scratch"), "r_squared"] == pytest.approx(np.mean(each))
     assert (table.xs("risk_scratch", level="predictor").loc[2, "more_high"] < 0).all()
-    assert report.headline[0].startswith("R² of risk_finetune over overlap angle, in 6 settings: risk_linear ")
+    assert report.headline[0].startswith(
+        "risk_linear explains risk_finetune best on average, overlap angle by overlap angle: R² in 6 settings is "
+    )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     more = int((table["more_low"] > 0).sum())
     said = f"`risk_scratch` explains clearly more than `risk_linear` in {more} and clearly less in 3 of 6 settings."

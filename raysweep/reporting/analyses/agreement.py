@@ -13,6 +13,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.agreement import agreement_figure
 from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
+from raysweep.reporting.statuses import THEORY
 from raysweep.reporting.words import number, signed, with_error
 from raysweep.space.analyses import metrics_of
 
@@ -58,7 +59,7 @@ def agreement_section(asked: Question) -> Section:
             "their mean and its 95 % interval. Cells of one draw move together, draws do not."
         )
         drawings.append(Drawing(name, caption, agreement_figure(table, test, metric, workload)))
-    title = "Experiment against theory"
+    title = "Agreement: experiment against theory"
     if not tests:
         return Section(title, "; ".join(without) or "no metric has a closed form to compare with")
     text = (
@@ -93,12 +94,24 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> str:
     unit = f"{counted(draws, 'seed')} as units, all {counted(cells, 'cell')} together"
     if far:
         worst = sorted(far, key=lambda metric: -abs(far[metric].z))
-        listed = ", ".join(f"{metric} (z = {far[metric].z:+.1f}, {far[metric].mean:+.2g} SD)" for metric in worst[:2])
-        return f"differs from theory in {len(far)} of {counted(len(known), 'metric')}: {listed}; {unit}"
+        listed = ", ".join(
+            f"{metric} (z = {far[metric].z:+.1f}, {far[metric].mean:+.2g} SD, {chance(far[metric], len(known))})"
+            for metric in worst[:2]
+        )
+        return f"{THEORY} and experiment differ in {len(far)} of {counted(len(known), 'metric')}: {listed}; {unit}"
     metric = max(known, key=lambda name: abs(known[name].z))
+    one = f"z = {known[metric].z:+.2f}, {chance(known[metric], len(known))} ({unit})"
     if len(known) == 1:
-        return f"{metric} agrees with theory: z = {known[metric].z:+.2f} ({unit})"
-    return f"{len(known)} metrics agree with theory: largest z {known[metric].z:+.2f}, {metric} ({unit})"
+        return f"{THEORY} and experiment agree in {metric}: {one}"
+    return f"{THEORY} and experiment agree in {len(known)} metrics: the farthest is {metric}, {one}"
+
+
+def chance(test: Joint, metrics: int) -> str:
+    """The probability of so large a z in one of several metrics if the closed form is right, at most, in words."""
+    from scipy.special import ndtr
+
+    several = f" for {metrics} metrics" if metrics > 1 else ""
+    return f"p = {number(min(1.0, 2 * metrics * float(ndtr(-abs(test.z)))), 2)}{several}"
 
 
 def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.statistics import t_quantile
+from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
 from raysweep.reporting.selection import all_keys, better_extremum, means_table, places_on
-from raysweep.reporting.words import number, plain, settings, with_error
+from raysweep.reporting.words import interval, number, plain, settings, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,8 @@ def best_section(asked: Question) -> Section:
     largest = better_extremum(metric, workload) == "max"
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     top = table.iloc[0]
-    alike = _alike(asked, keys, table)
+    apart = _differences(asked, keys, table)
+    alike = int((abs(apart["mean"]) <= apart["half_width"]).sum())
     told = _direction(asked, largest)
     shares = importance(table, keys)
     main = effects(table, keys, largest)
@@ -52,6 +53,11 @@ def best_section(asked: Question) -> Section:
         are = "is" if alike == 1 else "are"
         undecided = (
             f"whether {counted(alike, 'other cell')} {are} as good in {plain(metric)} (deciding it takes more seeds)"
+        )
+    if len(table) == 2 and len(apart):
+        headline = _of_two(table, vary, apart.iloc[0], asked)
+        undecided = (
+            f"whether {plain(metric)} differs between the two cells (deciding it takes more seeds)" if alike else ""
         )
     paragraphs = [
         "One draw a cell does not tell how far chance decides which cell is best."
@@ -110,19 +116,35 @@ def _direction(asked: Question, largest: bool) -> str:
     )
 
 
-def _alike(asked: Question, keys: list[str], table: pd.DataFrame) -> int:
-    """How many cells differ from the best one by less than 95 % of the differences by chance. Draws are paired."""
+def _differences(asked: Question, keys: list[str], table: pd.DataFrame) -> pd.DataFrame:
+    """Every other cell less the best one, paired by seed: mean and the half width of its interval, one row per cell
+    that has two seeds in common with it."""
+    import pandas as pd
+
     good = asked.rows[asked.rows["status"] == "ok"]
     wide = good.pivot_table(index="seed", columns="cell", values=asked.metric)
     best = good
     for key in keys:
         best = best[best[key] == table.iloc[0][key]]
     own = wide[best["cell"].iloc[0]]
-    found = 0
+    found = []
     for cell in wide.columns:
         differences = (wide[cell] - own).dropna().to_numpy(float)
         if cell == own.name or len(differences) < 2:
             continue
         error = float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
-        found += bool(abs(differences.mean()) <= t_quantile(0.95, len(differences) - 1) * error)
-    return found
+        found.append((float(differences.mean()), t_quantile(LEVEL, len(differences) - 1) * error))
+    return pd.DataFrame(found, columns=["mean", "half_width"])
+
+
+def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -> str:
+    """Whether one of two cells is better, in words. apart: the second less the first."""
+    first, second = (settings(vary, [row[key] for key in vary], asked.workload) for _, row in table.iterrows())
+    if len(vary) == 1:
+        second = number(table.iloc[1][vary[0]])
+    metric, middle, half = plain(asked.metric), float(apart["mean"]), float(apart["half_width"])
+    values = " against ".join(with_error(row["mean"], row["standard_error"]) for row in table.to_dict("records"))
+    known = f"difference {interval(-middle, -middle - half, -middle + half)} (95 %, paired by seed); {values}"
+    if abs(middle) <= half:
+        return f"{metric} is not shown to differ between {first} and {second}: {known}"
+    return f"{metric} is {'lower' if middle > 0 else 'higher'} with {first} than with {second}: {known}"

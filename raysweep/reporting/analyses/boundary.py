@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,8 +70,8 @@ def boundary_section(asked: Question) -> Section:
         maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
-    what, changes = f"zero of {metric} in {plain(x)}", f"{metric} changes sign"
-    places = Places(asked, whole, lead, what, "slice", f"{changes} at {plain(x)}", f"{changes} in {plain(x)}")
+    what, at = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
+    places = Places(asked, whole, lead, what, "slice", at)
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
@@ -102,6 +102,20 @@ def boundary_section(asked: Question) -> Section:
         sure=places.sure(),
         undecided=places.undecided(),
     )
+
+
+def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload) -> str:
+    """What changes at a zero, as `Places.at`: by what the signs mean, if they mean something and all zeros go the same
+    way."""
+    ways = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}
+    known = next((each for each in workload.metrics if each.name == metric), None)
+    if known is None or not known.positive or len(ways) != 1:
+        return f"{metric} changes sign at {plain(x)} {{place}}"
+    below, above = (known.negative, known.positive) if ways == {True} else (known.positive, known.negative)
+    first, second = below.split(), above.split()
+    both = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+    second = second[both:]  # what both say is said once: transfer helps below, hurts above
+    return f"{below} below {plain(x)} {{place}}, {' '.join(second)} above: by {metric}"
 
 
 def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:

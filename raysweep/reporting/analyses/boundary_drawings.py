@@ -57,7 +57,7 @@ def line_of(places: Places, along: str, lines: Mapping[str, float]) -> list[Draw
         return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
     caption = f"Where {metric} changes sign: its zero in {plain(x)} against {plain(along)}."
-    return places.line_figures(along, f"zero of {metric}", caption, line, lines)
+    return places.line_figures(along, f"at the zero of {metric}", caption, line, lines)
 
 
 def slices_of(

@@ -81,4 +81,4 @@ def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workloa
     tied = int((usable["mean"] == best["mean"]).sum()) - 1
     more = f" and {counted(tied, 'more cell')}" if tied else ""
     value = with_error(best["mean"], best["standard_error"])
-    return f"{metric} is {'smallest' if smallest else 'largest'}, {value}, at {where}{more}", int(heavy.sum())
+    return f"{metric} is {'smallest' if smallest else 'largest'} at {where}{more}: {value}", int(heavy.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,17 @@ from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.figures.fitted_places import NOT_FOUND, PlaceLine, places_figure
 from raysweep.reporting.selection import finite_values
-from raysweep.reporting.statuses import THEORY, others, outside, status_word, status_words, undecided, why_one
+from raysweep.reporting.statuses import (
+    BEYOND,
+    NO_EFFECT,
+    THEORY,
+    others,
+    outside,
+    status_word,
+    status_words,
+    undecided,
+    why_one,
+)
 from raysweep.reporting.words import interval, number, plain, signed
 
 if TYPE_CHECKING:
@@ -51,8 +61,7 @@ class Places:
     keys: the columns that distinguish the settings.
     what: the kind of place, in words.
     noun: the word for a setting.
-    at: the text before a place in a sentence, for example "risk changes sign at gamma".
-    nowhere: the text before "in 0 of 9 slices".
+    at: the finding with {place} for the place, for example "risk changes sign at gamma {place}".
     """
 
     asked: Question
@@ -61,7 +70,6 @@ class Places:
     what: str
     noun: str
     at: str
-    nowhere: str
 
     @cached_property
     def found(self) -> pd.DataFrame:
@@ -80,14 +88,23 @@ class Places:
         beside: with a single setting, gives the text after its place.
         """
         if len(self.table) > 1:
-            among = f"in {len(self.found)} of {counted(len(self.table), self.noun)}"
-            first = f"{self.at} {self.span(3)} {among}" if len(self.found) else f"{self.nowhere} {among}"
-            return f"{first}{''.join(several)}"
+            first, rest = self.first_words(), "".join(several)
+            return first + (rest if ": " in first else rest.replace("; ", ": ", 1))
         row, unit = self.table.iloc[0], self.asked.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
-            return f"{self.at} {known}{unit} ({self.asked.percent}){beside(row)}"
+            return f"{self.at.replace('{place}', f'{known}{unit}')} ({self.asked.percent}){beside(row)}"
         return f"{self.what}: {status_words(row.to_dict(), self.asked.x, unit)}{why_one(row['note'])}"
+
+    def first_words(self) -> str:
+        """The places of several settings and how many have one; the number comes first where most have none."""
+        among = f"{len(self.found)} of {counted(len(self.table), self.noun)}"
+        silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
+        if 2 * len(self.found) >= len(self.table) - silent > 0:
+            found = self.at.replace("{place}", self.span(3))
+            return f"{found}{'' if ': ' in found else ':'} in {among}"
+        where = f": {self.span(3)}" if len(self.found) else ""
+        return f"{self.what} located in {'only ' if len(self.found) else ''}{among}{where}"
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
         """Text to append to a place: the theory's place and, if known, z; empty without a closed form."""
@@ -107,10 +124,13 @@ class Places:
         first, last = (number(end, digits) for end in (self.found["estimate"].min(), self.found["estimate"].max()))
         return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
 
-    def moving(self) -> str:
-        """Text to append to a line: how the place changes with the other axes; empty if nothing can be compared."""
-        words = movement_words(self.table, self.keys)
-        return f"; it {words}" if words else ""
+    def moving(self, left_out: Collection[str] = ()) -> str:
+        """Text to append to a line: how the place changes with the other axes; empty if nothing can be compared.
+
+        left_out: axes of which another analysis says more.
+        """
+        words = movement_words(self.table, self.keys, left_out)
+        return f"; this {plain(self.asked.x)} {words}" if words else ""
 
     def against_theory(self) -> str:
         """Text to append to a line: in how many settings theory lies outside the interval; empty without a theory."""
@@ -129,10 +149,15 @@ class Places:
         if len(self.table) < 2 or not len(low) or not (high > low).any():
             return ""
         if (low > 0).all() and log_axis(finite_values(self.asked.rows, self.asked.x), self.logarithmic):
-            width = f"within a factor {number(float(np.median(np.sqrt(high / low))), 3)}"
+            factors = np.sqrt(high / low)
+            typical, worst = (f"a factor {number(float(each), 3)}" for each in (np.median(factors), factors.max()))
+            width, worst = f"within {typical}", worst.removeprefix("a factor ")
         else:
-            width = f"± {number(float(np.median(high - low)) / 2, 2)}{self.asked.unit}"
-        return f"{self.what} typically {width} ({self.asked.percent})"
+            typical, worst = (number(float(each) / 2, 2) for each in (np.median(high - low), (high - low).max()))
+            width, worst = f"± {typical}{self.asked.unit}", f"± {worst}{self.asked.unit}"
+        several = len(low) > 1
+        width = f"typically {width}, at worst {worst}" if several else width
+        return f"{self.what} {width} ({self.asked.percent})"
 
     @property
     def logarithmic(self) -> bool | None:
@@ -140,8 +165,27 @@ class Places:
         return self.asked.workload.logarithmic(self.asked.x)
 
     def undecided(self) -> str:
-        """What is open and what deciding it would take, in words; empty if nothing is."""
-        return undecided(self.table, self.what, self.noun, plain(self.asked.x))
+        """What is open and what deciding it would take, in words; empty if nothing is.
+
+        Nothing is open beyond the largest or the smallest value that the axis may have.
+        """
+        x, declared = self.asked.x, self.asked.workload.by_name.get(self.asked.x)
+        ends = (declared.minimum, declared.maximum) if declared else (None, None)
+        closed = {
+            status
+            for status, end, edge in zip(
+                (Status.CENSORED_LOW, Status.CENSORED_HIGH),
+                ends,
+                (self.asked.rows[x].min(), self.asked.rows[x].max()),
+                strict=True,
+            )
+            if end is not None and edge == end
+        }
+        settled = [
+            row["status"] in closed and status_word(row["status"], row["note"]) == BEYOND
+            for row in self.table.to_dict("records")
+        ]
+        return undecided(self.table[~np.array(settled)], self.what, self.noun, plain(x), len(self.table))
 
     def methods(self, left_out: str = "") -> str:
         """What the intervals cover and how they were computed. left_out: a method that is not mentioned."""

@@ -36,8 +36,9 @@ def inflection_section(asked: Question) -> Section:
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
     what = f"turning point of {metric} in {plain(x)}"
-    at, nowhere = f"{metric} turns ({word}) at {plain(x)}", f"{metric} turns ({word}) in {plain(x)}"
-    places = Places(asked, whole, keys, what, "curve", at, nowhere)
+    aimless = all(each.direction == "none" for each in workload.metrics if each.name == metric)
+    at = f"{metric} {f'has its {word}' if aimless else 'is best'} inside the grid, at {plain(x)} {{place}}"
+    places = Places(asked, whole, keys, what, "curve", at)
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(asked.rows, key) and runs_along(whole, keys, key)), None)
@@ -47,7 +48,7 @@ def inflection_section(asked: Question) -> Section:
         caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
         panels = marked_panels(parts, keys, whole, asked)
         return [
-            *places.line_drawing(along, f"{word} of {metric}", line_caption),
+            *places.line_drawing(along, f"at the {word} of {metric}", line_caption),
             *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
         ]
 

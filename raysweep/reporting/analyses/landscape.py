@@ -40,7 +40,7 @@ def landscape_section(asked: Question) -> Section:
 
     stage = asked.options.get("stage", asked.workload.chain.names[0])
     metrics, x, y = metrics_of(asked.options), asked.x, str(asked.options["y"])
-    title = f"Landscape of {' and '.join(metrics)} over {plain(x)} and {plain(y)}"
+    title = f"Landscape: {' and '.join(metrics)} over {plain(x)} and {plain(y)}"
     every = asked.curves() if asked.curves else asked.rows.iloc[:0].assign(stage="")
     points = every[every["stage"] == stage]
     logged = [name for name in points.columns if points[name].notna().any()]
@@ -74,8 +74,7 @@ def landscape_section(asked: Question) -> Section:
     best, worst = (pick(found, key=lambda one: float(np.mean(above(one)))) for pick in (min, max))
     return Section(
         title,
-        f"{stage}: {risen(best, asked)} above its middle on average with {said(best, keys, asked)}, "
-        f"{risen(worst, asked)} with {said(worst, keys, asked)}",
+        headline(best, worst, varying(found, keys), asked),
         [
             f"The figure shows a single draw, {seed}: other draws have other directions. The table has the means over "
             f"all ok draws of what the values are in the middle, and of how much higher they are on average over the "
@@ -127,14 +126,38 @@ def with_interval(values: np.ndarray, level: float) -> str:
     return interval(mean, low, high)
 
 
-def risen(one: Seen, asked: Question) -> str:
-    """How far a metric rises in one setting, in words."""
-    return f"{one.metric} {with_interval(above(one), asked.level)}"
+def headline(best: Seen, worst: Seen, keys: dict[str, int], asked: Question) -> str:
+    """Where a metric rises least and most above its middle, and by how much more, in the draws of both."""
+    low, high = (with_interval(above(one), asked.level) for one in (best, worst))
+    if best is worst:
+        return f"{best.metric} is on average {low} above its middle"
+    first, second = said(best, keys, asked), said(worst, keys, asked)
+    if best.metric != worst.metric:
+        return (
+            f"{best.metric} rises least, with {first}, and {worst.metric} most, with {second}: {low} and {high} above "
+            "the middle on average"
+        )
+    values = dict(zip(worst.draws, above(worst), strict=True))
+    pairs = [values[seed] - value for seed, value in zip(best.draws, above(best), strict=True) if seed in values]
+    text = f"{low} against {high} above the middle on average"
+    if len(pairs) < 2:
+        return f"{best.metric} rises least with {first}, most with {second}: {text}"
+    mean, least, most = (float(each[0]) for each in mean_band(np.array(pairs)[:, None], asked.level))
+    verdict = "less with {} than with {}" if least > 0 else "not clearly less with {} than with {}"
+    return (
+        f"{best.metric} rises {verdict.format(first, second)}: {text}, difference {interval(mean, least, most)} "
+        f"({asked.percent}, same draws)"
+    )
 
 
-def said(one: Seen, keys: list[str], asked: Question) -> str:
-    """A setting in words."""
-    return settings(keys, one.values, asked.workload) or "the one setting"
+def said(one: Seen, keys: dict[str, int], asked: Question) -> str:
+    """A setting in words. keys: with their places among its values."""
+    return settings(keys, [one.values[place] for place in keys.values()], asked.workload) or "the one setting"
+
+
+def varying(found: list[Seen], keys: list[str]) -> dict[str, int]:
+    """The keys that tell the settings apart, with their places among the values of a setting."""
+    return {key: place for place, key in enumerate(keys) if len({one.values[place] for one in found}) > 1}
 
 
 def line(one: Seen, keys: list[str], asked: Question) -> dict[str, str]:

@@ -54,7 +54,7 @@ def learning_curves_section(asked: Question) -> Section:
     """
     stage = asked.options.get("stage", asked.workload.chain.names[0])
     called = asked.options.get("called")
-    title = f"Learning curves of {stage} over {asked.x if asked.x == STEP else 'the share of its steps'}"
+    title = f"Learning curves: {stage} over {asked.x if asked.x == STEP else 'the share of its steps'}"
     if called:
         title = f"What {stage} logged, by {called}"
     every = asked.curves() if asked.curves else asked.rows.iloc[:0].assign(stage="")
@@ -198,7 +198,7 @@ def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, ask
         return f"{metric} of {stage} goes from {first} to {end_of(best)} at {x} {number(best.x[-1], 6)}{ending}"
     at_best, at_worst = (settings(keys, one.values, asked.workload) for one in (best, worst))
     return (
-        f"{metric} of {stage} ends lowest, at {end_of(best)}, with {at_best}, and highest, at {end_of(worst)}, with "
+        f"{metric} of {stage} ends lowest with {at_best}: at {end_of(best)}; highest, at {end_of(worst)}, with "
         f"{at_worst}{ending}"
     )
 

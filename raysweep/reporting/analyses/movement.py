@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,23 +87,24 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     ]
 
 
-def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
-    """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), ...".
+def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[str] = ()) -> str:
+    """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with ...".
 
-    It includes only keys that were compared in several settings. A move is one that at least half of them show.
+    It includes only keys that were compared in several settings, without those that are left out. A move is one that
+    at least half of them show.
     """
-    parts = []
+    moved: list[str] = []
+    still: list[str] = []
     for move in moves(table, keys):
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if total > 1 and count >= total / 2:
-            parts.append(
-                f"{word} with {plain(move.key)} ({count} of {total} comparisons"
-                f"{f', {against} in {other}' if other else ''})"
-            )
-        elif total > 1:
-            said = f"{word} in {count} of {total} comparisons" if count else f"0 of {total} comparisons"
-            said += f", {against} in {other}" if other else ""
-            parts.append(f"shows no clear move with {plain(move.key)} ({said})")
-    return ", ".join(parts)
+        if total < 2 or move.key in left_out:
+            continue
+        opposed = f", {against} in {other}" if other else ""
+        if count >= total / 2:
+            moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
+        else:
+            still.append(f"{plain(move.key)} ({f'{word} in ' if count else ''}{count} of {total}{opposed})")
+    parts = [*moved, *([f"shows no clear move with {', '.join(still)}"] if still else [])]
+    return re.sub(r"( of \d+)", r"\1 comparisons", ", ".join(parts), count=1)  # the word stands once in a sentence

@@ -19,6 +19,7 @@ from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import Series
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
 from raysweep.reporting.words import first_capital, number, plain
+from raysweep.space.analyses import opened
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def optimum_section(asked: Question) -> Section:
     expected = [np.empty(0) if blind else extrema(rows, x, metric, workload, turn) for _, rows in parts]
     whole = add_theory(fit.table, expected, level)
     what = f"best {plain(x)} for {plain(metric)}"
-    places = Places(asked, whole, keys, what, "setting", f"{what}:", f"{what} lies inside the grid")
+    places = Places(asked, whole, keys, what, "setting", f"best {plain(x)} {{place}} for {plain(metric)}")
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
@@ -53,11 +54,11 @@ def optimum_section(asked: Question) -> Section:
         if blind:  # level lines would say nothing of the rate
             panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
         return [
-            *places.line_drawing(along, f"optimum of {plain(metric)}", line_caption),
+            *places.line_drawing(along, f"with the best {plain(metric)}", line_caption),
             *curves_drawing(asked, panels, caption, placed="fitted optimum"),
         ]
 
-    several = [places.moving(), places.against_theory(), places.others()]
+    several = [places.moving(lengths_of_regimes(asked)), places.against_theory(), places.others()]
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
         headline=places.headline(several, lambda row: ""),
@@ -86,6 +87,16 @@ def optimum_section(asked: Question) -> Section:
         sure=places.sure(),
         undecided=places.undecided(),
     )
+
+
+def lengths_of_regimes(asked: Question) -> list[str]:
+    """The lengths along which the sweep's regime analyses follow the same best rate."""
+    entries = [opened(entry) for entry in asked.design.analyses()]
+    return [
+        str(options["length"])
+        for kind, options in entries
+        if kind == "regime" and options["lr"] == asked.x and options.get("metric") == asked.metric
+    ]
 
 
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,12 +100,19 @@ def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
     return interval(row[name], row[low], row[high]) if np.isfinite(row[low]) else number(row[name])
 
 
+def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
+    """Whether the metric grows or falls with a power, in words; neither is said unless all intervals say so."""
+    low, high = ([row[end] if np.isfinite(row[end]) else row["exponent"] for row in rows] for end in ("low", "high"))
+    verb = "grows" if min(low) > 0 else "falls" if max(high) < 0 else "changes"
+    return f"{asked.metric} {verb} with a power of {plain(asked.x)}"
+
+
 def of_one(row: Mapping[str, Any], asked: Question) -> str:
     """The exponent of a single setting and its interval, in words."""
     over = f"{asked.metric} over {plain(asked.x)}"
     if not np.isfinite(row["exponent"]):
         return f"{over}: no power law can be fitted ({row['note']})"
-    text = f"{over} grows with the power {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
+    text = f"{way([row], asked)}: the exponent is {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
     if np.isfinite(row["theory"]):
         text += f"; {THEORY} {number(row['theory'], 4)}"
     if row["bends"]:
@@ -117,11 +124,14 @@ def of_one(row: Mapping[str, Any], asked: Question) -> str:
 def of_several(whole: pd.DataFrame, asked: Question) -> str:
     """The smallest and the largest exponent, and in how many settings it changes, in words."""
     found = whole[np.isfinite(whole["exponent"])].sort_values("exponent")
-    text = f"exponent of {asked.metric} over {plain(asked.x)}: "
     if not len(found):
-        return f"{text}fitted in none of {counted(len(whole), 'setting')} ({whole['note'].iloc[0]})"
+        return (
+            f"no power law of {asked.metric} over {plain(asked.x)} can be fitted, in {counted(len(whole), 'setting')} "
+            f"({whole['note'].iloc[0]})"
+        )
     ends = [known(row, "exponent", "low", "high") for row in found.iloc[[0, -1]].to_dict("records")]
-    text += f"{' to '.join(ends)} in {counted(len(found), 'setting')} ({asked.percent})"
+    text = f"{way(found.to_dict('records'), asked)}: the exponent is {' to '.join(ends)} in "
+    text += f"{counted(len(found), 'setting')} ({asked.percent})"
     if len(found) < len(whole):
         text += f"; no power law can be fitted in {len(whole) - len(found)}"
     bends = found[found["bends"]]

@@ -145,7 +145,7 @@ def drawings(whole: pd.DataFrame, keys: list[str], asked: Question) -> list[Draw
     ]
     at = f" at {settings(others, one.iloc[0][others], asked.workload)}" if others else ""
     caption = f"The zero of {asked.metric} in {plain(asked.x)} over {plain(along)}{at}, measured and predicted."
-    figure, said = places_figure([("", lines)], asked.x, along, asked.workload, asked.level, "boundary", {})
+    figure, said = places_figure([("", lines)], asked.x, along, asked.workload, asked.level, "at the boundary", {})
     return [Drawing(f"{asked.name}_line", f"{caption} {said}", figure)]
 
 

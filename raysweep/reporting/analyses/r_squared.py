@@ -87,7 +87,7 @@ def line(predictor: str, table: pd.DataFrame, x: str) -> Line:
 
 def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> str:
     """The range of R² of each predictor, in words."""
-    said = []
+    said, highest = [], {}
     for name in predictors:
         values = table.loc[table["predictor"] == name, "r_squared"].dropna()
         if not len(values):
@@ -95,8 +95,14 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> str
             continue
         ends = dict.fromkeys(f"{end:.2f}" for end in (values.min(), values.max()))
         said.append(f"{name} {' to '.join(ends)}")
+        highest[name] = float(values.mean())
     where = counted(len(table) // len(predictors), "setting")
-    return f"R² of {asked.metric} over {plain(asked.options['unit'])}, in {where}: {', '.join(said)}"
+    unit = plain(asked.options["unit"])
+    if len(highest) < 2:
+        return f"R² of {asked.metric} over {unit}, in {where}: {', '.join(said)}"
+    best = max(highest, key=lambda name: highest[name])
+    lead = f"{best} explains {asked.metric} best on average, {unit} by {unit}"
+    return f"{lead}: R² in {where} is {', '.join(said)}"
 
 
 def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Question) -> list[str]:

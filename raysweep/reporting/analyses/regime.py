@@ -39,6 +39,13 @@ LOSSES: dict[str, str] = {  # how the losses change in each case of O §3.4.2
     Verdict.UNDETERMINED: "one of the losses shows neither",
 }
 
+MOVES: dict[str, str] = {
+    Verdict.QUICKLY: "falls quickly",
+    Verdict.SLOWLY: "falls slowly",
+    Verdict.CONSTANT: "hardly moves",
+    Verdict.INCREASING: "rises",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Regimes:
@@ -198,12 +205,22 @@ def slope_words(one: Regime) -> str:
 
 def of_one(found: Regimes, one: Regime) -> str:
     """The result for a single setting and its uncertainty, in words."""
-    text = f"best {plain(found.lr)} against {plain(found.length)}: {verdict_word(one.verdict)}"
-    text += f" ({note_words(one.note)})" if one.note else ""
-    known = slope_words(one)
-    text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
+    lr, length = plain(found.lr), plain(found.length)
+    text = (
+        f"how the best {lr} moves with {length} is not decided"
+        if one.verdict == Verdict.UNDETERMINED
+        else f"the best {lr} {MOVES[one.verdict]} with {length}"
+    )
+    known = [f"log-log slope {slope} ({100 * one.level:g} %)" for slope in [slope_words(one)] if slope != "–"]
+    known += [note_words(one.note)] if one.note else []
+    text += f": {'; '.join(known)}" if known else ""
     change = found.changes(one)[found.asked.metric]
-    return f"{text}; tuned, {plain(found.asked.metric)} {change_words(change, found.length, found.asked.workload)}"
+    return f"{text}; {tuned_words(found)} {change_words(change, found.length, found.asked.workload)}"
+
+
+def tuned_words(found: Regimes) -> str:
+    """The words before how the metric changes."""
+    return f"at its best {plain(found.lr)}, {plain(found.asked.metric)}"
 
 
 def verdict_word(verdict: str) -> str:
@@ -243,24 +260,33 @@ def changes_of(found: Regimes, name: str) -> str:
 def of_several(found: Regimes) -> str:
     """How many settings have each regime, and how each metric at the best rate changes, in words."""
     words = Counter(one.verdict for one in found.all)
-    undetermined = words[Verdict.UNDETERMINED]
-    text = f"best {plain(found.lr)} against {plain(found.length)}: "
-    text += ", ".join(f"{verdict_word(word)} in {words[word]}" for word in Verdict if word in words)
-    decreasing = sum(one.verdict == Verdict.UNDETERMINED and one.high < 0 for one in found.all)
-    if decreasing:
-        text += f" ({'all' if decreasing == undetermined else decreasing} of these decreasing)"
-    text += f" of {counted(len(found.all), 'setting')}"
+    lr, length, every = plain(found.lr), plain(found.length), len(found.all)
+    most, count = words.most_common(1)[0]
+    if differs := 2 * count <= every:
+        text = f"how the best {lr} moves with {length} differs between settings"
+    elif most == Verdict.UNDETERMINED:
+        text = f"how the best {lr} moves with {length} is not decided in {count} of {every} settings"
+    else:
+        text = f"the best {lr} {MOVES[most]} with {length} in {count} of {every} settings"
+    rest = ", ".join(
+        f"{verdict_word(word)} in {words[word]}" for word in Verdict if word in words and (differs or word != most)
+    )
+    said = [f"{rest} of {counted(every, 'setting')}" if differs else rest] if rest else []
+    open_ones = [one for one in found.all if one.verdict == Verdict.UNDETERMINED]
+    if decreasing := sum(one.high < 0 for one in open_ones):
+        said.append(f"decreasing, fast or slowly, in {decreasing} of the not decided")
     notes = [one.note for one in found.all if one.note]
-    if notes and undetermined == len(found.all):
-        text += f" ({note_words(Counter(notes).most_common(1)[0][0])})"
+    if notes and len(open_ones) == every:
+        said.append(note_words(Counter(notes).most_common(1)[0][0]))
     slopes = [one.slope for one in found.all if np.isfinite(one.slope)]
     if len(slopes) == 1:
-        text += f" (log-log slope {number(slopes[0], 2)})"
+        said.append(f"log-log slope {number(slopes[0], 2)}")
     elif slopes:
-        text += f" (log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)})"
+        said.append(f"log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)}")
     if moved := movement_words(found.slopes, found.keys):
-        text += f"; the slope {moved}"
-    return f"{text}; tuned, {changes_of(found, found.asked.metric)}"
+        said.append(f"the slope {moved}")
+    changed = changes_of(found, found.asked.metric).removeprefix(f"{plain(found.asked.metric)} ")
+    return f"{text}: {'; '.join([*said, f'{tuned_words(found)} {changed}'])}"
 
 
 def change_words(change: Extremum, length: str, workload: Workload) -> str:

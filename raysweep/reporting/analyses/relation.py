@@ -79,7 +79,9 @@ def relation_section(asked: Question) -> Section:
         x_means, y_means = (means_table(good, keys, metric, workload) for metric in (x, y))
         tables[f"{asked.name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
     inside = sorted(one.rank_correlation for _, one in ranks if np.isfinite(one.rank_correlation))
-    headline = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}"
+    over = f"95 % over {counted(overall.cells, 'cell') if by_cells else counted(overall.draws, 'draw')}"
+    shown = np.isfinite(overall.low)
+    headline = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}{f' ({over})' if shown else ''}"
     if inside:
         span = " to ".join(dict.fromkeys(f"{end:+.2f}" for end in (inside[0], inside[-1])))
         headline += f" over all cells, {span} within {counted(len(inside), 'group')}"

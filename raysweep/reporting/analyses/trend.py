@@ -112,10 +112,17 @@ def of_several(whole: pd.DataFrame, asked: Question) -> str:
         parts.append(f"does not change in {same}")
     if len(untested):
         parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0]})")
-    text = (
-        f"{asked.metric} {', '.join(parts)} of {counted(len(whole), 'setting')} with {plain(asked.x)} "
-        f"(p < {1 - asked.level:.2g}, Holm)"
-    )
+    every, counts = counted(len(whole), "setting"), whole["status"].value_counts()
+    status, most = str(counts.index[0]), int(counts.iloc[0])
+    tested = f"p < {1 - asked.level:.2g}, Holm"
+    lead = f"how {asked.metric} changes with {plain(asked.x)} differs between settings"
+    if 2 * most > len(whole):
+        verb = {UNCLEAR: "shows no clear trend", SAME: "does not change", UNTESTED: "cannot be tested"}
+        lead = f"{asked.metric} {verb.get(status, status)} with {plain(asked.x)} in {most} of {every}"
+        own = verb.get(status, status)  # said already, but for what stands in its brackets
+        parts = [part.partition(" (")[2].rstrip(")") if part.startswith(own) else part for part in parts]
+        parts = [part for part in parts if part]
+    text = f"{lead}: {', '.join(parts)} ({tested})" if parts else f"{lead} ({tested})"
     theory = ", ".join(f"{words} in {count}" for words, count in whole["closed_form"].value_counts().items() if words)
     return text + (f"; {THEORY}: {theory}" if theory else "")
 

@@ -6,6 +6,7 @@ The first screen of the report and the terminal say the same sentences.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ LONGEST, ALL = 50, 200
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
 SURE, OPEN = "How sure", "Undecided"
+NOTHING_OPEN = "nothing that was asked"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Answer:
 
     found: one sentence per analysis, at most `MOST`, those of analyses that only show means last.
     whole: which sections are said in full there, by position; the others say their headline themselves.
-    sure: how sure it is. undecided: what is open and what deciding it would take; empty if nothing is known to be.
+    sure: how sure it is. undecided: what is open and what deciding it would take.
     """
 
     found: list[str]
@@ -45,8 +47,7 @@ class Answer:
     @property
     def lines(self) -> list[str]:
         """All sentences, one or several a line."""
-        said = [*self.found, f"{SURE}: {self.sure}"]
-        return [*said, f"{OPEN}: {self.undecided}"] if self.undecided else said
+        return [*self.found, f"{SURE}: {self.sure}", f"{OPEN}: {self.undecided}"]
 
 
 def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section]) -> Answer:
@@ -60,11 +61,15 @@ def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Se
     found = [text for k, text in enumerate(every[:MOST]) if len(" ".join(every[: k + 1]).split()) <= ALL]
     whole = frozenset(place for place, text in zip(order, texts, strict=True) if text in found and text[-1] != "…")
     if len(found) < len(every):
-        found.append(f"{counted(len(every) - len(found), 'more answer')} in the sections of the report.")
+        first = {text: sections[place].title for place, text in reversed(list(zip(order, texts, strict=True)))}
+        left = [first[text] for text in every if text not in found]
+        found.append(
+            f"{counted(len(every) - len(found), 'more answer')} in the sections of the report{of_kinds(left)}."
+        )
     widths = joined([section.sure for section in sections], 45)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
     undecided = joined([section.undecided for section in sections], 60)
-    return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided, names) if undecided else "")
+    return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided or NOTHING_OPEN, names))
 
 
 def sentence(text: str, names: Collection[str] = ()) -> str:
@@ -75,6 +80,12 @@ def sentence(text: str, names: Collection[str] = ()) -> str:
     first = text.split(" ", 1)[0]
     text = text if "_" in first or "`" in first or first.rstrip(":,") in names else first_capital(text)
     return text if text.endswith((".", "!", "?", "…")) else text + "."
+
+
+def of_kinds(titles: Sequence[str]) -> str:
+    """How many sections there are of each kind, in brackets: a title begins with its kind and a colon."""
+    counts = Counter(title.split(":")[0].lower() for title in titles if ":" in title)
+    return f" ({', '.join(f'{kind}: {count}' for kind, count in counts.most_common())})" if counts else ""
 
 
 def clipped(text: str, most: int) -> str:
@@ -118,5 +129,7 @@ def rows_words(frame: pd.DataFrame) -> str:
     counts: dict[str, int] = {word: int((frame["status"] == word).sum()) for word in STATUSES}
     bad = ", ".join(f"{count:,} {plain(word)}" for word, count in counts.items() if word != "ok" and count)
     if not bad:
-        return f"all {counted(len(frame), 'row')} ok" if len(frame) > 1 else "its row is ok"
+        return (
+            f"none of {len(frame):,} rows failed or diverged" if len(frame) > 1 else "its row did not fail or diverge"
+        )
     return f"{counts['ok']:,} of {counted(len(frame), 'row')} ok, left out of every mean and fit: {bad}"

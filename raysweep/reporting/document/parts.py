@@ -11,7 +11,7 @@ from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document.answer import OPEN, SURE, Answer, clipped, sentence
 from raysweep.reporting.document.provenance import provenance
-from raysweep.reporting.document.question import question, set_up
+from raysweep.reporting.document.question import names_in_words, question, set_up
 from raysweep.reporting.words import coded, first_capital, markdown_table, plain
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 60  # further rows of a table are in the CSV only
 ASKED, CAPTION, NOTED, TITLE = 70, 50, 40, 7
 """The most words, on the first screen, of the question, the caption, all notes, and a title in the contents."""
-WIDE = 1.75  # a figure that is so many times as wide as high does not stand beside text
+WIDE = 2.2  # a figure that is so many times as wide as high does not stand beside text
+LEAD = 20  # the most words in bold
 CONTENTS = 6  # the most sections that the contents name
 
 
@@ -64,7 +65,8 @@ def all_parts(
     top = next(((k, section.drawings[0]) for k, section in enumerate(sections) if section.drawings), None)
     noted, folded_notes = within(notes, NOTED)
     told = clipped(asked, ASKED)
-    cited = papers.legend("\n".join([told, *answer.lines]))
+    caption = top[1].caption if top else ""
+    cited = papers.legend("\n".join([told, caption, *answer.lines]))
     begin = [f"# {sweep}", "", f"**Question.** {coded(told, workload)}", ""]
     begin += [f"*{first_capital(cited)}.*", ""] if cited else []
     first = [Part("question", "", begin)]
@@ -73,12 +75,13 @@ def all_parts(
         alt, about = sections[top[0]].headline, f"part-{top[0]}"
         lines = picture(top[1], workload, CAPTION)
         first.append(Part("figure", "", lines, wide=width > WIDE * height, alt=alt, about=about))
-    lines = [f"- {coded(text, workload)}" for text in answer.found] or [
+    lines = [f"- {with_lead(coded(text, workload))}" for text in answer.found] or [
         "- The space asks for no analysis; the numbers are in the results."
     ]
     lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
-    if answer.undecided:
-        lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
+    lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
+    if meant := names_in_words(design, workload, "\n".join([*answer.lines, caption])):
+        lines += [f"*{coded(meant, workload)}*", ""]
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [
         Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload), alt=section.headline)
@@ -92,6 +95,14 @@ def all_parts(
     parts.append(Part("set-up", "Set-up: what was varied and measured", paragraphs(more)))
     parts.append(Part("provenance", "Where the numbers come from", provenance(frame, design, facts)))
     return [*first, Part("answer", "", lines), Part("contents", "", [contents(parts, workload), ""]), *parts]
+
+
+def with_lead(text: str) -> str:
+    """The sentence with its finding, which ends with the first colon, in bold."""
+    lead, colon, rest = text.partition(": ")
+    return (
+        f"**{lead}:** {rest}" if colon and len(lead.split()) <= LEAD and not lead.count("(") > lead.count(")") else text
+    )
 
 
 def within(notes: Sequence[str], most: int) -> tuple[list[str], list[str]]:

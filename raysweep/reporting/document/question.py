@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.words import number, plain, values_in_words
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
+
+MEANT, SHORT = 2, 16
+"""The most metrics that the first screen explains, and the most words of one explanation."""
 
 
 def question(design: Design, workload: Workload) -> str:
@@ -54,6 +59,24 @@ def set_up(design: Design, workload: Workload) -> str:
     described = {metric.name: metric.description for metric in workload.metrics}
     meant = [f"{name} = {described[name]}" for name in design.metrics() if name in described]
     return text + (f" Here {'. '.join(meant)}." if meant else "")
+
+
+def names_in_words(design: Design, workload: Workload, text: str) -> str:
+    """What the symbols of the varied parameters stand for, and what the first metrics that a text names mean."""
+    symbols = [
+        f"{symbol}: {plain(name)} ({first_clause(workload.by_name[name].description)})"
+        for name in design.varied()
+        if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
+    ]
+    said = set(re.findall(r"\w+", text))
+    metrics = [each for each in workload.metrics if each.name in said and not each.name.isalpha()]
+    meant = [f"{each.name}: {each.description}" for each in metrics[:MEANT] if len(each.description.split()) <= SHORT]
+    return "; ".join([*symbols, *meant]) + "." if symbols or meant else ""
+
+
+def first_clause(description: str) -> str:
+    """A description up to its first bracket or the end of its first clause."""
+    return re.split(r" \(|[;:,] ", description)[0]
 
 
 def differences_in_words(design: Design, workload: Workload) -> str:

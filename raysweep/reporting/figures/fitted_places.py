@@ -92,7 +92,7 @@ def places_figure(
             draw_line(panel, line, along, shades[line.key], marker[line.key], (shifts[line.key], logarithmic))
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     draw_missing(axes, parts, along, shades)
-    drawing.label_panels(axes, axis_label(along, workload), f"{what}\nin {axis_label(x, workload)}")
+    drawing.label_panels(axes, axis_label(along, workload), f"{axis_label(x, workload)}\n{what}")
     drawing.legend_of_lines(axes, parts, shades, marker, linestyle="-", markersize=6)
     statuses = {status for line in every for status in line.table["status"]}
     joined = any((line.table["status"] == Status.LOCATED).sum() > 1 for line in every)

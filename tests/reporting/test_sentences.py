@@ -1,0 +1,89 @@
+"""What the sentences of the answer say: the finding first, how far it is known, what is open, what its names mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from test_report import TRANSFER, rows_of, space_of
+
+from raysweep.reporting.analyses.fitted_places import Places
+from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.design import Design
+from raysweep.reporting.document.answer import of_kinds
+from raysweep.reporting.document.parts import with_lead
+from raysweep.reporting.document.question import names_in_words
+from raysweep.reporting.report import write_report
+
+
+def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
+    """The places of a sweep over overlap angles, one setting per status."""
+    rows = pd.DataFrame({"overlap_angle": x, "status": "ok"})
+    asked = Question(rows, {"metric": "risk_finetune", "x": "overlap_angle"}, TRANSFER, "boundary")
+    table = pd.DataFrame({"gamma": np.arange(len(statuses)) / 10, "status": statuses, "note": notes, "theory": np.nan})
+    located = table["status"] == "located"
+    estimate = np.where(located, 40.0 + np.arange(len(table)), np.nan)
+    high = np.where(located, estimate + np.where(np.arange(len(table)) == 0, 4.0, 1.0), np.inf)
+    table = table.assign(estimate=estimate, low=np.where(located, estimate - 1.0, 80.0), high=high)
+    return Places(asked, table, ["gamma"], "zero", "slice", "the sign changes at {place}")
+
+
+def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
+    none = "zero everywhere"
+    most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
+    assert most.first_words() == "the sign changes at 40° to 41°: in 2 of 3 slices"
+    few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
+    assert few.first_words().startswith("zero located in only 1 of 4 slices: 40.0 [39.0, 44.0]°")
+    silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
+    assert silent.first_words().startswith("the sign changes at 40.0 [39.0, 44.0]°: in 1 of 4 slices")
+    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).first_words() == "zero located in 0 of 2 slices"
+
+
+def test_how_sure_is_said_with_the_widest_interval_too() -> None:
+    assert places(["located"] * 3, [""] * 3, [0.0, 90.0]).sure() == "zero typically ± 1°, at worst ± 2.5° (95 %)"
+
+
+def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
+    """An overlap angle ends at 180 degrees."""
+    for largest, said in ((90.0, "zero in 1 of 2 slices (deciding it takes larger overlap angle)"), (180.0, "")):
+        assert places(["located", "censored_high"], ["", "positive below"], [0.0, largest]).undecided() == said
+
+
+def test_a_finding_stands_in_bold_and_symbols_are_explained() -> None:
+    assert with_lead("It tips over at 40°: in 3 of 4 slices") == "**It tips over at 40°:** in 3 of 4 slices"
+    assert with_lead("It tips over at 40° in 3 of 4 slices") == "It tips over at 40° in 3 of 4 slices"
+    assert of_kinds(["Curves: a over b", "Curves: c over d", "Best: e", "Experiment"]) == " (curves: 2, best: 1)"
+    space = space_of("linear_transfer", {"gamma": [0.1, 0.2], "noise": [0.0, 0.1], "dim": [10]}, {}, [])
+    assert names_in_words(Design((space,), ("s",)), TRANSFER, "pretrain_scale is 3; risk is 2") == (
+        "γ: gamma (target samples per dimension); σ: noise (standard deviation of the target's label noise); "
+        "pretrain_scale: norm c of the pretrained end-to-end map."
+    )
+
+
+def test_where_nothing_is_open_the_answer_says_so(tmp_path: Path) -> None:
+    axes: dict[str, list[Any]] = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "gamma": [0.2, 0.8]}
+    frame = rows_of(TRANSFER, axes, {}, 5, 0.01)
+    asked = [{"boundary": {"metric": "transferability_finetune", "x": "overlap_angle"}}]
+    report = write_report(frame, space_of("linear_transfer", axes, {}, asked), tmp_path, sweep="decided")
+    assert report.answer[-1] == "Undecided: Nothing that was asked."
+
+
+def test_a_best_rate_that_a_regime_follows_over_the_length_is_not_followed_twice(tmp_path: Path) -> None:
+    axes: dict[str, list[Any]] = {
+        "finetune_lr": np.geomspace(0.001, 1, 7).tolist(),
+        "pretrain_length": [1.0, 2.0, 4.0, 8.0],
+        "depth": [1, 2],
+    }
+    frame = rows_of(TRANSFER, axes, {"finetune_steps": 100.0}, 5, 0.0)
+    length, depth = (np.log(frame[name].astype(float)) for name in ("pretrain_length", "depth"))
+    best = -4 - 0.5 * length + depth
+    frame["risk_finetune"] = (np.log(frame["finetune_lr"]) - best) ** 2 + 0.001 * frame["seed"]
+    optimum = {"optimum": {"metric": "risk_finetune", "x": "finetune_lr"}}
+    regime = {"regime": {"metric": "risk_finetune", "lr": "finetune_lr", "length": "pretrain_length"}}
+    for asked, followed in (([optimum], True), ([optimum, regime], False)):
+        space = space_of("linear_transfer", axes, {"finetune_steps": 100.0}, asked)
+        report = write_report(frame, space, tmp_path / str(followed), sweep="rates")
+        assert ("with pretrain length (" in report.headline[0]) is followed
+        assert "rises with depth (4 of 4" in report.headline[0]
