@@ -103,8 +103,9 @@ class Places:
         if 2 * len(self.found) >= len(self.table) - silent > 0:
             found = self.at.replace("{place}", self.span(3))
             return f"{found}{'' if ': ' in found else ':'} in {among}"
-        where = f": {self.span(3)}" if len(self.found) else ""
-        return f"{self.what} located in {'only ' if len(self.found) else ''}{among}{where}"
+        if not len(self.found):
+            return f"no {self.what} is located in {counted(len(self.table), self.noun)}"
+        return f"{self.what} located in only {among}: {self.span(3)}"
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
         """Text to append to a place: the theory's place and, if known, z; empty without a closed form."""

@@ -70,14 +70,24 @@ def headline(whole: pd.DataFrame, beside: str, asked: Question) -> str:
     what = f"best {plain(asked.x)} for {plain(asked.metric)}, beside that with {beside}"
     if not np.isfinite(whole["factor"]).any():
         return f"{what}: nowhere located in both, so nothing can be compared in {counted(len(whole), 'other setting')}"
+    every = whole.sort_values("low", key=lambda low: ~moved(whole), kind="stable").to_dict("records")
     said = [
-        f"{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"
+        f"{'' if place else 'times '}{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"
         if np.isfinite(row["low"])
         else f"not known with {row['setting']}"
-        for row in whole.to_dict("records")[:SAID]
+        for place, row in enumerate(every[:SAID])
     ]
     more = f"; {len(whole) - SAID} more are in the table" if len(whole) > SAID else ""
-    return f"{what}: times {', '.join(said)} ({asked.percent}){more}"
+    count = f"moves in {moved(whole).sum()}" if moved(whole).any() else "is not shown to move in any"
+    return (
+        f"the best {plain(asked.x)} for {plain(asked.metric)} {count} of {counted(len(whole), 'other setting')}: "
+        f"{'; '.join(said)} ({asked.percent}); all beside that with {beside}{more}"
+    )
+
+
+def moved(whole: pd.DataFrame) -> pd.Series:
+    """Whether the interval of each setting's factor leaves out 1."""
+    return (whole["low"] > 1) | (whole["high"] < 1)
 
 
 def how(asked: Question, over: str) -> str:
