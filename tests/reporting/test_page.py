@@ -96,12 +96,19 @@ def test_the_page_is_complete_without_javascript(browser: Chromium, report: Path
         shown = browser.run("document.body.innerText")
         drawn = browser.run("[...document.images].map((image) => image.naturalWidth)")
         added = browser.run("document.querySelectorAll('button, select, .explore').length")
+        summaries = browser.run("[...document.querySelectorAll('summary')].map((part) => part.offsetHeight)")
+        browser.run("document.querySelectorAll('summary').forEach((part) => { part.click(); })")  # as a reader would
+        tables = browser.run("[...document.querySelectorAll('table')].map((part) => part.offsetHeight)")
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)
     text = (report / "report.md").read_text(encoding="utf-8")
     assert len(drawn) == text.count("![") > 3
     assert min(drawn) > 100
     assert added == 0
+    assert len(summaries) == text.count("<details>")
+    assert min(summaries) > 10
+    assert len(tables) == len(re.findall(r"^\|---", text, re.MULTILINE))
+    assert min(tables) > 30
     assert "Question." in shown
     assert "How sure." in shown
     assert "explored" not in shown
