@@ -20,7 +20,8 @@ from raysweep.fits.sample_size import draws_to_halve
 from raysweep.fits.slope import narrowing, widening
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
-from raysweep.reporting.analyses.regime import regime_section, verdict_word
+from raysweep.reporting.analyses.regime import regime_section
+from raysweep.reporting.analyses.regime_words import verdict_word
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.report import write_report
 from raysweep.reporting.selection import with_choice
@@ -284,9 +285,10 @@ def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
 def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
     frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
     report = write_report(frame, space, tmp_path, sweep="s")
-    assert report.headline[0].startswith("best finetune lr for risk finetune: ")
+    assert report.headline[0].startswith("best finetune lr 0.00")
+    assert " for risk finetune: in 10" in report.headline[0]
     assert " in 10 of 10 settings" in report.headline[0]
-    assert report.headline[1].startswith("best finetune lr against pretrain length: slowly decreasing in 2 of 2")
+    assert report.headline[1].startswith("the best finetune lr falls slowly with pretrain length in 2 of 2")
     assert "improves, then degrades in 2" in report.headline[1]
     for name in ("optimum_curves", "optimum_line", "regime_rates", "regime_risk_finetune", "regime_pretrain_loss"):
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
@@ -296,7 +298,7 @@ def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
     text = (tmp_path / "report.md").read_text()
     assert "must lie within ±0.1 (constant)" in text
     one = write_report(frame[frame["depth"] == 1], {**space, "axes": {}}, tmp_path / "one", sweep="s")
-    said = re.search(r"slowly decreasing, log-log slope (\S+) \[(\S+), (\S+)\] \(95 %\)", one.headline[1])
+    said = re.search(r"falls slowly with pretrain length: log-log slope (\S+) \[(\S+), (\S+)\] \(95 %\)", one.headline[1])
     assert said is not None
     assert float(said[2]) <= -0.3 <= float(said[3])
 

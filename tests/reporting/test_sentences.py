@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from test_report import TRANSFER, rows_of, space_of
 
 from raysweep.reporting.analyses.fitted_places import Places
@@ -39,6 +41,30 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
     assert silent.first_words().startswith("the sign changes at 40.0 [39.0, 44.0]°: in 1 of 4 slices")
     assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).first_words() == "no zero is located in 2 slices"
+
+
+@pytest.mark.parametrize(
+    ("status", "note", "low", "said"),
+    [
+        (
+            "censored_high",
+            "positive below",
+            80.0,
+            "transfer helps up to overlap angle 80°: the zero lies",
+        ),
+        (
+            "undetermined",
+            "negative everywhere, towards neither edge",
+            np.nan,
+            "transfer hurts at every overlap angle",
+        ),
+        ("undetermined", "sign not clear at the edges", np.nan, "zero: not decided (sign not clear at the edges)"),
+    ],
+)
+def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: str, low: float, said: str) -> None:
+    one = places([status], [note], [0.0, 90.0])
+    one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
+    assert one.headline([], lambda row: "").startswith(said)
 
 
 def test_how_sure_is_said_with_the_widest_interval_too() -> None:

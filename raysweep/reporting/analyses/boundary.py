@@ -71,7 +71,7 @@ def boundary_section(asked: Question) -> Section:
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
     what, at = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
-    places = Places(asked, whole, lead, what, "slice", at)
+    places = Places(asked, whole, lead, what, "slice", at, signs_of(metric, workload))
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
@@ -104,14 +104,19 @@ def boundary_section(asked: Question) -> Section:
     )
 
 
+def signs_of(metric: str, workload: Workload) -> tuple[str, str]:
+    """What positive and negative values of a metric mean; empty if they mean nothing in particular."""
+    return next(((each.positive, each.negative) for each in workload.metrics if each.name == metric), ("", ""))
+
+
 def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload) -> str:
     """What changes at a zero, as `Places.at`: by what the signs mean, if they mean something and all zeros go the same
     way."""
     ways = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}
-    known = next((each for each in workload.metrics if each.name == metric), None)
-    if known is None or not known.positive or len(ways) != 1:
+    positive, negative = signs_of(metric, workload)
+    if not positive or len(ways) != 1:
         return f"{metric} changes sign at {plain(x)} {{place}}"
-    below, above = (known.negative, known.positive) if ways == {True} else (known.positive, known.negative)
+    below, above = (negative, positive) if ways == {True} else (positive, negative)
     first, second = below.split(), above.split()
     both = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
     second = second[both:]  # what both say is said once: transfer helps below, hurts above

@@ -11,6 +11,7 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.analyses.closed_form import smooth, zero_line
 from raysweep.reporting.analyses.fitted_places import Places
+from raysweep.reporting.analyses.place_lines import line_figures
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import curves_drawing, series_panels
 from raysweep.reporting.figures.fitted_places import PlaceLine
@@ -57,7 +58,7 @@ def line_of(places: Places, along: str, lines: Mapping[str, float]) -> list[Draw
         return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
     caption = f"Where {metric} changes sign: its zero in {plain(x)} against {plain(along)}."
-    return places.line_figures(along, f"at the zero of {metric}", caption, line, lines)
+    return line_figures(places, along, f"at the zero of {metric}", caption, line, lines)
 
 
 def slices_of(

@@ -12,6 +12,7 @@ from raysweep.fits.result import Status
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.fitted_places import Places
+from raysweep.reporting.analyses.place_advice import advice
 from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import (
     AT_EDGE,
@@ -58,7 +59,7 @@ def told(places: Places, row: Mapping[str, Any]) -> list[str]:
         lines.append(f"{first_capital(THEORY)}: {number(row['theory'], 5)}{unit}{score}.")
     lines.append(f"{counted(int(row['draws']), 'seed')}.")
     if advised(row):
-        lines.append(f"To halve the interval: {places.advice(row)}.")
+        lines.append(f"To halve the interval: {advice(places, row)}.")
     elif status_word(row["status"], row["note"]) in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
         lines.append(f"Deciding it takes {needed(row['status'], row['note'], x)}.")
     return lines

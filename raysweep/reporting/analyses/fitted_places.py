@@ -11,18 +11,16 @@ import numpy as np
 
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
-from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
-from raysweep.reporting.analyses.section import Drawing, Question
-from raysweep.reporting.analyses.series import by_panel, laid_out
-from raysweep.reporting.figures.fitted_places import NOT_FOUND, PlaceLine, places_figure
+from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import (
     BEYOND,
     NO_EFFECT,
     THEORY,
+    bound_words,
     others,
     outside,
     status_word,
@@ -34,8 +32,6 @@ from raysweep.reporting.words import interval, number, plain, signed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FEWEST = 2  # places or bounds in a figure of places
 
 
 def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
@@ -62,6 +58,7 @@ class Places:
     what: the kind of place, in words.
     noun: the word for a setting.
     at: the finding with {place} for the place, for example "risk changes sign at gamma {place}".
+    signs: what positive and negative values of the metric mean, if they mean something.
     """
 
     asked: Question
@@ -70,6 +67,7 @@ class Places:
     what: str
     noun: str
     at: str
+    signs: tuple[str, str] = ("", "")
 
     @cached_property
     def found(self) -> pd.DataFrame:
@@ -94,7 +92,20 @@ class Places:
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
             return f"{self.at.replace('{place}', f'{known}{unit}')} ({self.asked.percent}){beside(row)}"
-        return f"{self.what}: {status_words(row.to_dict(), self.asked.x, unit)}{why_one(row['note'])}"
+        known = status_words(row.to_dict(), self.asked.x, unit)
+        return self.one_sign(row) or f"{self.what}: {known}{why_one(row['note'])}"
+
+    def one_sign(self, row: Mapping[str, Any]) -> str:
+        """What a single setting without a zero says if its metric has one sign that means something; else empty."""
+        word, x = row["note"].split(" ")[0], plain(self.asked.x)
+        meaning = dict(zip(("positive", "negative"), self.signs, strict=True)).get(word, "")
+        if not meaning:
+            return ""
+        if row["note"].startswith(f"{word} everywhere"):
+            return f"{meaning} at every {x} of the grid: no {self.what}"
+        side = {"below": "up to", "above": "from"}.get(row["note"].removeprefix(f"{word} "), "")
+        bound = bound_words(row, self.asked.unit)
+        return f"{meaning} {side} {x} {bound}: the {self.what} lies beyond the grid" if side else ""
 
     def first_words(self) -> str:
         """The places of several settings and how many have one; the number comes first where most have none."""
@@ -207,41 +218,6 @@ class Places:
         said = (f"{status_word(status, note)} in {count}{why_one(note)}" for (status, note), count in reasons.items())
         return [f"Not located: {'; '.join(said)}."] if len(other) else []
 
-    def halving(self) -> list[str]:
-        """A paragraph on what would halve the intervals; an empty list if no setting has advice."""
-        known = self.found[self.found["draws_to_halve"].notna()]
-        if not len(known):
-            return []
-        if len(known) == 1:
-            return [f"To halve the interval: {self.advice(known.iloc[0])}."]
-        enough = known["halved"].to_numpy(bool)
-        points = known["points_to_halve"].to_numpy(float)
-        times = (known["draws_to_halve"] / known["draws"]).to_numpy(float)
-        beside = f"{{points:g}} more values of {plain(self.asked.x)} beside the place"
-        parts = [
-            words.format(count=int(use.sum()), times=float(np.median(times[use])), points=float(np.median(points[use])))
-            for use, words in (
-                (enough & ~(points > 0), "more draws would in {count} (typically {times:.2g} times as many)"),
-                (enough & (points > 0) & (times == 1), f"more draws would not in {{count}}, but {beside} would"),
-                (
-                    enough & (points > 0) & (times > 1),
-                    f"{beside} together with {{times:.2g}} times the draws would in {{count}}",
-                ),
-                (~enough, "neither alone would in {count}"),
-            )
-            if use.any()
-        ]
-        return [
-            f"To halve the interval (of {len(known)} located): " + "; ".join(parts) + ". The table says it for each."
-        ]
-
-    def advice(self, row: Mapping[str, Any]) -> str:
-        """What would halve one setting's interval, in words."""
-        draws, points = int(row["draws_to_halve"]), int(row["points_to_halve"])
-        wanted = Advice(draws, points, row["points_from"], row["points_to"], bool(row["halved"]))
-        unit = self.asked.unit
-        return advice_words(int(row["draws"]), wanted, plain(self.asked.x), lambda value: f"{number(value, 3)}{unit}")
-
     def row(self, row: Mapping[str, Any], place: str, digits: int = 4, z: bool = True) -> dict[str, str]:
         """The first columns of one setting as formatted text: keys, status, place and, if any setting has one, the
         closed form's place.
@@ -256,63 +232,3 @@ class Places:
             out[THEORY] = number(row["theory"], digits)
             out |= {"z": signed(row["z"])} if z else {}
         return out
-
-    def line_drawing(self, along: str | None, place: str, caption: str) -> list[Drawing]:
-        """The drawing of the place over one of the keys (see `line_figures`).
-
-        The list is empty if there is no place to show.
-        """
-        if not along or self.table["status"].isin([Status.UNDETERMINED, Status.MONOTONE]).all():
-            return []
-
-        def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
-            return PlaceLine(key, label, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
-
-        return self.line_figures(along, place, caption, line, {})
-
-    def line_figures(
-        self,
-        along: str,
-        place: str,
-        caption: str,
-        line: Callable[[Any, str, pd.DataFrame], PlaceLine],
-        lines: Mapping[str, float],
-    ) -> list[Drawing]:
-        """The drawing of the places over one of the keys: a line for each value of the key that has most values among
-        the others, a panel for each setting of the rest. A setting with a single value of the key is no line.
-
-        The list is empty if fewer than two places or bounds are known on these lines.
-
-        line: makes the line of one setting of the other keys.
-        """
-        asked, others = self.asked, [key for key in self.keys if key != along]
-        others.sort(key=lambda key: -self.table[key].nunique())  # stable: of equals, the first
-        of_line, of_panel = others[:1], [key for key in self.keys if key in others[1:]]
-
-        def located(table: pd.DataFrame) -> bool:
-            return bool((table["status"] == Status.LOCATED).any())
-
-        every = by_panel(self.table, [*of_line, *of_panel]) if others else [((), self.table)]
-        tables = [(values, table) for values, table in every if table[along].nunique() > 1]
-        known = sum(int((~table["status"].isin(NOT_FOUND)).sum()) for _, table in tables)
-        if known < FEWEST:
-            return []
-        parts = laid_out(tables, of_line, of_panel, line, asked.workload, located=located)
-        shown = sum(len(inside) for _, inside in parts)
-        figure, said = places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
-        left_out = f" {shown} of {len(every)} lines are shown; the table has all." if shown < len(every) else ""
-        return [Drawing(f"{asked.name}_line", f"{caption} {said}{left_out}", figure)]
-
-
-def advice_cell(row: Mapping[str, Any]) -> str:
-    """The advice for a table cell, for example "48 draws" or "2 more in 1.6 to 3.6, 24 draws"."""
-    if row["status"] != Status.LOCATED or not np.isfinite(row["draws_to_halve"]):
-        return "–"
-    parts = []
-    if row["points_to_halve"] > 0:
-        parts.append(
-            f"{row['points_to_halve']:g} more in {number(row['points_from'], 3)} to {number(row['points_to'], 3)}"
-        )
-    if row["draws_to_halve"] > row["draws"]:
-        parts.append(f"{row['draws_to_halve']:g} draws")
-    return ", ".join(parts) + ("" if row["halved"] else " (not enough)")

@@ -10,8 +10,10 @@ import numpy as np
 from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined
+from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
+from raysweep.reporting.analyses.place_advice import advice_cell, halving
+from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
@@ -48,7 +50,7 @@ def inflection_section(asked: Question) -> Section:
         caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
         panels = marked_panels(parts, keys, whole, asked)
         return [
-            *places.line_drawing(along, f"at the {word} of {metric}", line_caption),
+            *line_drawing(places, along, f"at the {word} of {metric}", line_caption),
             *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
         ]
 
@@ -62,7 +64,7 @@ def inflection_section(asked: Question) -> Section:
             *asked.reading("optimum"),
             *([f"{first_capital(beside)}. Curves that share draws are not as many looks at it."] if beside else []),
             *places.not_located(),
-            *places.halving(),
+            *halving(places),
         ],
         drawings=DrawnLater(drawings),
         fits=fits,

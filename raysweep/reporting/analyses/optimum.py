@@ -12,8 +12,10 @@ from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, advice_cell
+from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement
+from raysweep.reporting.analyses.place_advice import advice_cell, halving
+from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import Series
@@ -54,7 +56,7 @@ def optimum_section(asked: Question) -> Section:
         if blind:  # level lines would say nothing of the rate
             panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
         return [
-            *places.line_drawing(along, f"with the best {plain(metric)}", line_caption),
+            *line_drawing(places, along, f"with the best {plain(metric)}", line_caption),
             *curves_drawing(asked, panels, caption, placed="fitted optimum"),
         ]
 
@@ -69,7 +71,7 @@ def optimum_section(asked: Question) -> Section:
             *([f"{first_capital(beside)}."] if beside else []),
             *divergence(whole),
             *places.not_located(),
-            *places.halving(),
+            *halving(places),
         ],
         drawings=DrawnLater(drawings),
         fits=[fit],

@@ -78,9 +78,12 @@ def headline(whole: pd.DataFrame, beside: str, asked: Question) -> str:
         for place, row in enumerate(every[:SAID])
     ]
     more = f"; {len(whole) - SAID} more are in the table" if len(whole) > SAID else ""
-    count = f"moves in {moved(whole).sum()}" if moved(whole).any() else "is not shown to move in any"
+    every_other = counted(len(whole), "other setting") if len(whole) > 1 else "the other setting"
+    count = f"moves in {moved(whole).sum()} of" if moved(whole).any() else "is not shown to move in any of"
+    if len(whole) == 1:
+        count = "moves in" if moved(whole).any() else "is not shown to move in"
     return (
-        f"the best {plain(asked.x)} for {plain(asked.metric)} {count} of {counted(len(whole), 'other setting')}: "
+        f"the best {plain(asked.x)} for {plain(asked.metric)} {count} {every_other}: "
         f"{'; '.join(said)} ({asked.percent}); all beside that with {beside}{more}"
     )
 
