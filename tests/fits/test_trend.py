@@ -234,8 +234,8 @@ def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> Non
     space = {**space, "analysis": [{"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}]}
     report = write_report(frame, space, tmp_path, sweep="s")
     said = report.headline[0]
-    assert said.startswith("risk_finetune rises with pretrain length in ")
-    assert "with pretrain length (p < 0.05, Holm)" in said
+    assert said.startswith("risk_finetune rises with pretrain length in 12 of 12 settings: ")
+    assert said.endswith(" (p < 0.05, Holm)")
     table = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")
     assert (table["p_holm"] >= table["p_value"]).all()
 
