@@ -46,18 +46,8 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
 @pytest.mark.parametrize(
     ("status", "note", "low", "said"),
     [
-        (
-            "censored_high",
-            "positive below",
-            80.0,
-            "transfer helps up to overlap angle 80°: the zero lies",
-        ),
-        (
-            "undetermined",
-            "negative everywhere, towards neither edge",
-            np.nan,
-            "transfer hurts at every overlap angle",
-        ),
+        ("censored_high", "positive below", 80.0, "transfer helps up to overlap angle 80°: the zero lies"),
+        ("undetermined", "negative everywhere, towards neither edge", np.nan, "transfer hurts at every overlap angle"),
         ("undetermined", "sign not clear at the edges", np.nan, "zero: not decided (sign not clear at the edges)"),
     ],
 )
