@@ -68,8 +68,9 @@ def names_in_words(design: Design, workload: Workload, text: str) -> str:
         for name in design.varied()
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]
-    said = set(re.findall(r"\w+", text))
+    said = re.findall(r"\w+", text)
     metrics = [each for each in workload.metrics if each.name in said and not each.name.isalpha()]
+    metrics.sort(key=lambda each: said.index(each.name))
     meant = [f"{each.name}: {each.description}" for each in metrics[:MEANT] if len(each.description.split()) <= SHORT]
     return "; ".join([*symbols, *meant]) + "." if symbols or meant else ""
 
