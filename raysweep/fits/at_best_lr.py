@@ -28,7 +28,12 @@ class RateRows:
     seed: str
 
     def curves(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
-        """The curves of one length over log rate, one per draw, with the same rows as in the fit of the optimum.
+        """The curves of one length over log rate, one per draw; else as `over_rates`."""
+        curves = self.over_rates(length, limit, y, turn)
+        return replace(curves, x=np.log(curves.x))
+
+    def over_rates(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
+        """The curves of one length over the rate, one per draw, with the same rows as in the fit of the optimum.
 
         limit: only rates below it are used.
         y: the metric.
@@ -36,8 +41,7 @@ class RateRows:
         """
         frame = self.frame[(self.frame[self.length] == length) & (self.frame[self.lr] < limit)]
         rows, _ = usable(frame, y, [self.lr, self.seed])
-        curves = draw_curves(rows, self.lr, y, self.seed, turn)
-        return replace(curves, x=np.log(curves.x))
+        return draw_curves(rows, self.lr, y, self.seed, turn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,14 +108,30 @@ def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str, turn: str = 
     With turn="max" the values change sign, so that the extremum is always a minimum. If a draw was measured several
     times at one x, the mean of these values is used.
     """
+    at, values, seeds = arranged(frame, x, value, seed)
+    known = ~np.isnan(values).all(axis=0)
+    values = np.ascontiguousarray(values[:, known])  # the order in memory decides the last digits of sums
+    return DrawCurves(at[known].astype(np.float64), values if turn == "min" else -values, seeds)
+
+
+def arranged(frame: pd.DataFrame, x: str, value: str, seed: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(the different x, sorted; the values (seeds, x), NaN where there is none; the different seeds, sorted).
+
+    The mean is taken over rows that repeat a draw at one x.
+    """
+    if all(isinstance(frame[name].dtype, np.dtype) and frame[name].dtype.kind in "iuf" for name in (x, seed)):
+        at, column = np.unique(frame[x].to_numpy(), return_inverse=True)
+        seeds, row = np.unique(frame[seed].to_numpy(), return_inverse=True)
+        place = row * len(at) + column
+        known = not any(values.dtype.kind == "f" and np.isnan(values).any() for values in (at, seeds))
+        if known and len(np.unique(place)) == len(place):  # pandas would need ten times as long for so simple a table
+            out = np.full((len(seeds), len(at)), np.nan)
+            out[row, column] = frame[value].to_numpy(dtype=np.float64)
+            return at, out, seeds
     table = frame.assign(**{value: frame[value].astype(np.float64)}).pivot_table(
         index=seed, columns=x, values=value, aggfunc="mean", dropna=False
     )
-    table = table.loc[:, table.notna().any(axis=0)]
-    values = table.to_numpy(dtype=np.float64)
-    return DrawCurves(
-        table.columns.to_numpy(dtype=np.float64), values if turn == "min" else -values, table.index.to_numpy()
-    )
+    return table.columns.to_numpy(), table.to_numpy(dtype=np.float64), table.index.to_numpy()
 
 
 def repeated(frame: pd.DataFrame, keys: list[str], where: str = "point") -> list[str]:

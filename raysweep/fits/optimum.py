@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.draws import Axis, DrawCurves, check_options, decades, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
+from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL, two_way_anova
 
@@ -89,16 +91,16 @@ def fit_optimum(
     bad = diverged(frame, y)
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
-    lines, used = [], 0
-    for values, part in slices:
+    lines, used, every = [], 0, []
+    for _, part in slices:
         limit = divergence(part[lr].to_numpy(float), bad[part.index])
         inside = rows.loc[part.index.intersection(rows.index)]
         inside = inside[inside[lr] < limit]
         used += len(inside)
-        curves = draw_curves(inside, lr, y, seed, turn)
-        found = wide = find_optimum(curves, lr, level, exact, limit, logarithmic, advise)
-        if len(slices) > 1 and found.status == Status.LOCATED:
-            wide = find_optimum(curves, lr, strict, exact, limit, logarithmic)
+        every.append((draw_curves(inside, lr, y, seed, turn), limit))
+    levels = (level, strict) if len(slices) > 1 else (level,)
+    how = partial(_at_levels, lr=lr, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
+    for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
         if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
             note = "some draws diverged within the interval and are missing there"
@@ -131,6 +133,16 @@ def fit_optimum(
         notes=tuple(notes),
         **overall(table),
     )
+
+
+def _at_levels(
+    curve: tuple[DrawCurves, float], *, lr: str, levels: tuple[float, ...], exact: bool, logarithmic: bool, advise: bool
+) -> tuple[Extremum, Extremum]:
+    """The optimum of (curves, limit) at the first and at the last of the levels."""
+    found = find_optimum(curve[0], lr, levels[0], exact, curve[1], logarithmic, advise)
+    if len(levels) > 1 and found.status == Status.LOCATED:
+        return found, find_optimum(curve[0], lr, levels[1], exact, curve[1], logarithmic)
+    return found, found
 
 
 def in_log(rates: np.ndarray) -> bool:

@@ -92,9 +92,9 @@ def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: s
     The movements are to first order and up to a factor: the covariance between the place of a path's minimum and the
     path, times the draw's residuals. They have an entry for each draw of `rows`, 0 for one that is not there.
     """
-    curves = rows.curves(length, limit, y, turn)
-    _, u, values = along_rates(curves, logarithmic=False)
-    places = minimum_places(curve_posterior(u, values))
+    curves = rows.over_rates(length, limit, y, turn)
+    axis, u, values = along_rates(curves, logarithmic=True)
+    places = minimum_places(curve_posterior(u, values))  # the same as of the fit of the optimum
     fit = two_way_anova(values)
     residual = fit.residual - np.nanmean(fit.residual, axis=0)
     paths = places.paths - places.paths.mean(axis=1, keepdims=True)
@@ -103,7 +103,7 @@ def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: s
     names = np.sort(rows.frame[rows.seed].unique())
     move = np.zeros(len(names))
     move[np.searchsorted(names, curves.seeds)] = np.nan_to_num(residual) @ weight
-    return u[0] + places.at * (u[-1] - u[0]), move
+    return np.log(axis.unit) + u[0] + places.at * (u[-1] - u[0]), move
 
 
 def widening(log_rates: np.ndarray, moves: np.ndarray, weights: np.ndarray, level: float) -> float:

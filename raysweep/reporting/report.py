@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import place
 from raysweep.reporting.document import manifest
 from raysweep.reporting.document.answer import answer
@@ -20,6 +21,7 @@ from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +90,7 @@ def write_report(
     files: list[Path] = []
     steps = 2 * (len(design.analyses()) + bool(further))
     on_step(0, steps)
-    with styled():
+    with styled(), helped():
         sections = all_sections(
             frame, design, workload, curves, lambda done: on_step(done, steps), analysis_files or {}
         )
@@ -96,13 +98,14 @@ def write_report(
             sections.append(compared(every, design, workload))
             on_step(len(sections), steps)
         sections = with_file_names(sections)
-        for number, section in enumerate(sections, 1):
-            for drawing in section.drawings:
-                for ending in ("png", "svg"):
-                    path = _free(home / "figures" / f"{drawing.name}.{ending}")
-                    drawing.figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
-                    files.append(path)
-            on_step(len(sections) + number, steps)
+        drawn = [
+            (drawing.figure, [_free(home / "figures" / f"{drawing.name}.{ending}") for ending in ("png", "svg")])
+            for section in sections
+            for drawing in section.drawings
+        ]
+        mapped(_save, drawn)
+        files += [path for _, paths in drawn for path in paths]
+        on_step(steps, steps)
     for section in sections:
         for name, table in section.tables.items():
             path = _free(home / "tables" / f"{name}.csv")
@@ -118,6 +121,16 @@ def write_report(
     manifest.remove_stale(home, files)
     manifest.record(home, files)
     return Report(home, [section.headline for section in sections], said.lines, files)
+
+
+def _save(drawn: tuple[Figure, list[Path]]) -> None:
+    """Write a figure to files, one after the other: the first one places its parts for all."""
+    from raysweep.reporting.figures.style import styled
+
+    figure, paths = drawn
+    with styled():
+        for path in paths:
+            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _free(path: Path) -> Path:

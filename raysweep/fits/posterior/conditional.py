@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.fits.posterior.data import CurveData
-from raysweep.fits.posterior.kernel import covariance, expected
+from raysweep.fits.posterior.kernel import between, terms
 from raysweep.fits.posterior.noise import Seen
 from raysweep.fits.posterior.prior import CurveParameters
 
@@ -44,10 +44,6 @@ class Conditional:
     excess: np.ndarray
     evidence: np.ndarray
 
-    def prior(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(mean of f at a, covariance of f between a and b), pinned; a and b as in `kernel.covariance`."""
-        return pinned(self.p, self.data, self.pin, self.compressed, a, b)
-
 
 def compression(p: CurveParameters, data: CurveData) -> tuple[np.ndarray, np.ndarray]:
     """(mean of the data in the units of f, d value / d f there), each (particles, points)."""
@@ -57,35 +53,36 @@ def compression(p: CurveParameters, data: CurveData) -> tuple[np.ndarray, np.nda
     return inside, np.where(finite, np.sqrt(1 + (data.mean / s) ** 2), 1.0)
 
 
-def pinned(
-    p: CurveParameters, data: CurveData, pin: np.ndarray, compressed: np.ndarray, a: np.ndarray, b: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """See `Conditional.prior`."""
-    t = data.t[None]
-    left = (covariance(p, a, t) @ pin[:, :, None])[:, :, 0]
-    right = left if a is b else (covariance(p, b, t) @ pin[:, :, None])[:, :, 0]
-    at_points = left if a is t else (covariance(p, t, t) @ pin[:, :, None])[:, :, 0]
-    variance = (pin * at_points).sum(axis=1)[:, None]
-    mean = expected(p, a) + left * (pin * (compressed - expected(p, t))).sum(axis=1)[:, None] / variance
-    return mean, covariance(p, a, b) - left[:, :, None] * (right / variance)[:, None, :]
+def prior(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mean of f at the points `at`, covariance of f between them, covariance of f between them and the data's points),
+    pinned; at as in `moments`."""
+    p, pin, a, t = c.p, c.pin[:, :, None], terms(c.p, at), terms(c.p, c.data.t[None])
+    across = between(p, a, t)
+    left = (across @ pin)[:, :, 0]
+    at_points = (between(p, t, t) @ pin)[:, :, 0]
+    variance = (c.pin * at_points).sum(axis=1)[:, None]
+    mean = a.expected + left * (c.pin * (c.compressed - t.expected)).sum(axis=1)[:, None] / variance
+    inside = between(p, a, a)
+    inside -= left[:, :, None] * (left / variance)[:, None, :]
+    across -= left[:, :, None] * (at_points / variance)[:, None, :]
+    return mean, inside, across
 
 
 def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional:
     """The curve given the draws, for each particle's parameters."""
     compressed, slope = compression(p, data)
     estimate, spread = shown.chosen(p)
-    t = data.t[None]
-    prior = covariance(p, t, t)
+    t = terms(p, data.t[None])
+    prior = between(p, t, t)
     pin = 1 / slope / (1 / slope).sum(axis=1, keepdims=True)
     along = (prior @ pin[:, :, None])[:, :, 0]
     variance = (pin * along).sum(axis=1)[:, None]
-    mean = expected(p, t)
-    mean = mean + along * (pin * (compressed - mean)).sum(axis=1)[:, None] / variance
-    prior = prior - along[:, :, None] * (along / variance)[:, None, :]
+    mean = t.expected + along * (pin * (compressed - t.expected)).sum(axis=1)[:, None] / variance
+    prior -= along[:, :, None] * (along / variance)[:, None, :]
     design = data.contrasts * slope[:, None, :]
     ahead = (design @ (mean - compressed)[:, :, None])[:, :, 0]
     total = design @ prior @ np.swapaxes(design, 1, 2) + spread
-    total = total + NUGGET * np.eye(total.shape[1])
+    total += NUGGET * np.eye(total.shape[1])
     excess = estimate - ahead
     # The factor of the matrix bordered by the excess has the whitened excess in its last row: no triangular solve.
     count = total.shape[1]
@@ -102,11 +99,12 @@ def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional
 def moments(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(mean, covariance) of f given the draws at points at (particles or 1, n): (particles, n), (particles, n, n)."""
     design = c.data.contrasts * c.slope[:, None, :]
-    mean, prior = c.prior(at, at)
-    cross = c.prior(at, c.data.t[None])[1] @ np.swapaxes(design, 1, 2)
+    mean, inside, across = prior(c, at)
+    cross = across @ np.swapaxes(design, 1, 2)
     white = np.linalg.solve(c.root, np.swapaxes(cross, 1, 2))
     mean = mean + (np.swapaxes(white, 1, 2) @ np.linalg.solve(c.root, c.excess[:, :, None]))[:, :, 0]
-    return mean, prior - np.swapaxes(white, 1, 2) @ white
+    inside -= np.swapaxes(white, 1, 2) @ white
+    return mean, inside
 
 
 def sample_paths(c: Conditional, at: np.ndarray, normal: np.ndarray) -> np.ndarray:

@@ -53,7 +53,15 @@ class CurvePosterior:
 
     def normal(self, count: int) -> np.ndarray:
         """The standard normal numbers behind the paths at `count` points: (particles, PATHS, count)."""
-        return np.random.default_rng(SEED).standard_normal((len(self.given.root), PATHS, count))
+        return standard_normal(len(self.given.root), PATHS, count)
+
+
+@lru_cache(maxsize=16)
+def standard_normal(*shape: int) -> np.ndarray:
+    """Standard normal numbers of a shape, the same every time."""
+    found = np.random.default_rng(SEED).standard_normal(shape)
+    found.setflags(write=False)
+    return found
 
 
 def curve_posterior(x: np.ndarray, values: np.ndarray) -> CurvePosterior:
@@ -62,32 +70,46 @@ def curve_posterior(x: np.ndarray, values: np.ndarray) -> CurvePosterior:
     x: (points,), increasing: x or its logarithm.
     values: (draws, points), at least two draws; NaN where missing.
 
-    The last results are kept: reports ask the same curve at several levels.
+    The last results are kept, because reports ask the same curve at several levels; and the particles of many more,
+    which are small: two analyses of a report may fit the same curves.
     """
     return _curve_posterior(x.astype(float).tobytes(), values.astype(float).tobytes(), len(x))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _curve_posterior(x_bytes: bytes, values_bytes: bytes, points: int) -> CurvePosterior:
+    x, data, mirrored = _scaled(x_bytes, values_bytes, points)
+    noises, z, turning = _particles(x_bytes, values_bytes, points)
+    shown = seen(noise_parameters(noises, data), data)
+    given = conditional(curve_parameters(z, turning), data, shown)
+    return CurvePosterior(float(x[0]), float(x[-1]), data, mirrored, shown, given)
+
+
+def _scaled(x_bytes: bytes, values_bytes: bytes, points: int) -> tuple[np.ndarray, CurveData, bool]:
+    """(x, the scaled draws, whether they are mirrored)."""
     x, values = np.frombuffer(x_bytes), np.frombuffer(values_bytes).reshape(-1, points)
-    data, mirrored = curve_data(x, values), False
+    data = curve_data(x, values)
     if np.argmin(data.mean) > (points - 1) / 2:  # a mirrored curve gets the mirrored answer, to the last digit
-        data, mirrored = curve_data(-x[::-1], values[:, ::-1]), True
+        return x, curve_data(-x[::-1], values[:, ::-1]), True
+    return x, data, False
+
+
+@lru_cache(maxsize=1000)  # about 40 kB each
+def _particles(x_bytes: bytes, values_bytes: bytes, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The coordinates of the noise, of the curve, and whether each curve turns where its law changes."""
+    _, data, _ = _scaled(x_bytes, values_bytes, points)
     rng = np.random.default_rng(SEED)
     noises = sample(lambda z: seen(noise_parameters(z, data), data).evidence, len(NOISE), rng, NOISES)[0]
-    return given_noise(float(x[0]), float(x[-1]), data, mirrored, seen(noise_parameters(noises, data), data))
+    return noises, *curve_particles(data, seen(noise_parameters(noises, data), data))
 
 
-def given_noise(
-    low: float, high: float, data: CurveData, mirrored: bool, shown: Seen, particles: int = CURVES
-) -> CurvePosterior:
-    """The posterior of the curve from what the draws say of it."""
+def curve_particles(data: CurveData, shown: Seen, particles: int = CURVES) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates of the curve, and whether each turns where its law changes, given what the draws say of it."""
 
     def evidence(z: np.ndarray, turning: bool) -> np.ndarray:
         return conditional(curve_parameters(z, np.full(len(z), turning)), data, shown).evidence
 
-    z, turning = sample_kinds(evidence, np.random.default_rng(SEED), particles, KEPT)
-    return CurvePosterior(low, high, data, mirrored, shown, conditional(curve_parameters(z, turning), data, shown))
+    return sample_kinds(evidence, np.random.default_rng(SEED), particles, KEPT)
 
 
 def sample_kinds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +14,21 @@ SPREAD = 0.5  # of the factor of a side of a turn, whose mean is 1: one of forty
 LEVEL, SLOPE, CURVATURE = 10.0, 1.5, 3.0  # standard deviations of the polynomial part; the level is next to free
 # by family: MATERN_3, MATERN_5, SQUARED_EXPONENTIAL
 LINEAR, SQUARE, HALF = np.sqrt([3.0, 5.0, 0.0]), np.array([0.0, 5 / 3, 0.0]), np.array([0.0, 0.0, 0.5])
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What the covariance of each particle's curve needs of some points.
+
+    stretched: (particles, points), the points in correlation lengths.
+    columns: (particles, points, terms), the terms of the covariance that are not stationary.
+    expected: (particles, points), the mean curve expected a priori: a curve that turns at its bend rises on both sides
+        of it, of all others nothing is expected.
+    """
+
+    stretched: np.ndarray
+    columns: np.ndarray
+    expected: np.ndarray
 
 
 def warped(t: np.ndarray, warp: np.ndarray) -> np.ndarray:
@@ -47,27 +63,33 @@ def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     A polynomial of degree two, a stationary process over the warped coordinate, and a bend, which is on each side of a
     place a power of the distance with a factor of its own. Returns (particles, rows, columns).
     """
-    left, columns = terms(p, a)
-    right, rows = (left, columns) if a is b else terms(p, b)
+    first = terms(p, a)
+    return between(p, first, first if a is b else terms(p, b))
+
+
+def between(p: CurveParameters, a: Terms, b: Terms) -> np.ndarray:
+    """The covariance between the points of a and of b; see `covariance`."""
     scale = (p.amplitude**2)[:, None, None]
     if a is b:  # each pair once
-        first, second, place = pairs(a.shape[1])
-        distance = np.abs(left[:, first] - left[:, second])[:, None]
+        first, second, place = pairs(a.stretched.shape[1])
+        distance = np.abs(a.stretched[:, first] - a.stretched[:, second])[:, None]
         out = np.take((scale * correlation(distance, p.family))[:, 0], place, axis=1)
     else:
-        out = scale * correlation(np.abs(left[:, :, None] - right[:, None, :]), p.family)
-    out += columns @ np.swapaxes(rows, 1, 2)
+        out = scale * correlation(np.abs(a.stretched[:, :, None] - b.stretched[:, None, :]), p.family)
+    out += a.columns @ np.swapaxes(b.columns, 1, 2)
     return out
 
 
-def terms(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(points t in correlation lengths, (particles, points); the other terms there, (particles, points, terms))."""
+def terms(p: CurveParameters, t: np.ndarray) -> Terms:
+    """The terms at points t (particles or 1, points)."""
     stretched = warped(t, p.warp)
     trend = p.trend[:, None]
     spread = np.where(trend == 0, SPREAD, 1.0)
     middle = stretched - 0.5
     others = [np.full_like(stretched, LEVEL), SLOPE * trend * middle, CURVATURE * trend * middle**2]
-    return stretched / p.length[:, None], np.stack([*others, *(spread * side for side in sides(p, t))], axis=2)
+    after, before = sides(p, t)
+    expected = np.where(trend == 0, after + before, 0.0) if (trend == 0).any() else np.zeros_like(stretched)
+    return Terms(stretched / p.length[:, None], np.stack([*others, spread * after, spread * before], axis=2), expected)
 
 
 def sides(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,10 +109,5 @@ def sides(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expected(p: CurveParameters, t: np.ndarray) -> np.ndarray:
-    """The mean curve expected a priori at points t (particles or 1, points): a curve that turns at its bend rises on
-    both sides of it, of all others nothing is expected. Returns (particles, points)."""
-    turning = p.trend == 0
-    if not turning.any():
-        return np.zeros((len(p.length), t.shape[1]))
-    after, before = sides(p, t)
-    return np.where(turning[:, None], after + before, 0.0)
+    """`Terms.expected` at points t (particles or 1, points): (particles, points)."""
+    return terms(p, t).expected

@@ -29,7 +29,7 @@ class Places:
     paths: np.ndarray
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def minimum_places(posterior: CurvePosterior) -> Places:
     """Find the minimum of every path, on points that become dense where the minima are."""
     coarse = np.linspace(0, 1, COARSE)

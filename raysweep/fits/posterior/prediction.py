@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.fits.posterior.conditional import sample_paths
-from raysweep.fits.posterior.curve import KEPT, PATHS, SEED, CurvePosterior, given_noise
+from raysweep.fits.posterior.conditional import conditional, sample_paths
+from raysweep.fits.posterior.curve import KEPT, PATHS, SEED, CurvePosterior, curve_particles
 from raysweep.fits.posterior.places import Places, interval, minimum_places
+from raysweep.fits.posterior.prior import curve_parameters
 
 AHEAD = 16.0  # times the draws at which the future is simulated
 FUTURES, CURVES = 1, KEPT  # simulated futures, and particles of each kind of curve in each
@@ -71,4 +72,5 @@ def future(posterior: CurvePosterior, path: int) -> CurvePosterior:
         covariance=shown.covariance / AHEAD,
         freedom=shown.freedom * AHEAD,
     )
-    return given_noise(posterior.low, posterior.high, data, posterior.mirrored, seen, CURVES)
+    particles = curve_parameters(*curve_particles(data, seen, CURVES))
+    return replace(posterior, shown=seen, given=conditional(particles, data, seen))

@@ -23,6 +23,7 @@ EQUAL = 0.35  # the chance that a bend has the same power on both sides
 # cusp), 1 and 2; the others lie between 1 and LARGEST_POWER.
 STEP, CUSP, CORNER, PARABOLA = 0.1, 0.1, 0.3, 0.2
 SMALLEST_POWER, LARGEST_POWER = 0.6, 3.0
+UP_TO = tuple(np.cumsum([STEP, CUSP, CORNER, PARABOLA]).tolist())
 OWN = (-3.0, 0.3)  # the decades of the deviation of all residuals between which the size of independent noise lies
 OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
 TURNING = 0.25  # the chance that a curve turns where its law changes
@@ -87,10 +88,11 @@ def beyond(u: np.ndarray, share: float) -> np.ndarray:
 
 def power_at(u: np.ndarray) -> np.ndarray:
     """The power of one side of a bend at quantile u: a step, a cusp, a corner, a parabola or up to LARGEST_POWER."""
-    upto = np.cumsum([STEP, CUSP, CORNER, PARABOLA])
+    step, cusped, corner, parabola = UP_TO
     cusp = SMALLEST_POWER + (1 - SMALLEST_POWER) * np.clip((u - STEP) / CUSP, 0, 1)
-    power = 1 + (LARGEST_POWER - 1) * np.clip((u - upto[-1]) / (1 - upto[-1]), 0, 1)
-    return np.select([u < each for each in upto], [0.0, cusp, 1.0, 2.0], power)
+    power = 1 + (LARGEST_POWER - 1) * np.clip((u - parabola) / (1 - parabola), 0, 1)
+    found = np.where(u < corner, 1.0, np.where(u < parabola, 2.0, power))
+    return np.where(u < step, 0.0, np.where(u < cusped, cusp, found))
 
 
 def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
@@ -99,7 +101,7 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
     turning: (particles,), whether the curve turns where its law changes: it has no trend and is little but its bend.
     """
     c = dict(zip(CURVE, z.T, strict=True))
-    u = {name: ndtr(each) for name, each in c.items()}
+    u = dict(zip(CURVE, ndtr(z.T), strict=True))
     after = power_at(u["after"])
     before = np.where(u["before"] < EQUAL, after, power_at((u["before"] - EQUAL) / (1 - EQUAL)))
     before = np.where((before == 0) & (after == 0), 1.0, before)  # two steps at one place would be no curve

@@ -77,9 +77,10 @@ def tempered(like: np.ndarray, power: float) -> np.ndarray:
 
 def next_heat(like: np.ndarray, heat: float, wanted: float) -> float:
     """The next power of the likelihood, which leaves `wanted` effective particles; at most 1."""
+    height = np.maximum(like - like.max(), -1e300)
 
     def effective(power: float) -> float:
-        weight = tempered(like, power)
+        weight = np.exp(power * height)
         return float(weight.sum() ** 2 / (weight**2).sum())
 
     if effective(1 - heat) >= wanted:

@@ -12,6 +12,7 @@ import numpy as np
 
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import Joint, joint
+from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.between import of_difference
@@ -54,19 +55,16 @@ def boundary_section(asked: Question) -> Section:
     maps: list[Map] = []
     fits: list[Fit] = []
     notes: dict[str, None] = {}  # without repeats
-    for values, rows in parts:
-        scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
-        fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
+    how = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload)
+    found = mapped(how, [rows for _, rows in parts])
+    for (values, rows), (fit, expected, fine, roots) in zip(parts, found, strict=True):
         crossings = fit.crossings.assign(**dict(zip(keys, values, strict=True)))
         fits.append(replace(fit, crossings=in_front(crossings, keys)))
         notes |= dict.fromkeys(fit.notes)
-        slices = fit.table[y].to_numpy() if y else np.zeros(1)
-        table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), asked.level)
+        table = add_theory(fit.table, expected, asked.level)
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         table = add_lines(table, lines, asked.level)
-        fine = smooth(rows, y, workload) if y else np.zeros(1)
-        roots = zero_line(rows, x, y, metric, workload, fine)
         maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
@@ -78,7 +76,8 @@ def boundary_section(asked: Question) -> Section:
 
     def drawings() -> list[Drawing]:
         first = maps_of(maps, [values for values, _ in parts], asked, lines) if y else []
-        second = line_of(places, along, lines) if along and (along != y or len(parts) > 1) else []
+        known = {values: one for (values, _), one in zip(parts, maps, strict=True)} if along == y else {}
+        second = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
         if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
             first, second = second, first
         return [*first, *second, *slices_of(parts, keys, of_y, places)]
@@ -121,6 +120,17 @@ def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload)
     both = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
     second = second[both:]  # what both say is said once: transfer helps below, hurts above
     return f"{below} below {plain(x)} {{place}}, {' '.join(second)} above: by {metric}"
+
+
+def one_line(
+    rows: pd.DataFrame, *, x: str, y: str | None, metric: str, level: float, workload: Workload
+) -> tuple[Fit, list[np.ndarray], np.ndarray, list[np.ndarray]]:
+    """(the fit of one line, the zeros of the closed form in its slices, finely spaced slices, its zeros there)."""
+    scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
+    fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
+    slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
+    expected, roots = (zero_line(rows, x, y, metric, workload, at) for at in (slices, fine))
+    return fit, expected, fine, roots
 
 
 def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:

@@ -45,16 +45,27 @@ def maps_of(
     return [Drawing(f"{asked.name}_surface", caption, figure)]
 
 
-def line_of(places: Places, along: str, lines: Mapping[str, float]) -> list[Drawing]:
-    """The drawing of the zero over one axis, one line per combination of the other axes."""
+def line_of(
+    places: Places, along: str, lines: Mapping[str, float], known: Mapping[tuple[Any, ...], Map]
+) -> list[Drawing]:
+    """The drawing of the zero over one axis, one line per combination of the other axes.
+
+    known: the maps whose zeros of the closed form are those of a line, by the values of the other axes.
+    """
     asked, x, metric, workload = places.asked, places.asked.x, places.asked.metric, places.asked.workload
 
-    def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
+    def theory(table: pd.DataFrame) -> tuple[np.ndarray, list[np.ndarray]]:
+        own = {other: table[other].iloc[0] for other in places.keys if other != along}
+        if one := known.get(tuple(own.values())):
+            return one.fine, one.roots
         rows = asked.rows
-        for other in places.keys:
-            rows = rows if other == along else rows[rows[other] == table[other].iloc[0]]
+        for other, value in own.items():
+            rows = rows[rows[other] == value]
         fine = smooth(rows, along, workload)
-        roots = zero_line(rows, x, along, metric, workload, fine)
+        return fine, zero_line(rows, x, along, metric, workload, fine)
+
+    def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
+        fine, roots = theory(table)
         return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
     caption = f"Where {metric} changes sign: its zero in {plain(x)} against {plain(along)}."

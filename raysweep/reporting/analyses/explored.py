@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import can_be_fitted, log_axis
+from raysweep.fits.draws import arranged, can_be_fitted, log_axis
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Question
@@ -118,9 +118,13 @@ def labels(own: Sequence[Any]) -> tuple[str, ...]:
 def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Question) -> dict[str, Any]:
     """The mean, its error bar, every draw and the closed form of one setting."""
     good = part[(part["status"] == "ok") & can_be_fitted(part[metric].to_numpy(float))]
-    draws = good.pivot_table(index="seed", columns=at, values=metric, aggfunc="first").reindex(columns=means.x)
+    first = good if len(good) < 2 else good.drop_duplicates(["seed", at])
+    places, values, seeds = arranged(first, at, metric, "seed")
+    draws = np.full((len(seeds), len(means.x)), np.nan)
+    shown, known = np.isin(means.x, places), np.isin(places, means.x)
+    draws[:, shown] = values[:, known]
     theory_x, theory = theory_line(part, at, metric, asked)
-    every = np.concatenate([draws.to_numpy(float).ravel(), means.low, means.high])
+    every = np.concatenate([draws.ravel(), means.low, means.high])
     span = float(np.nanmax(every) - np.nanmin(every)) or float(np.nanmax(np.abs(every))) or 1.0
     decimals = min(math.ceil(-math.log10(span / STEPS)), 290)  # more are beyond what floats can be rounded to
 
@@ -133,8 +137,8 @@ def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Que
         "low": rounded(means.low),
         "high": rounded(means.high),
         "median": bool(means.median.any()),
-        "seeds": [int(seed) for seed in draws.index],
-        "draws": [rounded(row) for row in draws.to_numpy(float)],
+        "seeds": [int(seed) for seed in seeds],
+        "draws": [rounded(row) for row in draws],
         "theory": [[plain_number(float(f"{value:.4g}")) for value in theory_x], rounded(theory)],
     }
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.inflection import fit_inflection
+from raysweep.fits.processes import mapped
+from raysweep.fits.result import Fit
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
@@ -18,6 +20,7 @@ from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, S
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
 from raysweep.reporting.words import first_capital, plain
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,12 +32,13 @@ def inflection_section(asked: Question) -> Section:
     turn = better_extremum(metric, workload)
     keys = asked.keys(x)
     parts = list(groups(asked.rows, keys))
-    tables, fits = [], []
-    for values, rows in parts:
-        log, exact = workload.logarithmic(x), is_exact(rows, metric)
-        fit = fit_inflection(rows, x, metric, "seed", asked.read_at("optimum"), turn=turn, exact=exact, logarithmic=log)
-        fits.append(fit)
-        tables.append((values, add_theory(fit.table, [extrema(rows, x, metric, workload, turn)], level)))
+    how = partial(one_turn, x=x, metric=metric, level=asked.read_at("optimum"), turn=turn, workload=workload)
+    found = mapped(how, [rows for _, rows in parts])
+    fits = [fit for fit, _ in found]
+    tables = [
+        (values, add_theory(fit.table, [expected], level))
+        for (values, _), (fit, expected) in zip(parts, found, strict=True)
+    ]
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
     what = f"turning point of {metric} in {plain(x)}"
@@ -81,6 +85,15 @@ def inflection_section(asked: Question) -> Section:
         sure=places.sure(),
         undecided=places.undecided(),
     )
+
+
+def one_turn(
+    rows: pd.DataFrame, *, x: str, metric: str, level: float, turn: str, workload: Workload
+) -> tuple[Fit, np.ndarray]:
+    """(the fit of one curve, the place of the closed form)."""
+    log, exact = workload.logarithmic(x), is_exact(rows, metric)
+    fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=exact, logarithmic=log)
+    return fit, extrema(rows, x, metric, workload, turn)
 
 
 def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.optimum import fit_optimum, in_log
+from raysweep.fits.processes import mapped
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
@@ -41,7 +42,8 @@ def optimum_section(asked: Question) -> Section:
     fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
-    expected = [np.empty(0) if blind else extrema(rows, x, metric, workload, turn) for _, rows in parts]
+    how = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
+    expected = [np.empty(0)] * len(parts) if blind else mapped(how, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
     what = f"best {plain(x)} for {plain(metric)}"
     places = Places(asked, whole, keys, what, "setting", f"best {plain(x)} {{place}} for {plain(metric)}")

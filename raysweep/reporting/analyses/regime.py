@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from raysweep.fits.at_best_lr import change_word
+from raysweep.fits.processes import mapped
 from raysweep.fits.regime import Regime, fit_regime
 from raysweep.reporting.analyses.fitted_places import joined
 from raysweep.reporting.analyses.regime_words import (
@@ -41,12 +43,11 @@ def regime_section(asked: Question) -> Section:
     pretraining = next((other for other in beside if base_metric(other, workload)), "")
     keys = [key for key in all_keys(asked.rows, workload, lr, [length, *asked.by], asked.design) if key != length]
     parts = list(groups(with_choice(asked.rows, lr, keys), keys))
-    answers = []
-    for values, rows in parts:
-        turns = {each: better_extremum(each, workload) for each in [metric, *beside]}
-        turn, exact = turns.pop(metric), is_exact(rows, metric)
-        fit = fit_regime(rows, lr, length, metric, "seed", asked.level, turn=turn, exact=exact, beside=turns)
-        answers.append((values, fit))
+    turns = {each: better_extremum(each, workload) for each in beside}
+    turn = better_extremum(metric, workload)
+    how = partial(one_regime, lr=lr, length=length, metric=metric, level=asked.level, turn=turn, beside=turns)
+    fits = mapped(how, [rows for _, rows in parts])
+    answers = [(values, fit) for (values, _), fit in zip(parts, fits, strict=True)]
     found = Regimes(asked, keys, lr, length, beside, pretraining, answers)
 
     def line(key: Any, label: str, part: tuple[pd.DataFrame, Regime]) -> Setting:
@@ -84,6 +85,14 @@ def regime_section(asked: Question) -> Section:
         },
         undecided=open_words(found),
     )
+
+
+def one_regime(
+    rows: pd.DataFrame, *, lr: str, length: str, metric: str, level: float, turn: str, beside: dict[str, str]
+) -> Regime:
+    """The regime of one setting."""
+    exact = is_exact(rows, metric)
+    return fit_regime(rows, lr, length, metric, "seed", level, turn=turn, exact=exact, beside=beside)
 
 
 def fixed_rates(rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload) -> list[tuple[float, Any]]:

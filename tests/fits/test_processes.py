@@ -1,0 +1,118 @@
+"""Independent fits in several processes: the same numbers, the same errors, and nothing that stays behind."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import mapped_functions
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep import workloads
+from raysweep.fits import processes
+from raysweep.fits.posterior import curve
+from raysweep.fits.processes import helped, mapped
+from raysweep.reporting.report import write_report
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[processes.Helper]:
+    """The helpers that a test starts: one at once, as if there were two cores."""
+    made: list[processes.Helper] = []
+    new = processes._helper
+    monkeypatch.setattr(processes, "_helper", lambda: made.append(new()) or made[-1])
+    monkeypatch.setattr(processes, "cores", lambda: 2)
+    monkeypatch.setattr(processes, "WORTH", 0.0)
+    return made
+
+
+def test_two_processes_share_the_work_and_the_second_ends_with_it(started: list[processes.Helper]) -> None:
+    with helped():
+        pids = mapped(mapped_functions.where, [0.1] * 40)
+        assert len(set(pids)) == 2
+        assert os.getpid() in pids
+        assert mapped(mapped_functions.printed, [4.0, 9.0, 16.0]) == [2.0, 3.0, 4.0]
+    assert [each.process.returncode is not None for each in started] == [True]
+
+
+def test_an_error_is_raised_here_and_the_next_call_works(started: list[processes.Helper]) -> None:
+    with helped():
+        with pytest.raises(ValueError, match="-9 has no square root"):
+            mapped(mapped_functions.printed, [4.0] * 20 + [-9.0])
+        assert mapped(mapped_functions.printed, [1.0] * 20) == [1.0] * 20
+    assert len(started) == 1
+
+
+def test_a_helper_that_dies_and_what_no_helper_can_read_cost_nothing_but_time(started: list[processes.Helper]) -> None:
+    with helped():
+        assert mapped(lambda k: (mapped_functions.where(0.1), k)[1], list(range(20))) == list(range(20))
+        assert mapped(mapped_functions.only_in, [os.getpid()] * 20) == [os.getpid()] * 20
+        assert mapped(mapped_functions.printed, [4.0] * 3) == [2.0] * 3
+    assert len(started) == 1
+
+
+def test_one_core_starts_none_and_neither_does_a_call_outside(
+    started: list[processes.Helper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mapped(mapped_functions.where, [0.0] * 5) == [os.getpid()] * 5
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    with helped():
+        assert mapped(mapped_functions.where, [0.0] * 5) == [os.getpid()] * 5
+    assert not started
+
+
+def rows() -> pd.DataFrame:
+    """Curves over the rate with a best one that moves with the length, and a metric that changes sign."""
+    workload, rng = workloads.get("linear_transfer"), np.random.default_rng(2)
+    axes: dict[str, list[Any]] = {
+        "overlap_angle": [30.0, 80.0],
+        "finetune_lr": np.geomspace(0.001, 0.1, 5).tolist(),
+        "pretrain_length": [0.5, 1.0, 2.0, 4.0, 8.0],
+    }
+    made = []
+    for index, values in enumerate(itertools.product(*axes.values())):
+        cell = {p.name: p.default for p in workload.parameters} | dict(zip(axes, values, strict=True))
+        made += [{"sweep": "s", "cell": f"c{index}", **cell, "seed": seed, "status": "ok"} for seed in range(6)]
+    frame = pd.DataFrame(made)
+    noise = 0.1 * rng.standard_normal(6)[frame["seed"]] + 0.05 * rng.standard_normal(len(frame))
+    best = 0.01 / frame["pretrain_length"] ** 0.5
+    risk = np.log(frame["finetune_lr"] / best) ** 2 + np.log(frame["pretrain_length"] / 2) ** 2
+    frame = frame.assign(**{metric.name: 0.0 for metric in workload.metrics})
+    return frame.assign(
+        risk_finetune=risk + noise,
+        transferability_finetune=(70 - frame["overlap_angle"]) / 20 - 0.1 * risk + noise,
+        code_version="0.1.0+test",
+        seconds=0.001,
+    )
+
+
+def test_reports_are_the_same_with_one_and_two_processes(
+    started: list[processes.Helper], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    frame = rows()
+    axes = {name: frame[name].unique().tolist() for name in ("overlap_angle", "finetune_lr", "pretrain_length")}
+    risk, gain = {"metric": "risk_finetune"}, {"metric": "transferability_finetune"}
+    space = {
+        **{"name": "demo", "workload": "linear_transfer", "axes": axes, "zip": [], "exclude": [], "fixed": {}},
+        **{"seeds": list(range(6)), "search": "grid", "resources": {}},
+        "analysis": [
+            {"inflection": {**risk, "x": "pretrain_length", "where": {"finetune_lr": axes["finetune_lr"][2:4]}}},
+            {"regime": {**risk, "lr": "finetune_lr", "length": "pretrain_length"}},
+            {"boundary": {**gain, "x": "overlap_angle", "y": "pretrain_length"}},
+            {"optimum": {**risk, "x": "finetune_lr"}},
+        ],
+    }
+    homes = tmp_path / "one", tmp_path / "two"
+    for home, count in zip(homes, (1, 2), strict=True):
+        monkeypatch.setattr(processes, "cores", lambda count=count: count)
+        curve._particles.cache_clear()
+        curve._curve_posterior.cache_clear()
+        write_report(frame, space, home, sweep="demo")
+        assert len(started) == count - 1
+    one, two = ({path.name: path.read_bytes() for path in home.rglob("*.*")} for home in homes)
+    assert one == two
+    assert {"inflection_turns.csv", "regime_slopes.csv", "boundary_zeros.csv", "optimum_optima.csv"} <= one.keys()
