@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST = 8  # processes: each takes a quarter of a gigabyte
-WORTH = 1.0  # seconds after which helpers are started: a helper takes as long to import what it needs
+WORTH = 2.0  # seconds that the rest must be expected to take: a helper takes one to import what it needs
 CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from raysweep.fits import processes; processes.serve()"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -65,7 +65,7 @@ def helped() -> Iterator[None]:
 
 
 def mapped(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """[function(item) for item in items], by this process and, in `helped`, by helpers if that takes over a second.
+    """[function(item) for item in items], by this process and, in `helped`, by helpers if that takes seconds.
 
     function: depends on its argument only, and does not change it. What cannot be pickled is computed in this process,
     and so is what a helper fails at: an error is raised here as without helpers, of the first item that has one.
@@ -78,11 +78,14 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
     begun, threads = time.monotonic(), list[threading.Thread]()
     try:
         while waiting:
-            if not threads and (helpers or time.monotonic() - begun > WORTH):
+            rest = (time.monotonic() - begun) * len(waiting) / len(found) if found else 0.0
+            if not threads and (helpers or rest > WORTH):
                 threads = _started(helpers, function, items, waiting, found)
-            with contextlib.suppress(IndexError):  # a helper took the last one
+            try:
                 index = waiting.popleft()
-                found[index] = function(items[index])
+            except IndexError:  # a helper took the last one
+                break
+            found[index] = function(items[index])
     finally:
         waiting.clear()
         for thread in threads:

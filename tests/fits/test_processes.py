@@ -97,13 +97,20 @@ def test_reports_are_the_same_with_one_and_two_processes(
     axes = {name: frame[name].unique().tolist() for name in ("overlap_angle", "finetune_lr", "pretrain_length")}
     risk, gain = {"metric": "risk_finetune"}, {"metric": "transferability_finetune"}
     space = {
-        **{"name": "demo", "workload": "linear_transfer", "axes": axes, "zip": [], "exclude": [], "fixed": {}},
-        **{"seeds": list(range(6)), "search": "grid", "resources": {}},
+        "name": "demo",
+        "workload": "linear_transfer",
+        "axes": axes,
+        "zip": [],
+        "exclude": [],
+        "fixed": {},
+        "seeds": list(range(6)),
+        "search": "grid",
+        "resources": {},
         "analysis": [
-            {"inflection": {**risk, "x": "pretrain_length", "where": {"finetune_lr": axes["finetune_lr"][2:4]}}},
+            {"inflection": {**risk, "x": "pretrain_length", "where": {"finetune_lr": axes["finetune_lr"][2]}}},
             {"regime": {**risk, "lr": "finetune_lr", "length": "pretrain_length"}},
             {"boundary": {**gain, "x": "overlap_angle", "y": "pretrain_length"}},
-            {"optimum": {**risk, "x": "finetune_lr"}},
+            {"optimum": {**risk, "x": "finetune_lr", "where": {"overlap_angle": 30}}},
         ],
     }
     homes = tmp_path / "one", tmp_path / "two"
