@@ -1,4 +1,4 @@
-"""Functions for tests of `fits/processes.py`, which its helpers import."""
+"""Functions for tests of `fits/processes.py`, which its processes import."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ def only_in(process: int) -> int:
     return process
 
 
-def printed(number: float) -> float:
-    """The square root, and a line on standard output; a number below 0 is an error."""
-    print("a line")
-    time.sleep(0.1)
+def root(number: float) -> float:
+    """The square root; a number below 0 is an error."""
     if number < 0:
         raise ValueError(f"{number:g} has no square root")
     return float(number**0.5)
