@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.fits.between_points import possible_places
 from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.posterior.curve import curve_posterior
-from raysweep.fits.posterior.places import clarity, interval, minimum_places
+from raysweep.fits.posterior.places import at_ends, clarity, interval, minimum_places
 from raysweep.fits.posterior.prediction import ExpectedWidth, expected_width
 from raysweep.fits.result import EXACT, Status
 from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
@@ -142,7 +142,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     """The extremum of a curve with noise, from the posterior of the mean curve."""
     posterior = curve_posterior(u, values)
     places, curve = minimum_places(posterior), two_way_anova(values).curve
-    tail, shares = (1 - level) / 2, interval(places, level)
+    shares = interval(places, level)
     fall, climb = clear_sides(*clarity(places, shares[1]), level)
     # Between two points many paths may have risen already at the median of the places: an end, or a point, will do too.
     if not (fall and climb) and any(all(clear_sides(*clarity(places, end), level)) for end in (shares[0], shares[2])):
@@ -160,8 +160,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     answer = Extremum(method=METHOD, falls=fall, climbs=climb, throughout=one_way)
     if fall and climb:
         answer = replace(answer, estimate=middle, low=low, high=high, note=COARSE_NOTE if wider else "")
-        at_ends = [bool((places.at <= 0).mean() > tail), bool((places.at >= 1).mean() > tail)]
-        found = turning(answer, *((low <= u[0], high >= u[-1]) if wider else at_ends))
+        found = turning(answer, *((low <= u[0], high >= u[-1]) if wider else at_ends(places, level)))
         if not advise or found.status != Status.LOCATED:
             return found
         expected = ExpectedWidth(high - low, 0.0) if wider else expected_width(posterior, places, level)

@@ -22,7 +22,6 @@ from raysweep.fits.statistics import ROUNDING, standard_error, t_quantile, two_w
 from raysweep.search import endings
 from raysweep.search.curves import (
     EVEN,
-    FIRST,
     LEAST,
     NOWHERE,
     OPEN,
@@ -40,8 +39,10 @@ from raysweep.search.curves import (
 )
 from raysweep.search.slices import Slice
 
+BEGIN = 8  # draws of each cell at first: with half as many hardly a cell can lose, and cells are added beside all
 LOSES = 0.99  # the level of the paired one-sided test that a cell is worse than the best one
-BESIDE = 2  # cells on each side of the best one that keep their draws: they say where between them the best value is
+BESIDE = 1  # cells on each side of the best one that keep their draws: they say where between them the best value is
+PLENTY = 4  # times the draws that noise beside the best cell asks for: what is wide with so many stays wide with more
 WIDER = 1.5  # an interval so many times as wide as the noise beside the best cell makes it: cells farther off limit it
 
 
@@ -56,7 +57,7 @@ class Ask:
 
 def first(points: int, most: int) -> np.ndarray:
     """How many draws each point gets at the beginning, (points,)."""
-    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(most, FIRST))
+    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(most, BEGIN))
 
 
 def step(curve: Curve, ask: Ask) -> Step:
@@ -147,6 +148,8 @@ def _more_draws(
         width, estimate = _half(curve, ask)
         if width <= ask.slice.wanted:
             return replace(rest, state=REACHED, half=width, then=width, place=estimate)
+        if draws >= PLENTY * needed and math.isfinite(width):
+            return replace(rest, state=endings.COARSE, half=width, place=estimate)
         coarse, more = shape_and_draws(width, _half(curve, ask, EVEN)[0], ask.slice.wanted)
         if (coarse or width > WIDER * half) and ((counts := _shaped(curve, place, alive, draws)) > curve.counts).any():
             choices: tuple[tuple[Choice, ...], ...] = ()
@@ -228,13 +231,20 @@ def _half(curve: Curve, ask: Ask, shrink: float = 1.0) -> tuple[float, float]:
 
 def _shaped(curve: Curve, place: int, alive: np.ndarray, draws: int) -> np.ndarray:
     """The counts with further points that say more of the curve's shape: unknown ones beside the best one with all
-    draws; else those that have few; else all."""
+    draws; else those that have few; else twice the draws of all."""
     low, high = alive[max(place - 1, 0)], alive[min(place + 1, len(alive) - 1)]
     unknown = np.array([point for point in range(low + 1, high) if curve.counts[point] == 0], dtype=np.int64)
     if len(unknown):
         return raised(curve.counts, unknown, draws)
     few = curve.counts[alive] < LEAST
-    return raised(curve.counts, alive, min(draws, LEAST)) if few.any() else raised(curve.counts, alive, draws)
+    return raised(curve.counts, alive, min(draws, LEAST)) if few.any() else _doubled(curve.counts, alive, draws)
+
+
+def _doubled(counts: np.ndarray, points: np.ndarray, draws: int) -> np.ndarray:
+    """The counts with twice the draws at these points, up to `draws`."""
+    found = counts.copy()
+    found[points] = np.maximum(found[points], np.minimum(2 * found[points], draws))
+    return found
 
 
 def _flat(curve: Curve, alive: np.ndarray, best: int, ask: Ask) -> bool:

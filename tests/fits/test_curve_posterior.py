@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
@@ -18,7 +20,7 @@ from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
 from raysweep.fits.posterior.data import CurveData, curve_data
 from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, expected, sides, warped
 from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.places import minimum_places
+from raysweep.fits.posterior.places import Places, at_ends, interval, minimum_places
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 from raysweep.reporting import fit_inflection
@@ -277,3 +279,17 @@ def test_a_wall_between_two_points_may_be_anywhere_between_them(wall: float) -> 
     assert found.low <= wall <= found.high
     assert found.high - found.low < 2 / 12
     assert "coarse" in found.note
+
+
+def test_one_path_decides_no_quantile() -> None:
+    """Far out the quantiles are those of a normal distribution with the same less extreme ones; else the paths'."""
+    at = 0.5 + 0.02 * ndtri((np.arange(1440) + 0.5) / 1440)
+    strayed = np.concatenate([[0.0], at[1:]])
+    for level, places in itertools.product((0.68, 0.95, 0.975, 0.9989), (at, strayed)):
+        low, middle, high = interval(Places(places, np.empty(0), np.empty(0)), level)
+        expected = 0.02 * ndtri(0.5 + level / 2)
+        assert [middle - low, high - middle] == pytest.approx([expected, expected], rel=0.03)
+        if level <= 0.975:
+            assert [low, high] == np.quantile(places, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    assert not any(at_ends(Places(strayed, np.empty(0), np.empty(0)), 0.9989))
+    assert at_ends(Places(strayed - 0.46, np.empty(0), np.empty(0)), 0.9989) == (True, False)

@@ -8,11 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from raysweep.fits.posterior.curve import CurvePosterior
+from raysweep.fits.statistics import normal_quantile
 
 COARSE, DENSE = 45, 41  # points over the whole grid, and more where the places are
 STAGES = 4  # the region of the places is looked at more closely at most so often
 NARROW = 0.2  # share of the grid below which the region is looked at more closely
 OUTSIDE = 0.002  # share of the places that a closer look may leave at the coarse points, on each side
+TAIL = 0.0125  # the share of the paths on one side, 18 of 2 or 3 particles, below which paths tell no quantile
 SHARP = 1.5  # a bend with a smaller power on one side has its lowest place where it bends, whatever is added to it
 
 
@@ -77,9 +79,26 @@ def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def interval(places: Places, level: float) -> tuple[float, float, float]:
-    """(low, median, high) of the place, in [0, 1]: the quantiles of the paths."""
-    low, middle, high = np.quantile(places.at, [(1 - level) / 2, 0.5, (1 + level) / 2]).tolist()
-    return low, middle, high
+    """(low, median, high) of the place, in [0, 1]: the quantiles of the paths.
+
+    Quantiles beyond TAIL would be decided by one path, or by a particle that happens to be there. They are TAIL's, as
+    much farther from the median as those of a normal distribution.
+    """
+    tail = max((1 - level) / 2, TAIL)
+    low, middle, high = np.quantile(places.at, [tail, 0.5, 1 - tail]).tolist()
+    if (1 - level) / 2 >= TAIL:
+        return low, middle, high
+    farther = normal_quantile(level) / normal_quantile(1 - 2 * TAIL)
+    return max(middle - farther * (middle - low), 0.0), middle, min(middle + farther * (high - middle), 1.0)
+
+
+def at_ends(places: Places, level: float) -> tuple[bool, bool]:
+    """Whether the place may be at the lower (upper) end of the grid."""
+    tail = (1 - level) / 2
+    if tail < TAIL:
+        low, _, high = interval(places, level)
+        return low <= 0, high >= 1
+    return bool((places.at <= 0).mean() > tail), bool((places.at >= 1).mean() > tail)
 
 
 def clarity(places: Places, place: float) -> tuple[float, float]:
