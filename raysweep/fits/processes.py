@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -78,7 +76,7 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item]) -> 
         parallel = Parallel(n_jobs=min(cores(), len(items), MOST), max_nbytes=None)
         try:
             return list(parallel(delayed(function)(item) for item in items))
-        except (BrokenProcessPool, pickle.PicklingError):
+        except Exception:  # what cannot be sent, a process that died, or an error of the function, which is raised here
             return [function(item) for item in items]
 
 

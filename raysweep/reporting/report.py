@@ -98,11 +98,14 @@ def write_report(
             sections.append(compared(every, design, workload))
             on_step(len(sections), steps)
         sections = with_file_names(sections)
-        drawn = [
-            (drawing.figure, [_free(home / "figures" / f"{drawing.name}.{ending}") for ending in ("png", "svg")])
-            for section in sections
-            for drawing in section.drawings
-        ]
+        drawn: list[tuple[Figure, list[Path]]] = []
+        for number, section in enumerate(sections):
+            if number:
+                on_step(len(sections) + number, steps)
+            drawn += [
+                (drawing.figure, [_free(home / "figures" / f"{drawing.name}.{ending}") for ending in ("png", "svg")])
+                for drawing in section.drawings
+            ]
         mapped(_save, drawn)
         files += [path for _, paths in drawn for path in paths]
         on_step(steps, steps)

@@ -103,6 +103,7 @@ def test_where_nothing_can_be_fitted_the_error_says_why(storage: Path) -> None:
 def test_the_figure_has_the_declared_units_and_belongs_to_pyplot(angles: Sweep) -> None:
     from matplotlib import pyplot
 
+    pyplot.close("all")
     fit = angles.fit(boundary={**BOUNDARY, "y": None, "by": ["gamma"]})
     panel = fit.plot()
     assert f"{panel.get_xlabel()} {panel.get_ylabel()}".count("degrees") == 1
