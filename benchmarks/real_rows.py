@@ -2,7 +2,7 @@
 
     python -m benchmarks.real_rows STORAGE
 
-computes the sweeps through raysweep's own API, about twelve minutes of one core, and keeps in benchmarks/real_rows.npz
+computes the sweeps through raysweep's own API, about an hour of one core, and keeps in benchmarks/real_rows.npz
 what `benchmarks/real_fits.py` needs: groups of 3, 5 or 12 seeds (5 or 20 for zeros) on the grid that a user would
 choose, and a reference for each, the place of the mean of all seeds that are not in the group, on a grid
 four times as fine (on the same one for the language model, whose 16 seeds take half of the time).
@@ -10,6 +10,9 @@ four times as fine (on the same one for the language model, whose 16 seeds take 
 The reference has an error of its own: where the noise moves the place, an interval that holds the true place in 95 %
 holds the reference in 2Φ(1.96/√(1 + n/m)) - 1 of n seeds against m: 94.9 % of groups of 3, 94.4 % of groups of 12 of
 240; 92.3 % of groups of 3 and 89.6 % of groups of 5 of the language model's 16.
+
+All curves of a group share its seeds, and one unlucky group of 12 may miss most of its curves: so best rates of linear
+networks have 960 seeds, 80 groups of a size, of which every third curve is fitted.
 """
 
 from __future__ import annotations
@@ -25,7 +28,6 @@ from scipy.interpolate import CubicSpline
 import raysweep
 
 ROWS = Path(__file__).with_name("real_rows.npz")
-GROUPS = 20  # of a size
 FINE = 8001
 
 
@@ -35,7 +37,8 @@ class Curves:
 
     kind: optimum, inflection or zero.
     by: the parameters that tell the curves apart. step: every how manyeth x a user's grid has; the others serve the
-    reference alone. groups: sizes of groups of seeds. kept: seeds of which groups are made.
+    reference alone. groups: sizes of groups of seeds. most: groups of a size, if the seeds suffice. kept: seeds of which
+    groups are made. apart: every how manyeth curve is fitted, of curves whose seeds are the same.
     """
 
     sweep: str
@@ -45,14 +48,16 @@ class Curves:
     by: tuple[str, ...]
     step: int = 1
     groups: tuple[int, ...] = (3, 5, 12)
+    most: int = 20
     kept: int = 240
+    apart: int = 1
     logarithmic: bool = True
 
 
 SWEEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "real_rates": (
         "four_axes",
-        {"axes": {"overlap_angle": [60], "finetune_lr": {"geomspace": [0.0005, 0.256, 37]}}, "seeds": 240},
+        {"axes": {"overlap_angle": [60], "finetune_lr": {"geomspace": [0.0005, 0.256, 37]}}, "seeds": 960},
     ),
     "real_turns": (
         "overtraining_linear",
@@ -81,7 +86,10 @@ SWEEPS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 SETS: dict[str, Curves] = {
     "linear networks: best rates": Curves(
-        "real_rates", "optimum", "risk_finetune", "finetune_lr", ("depth", "pretrain_length"), step=4
+        *("real_rates", "optimum", "risk_finetune", "finetune_lr", ("depth", "pretrain_length"), 4),
+        most=80,
+        kept=960,
+        apart=3,
     ),
     "linear networks: source loss": Curves(
         "real_turns", "inflection", "pretrain_loss_after", "pretrain_length", ("noise",), step=4, kept=120
@@ -131,9 +139,9 @@ def place_of(kind: str, u: np.ndarray, mean: np.ndarray) -> float:
     return float(fine[at[np.argmax(np.abs(curve[at + 1] - curve[at]))]]) if len(at) else np.nan
 
 
-def groups_of(seeds: int, size: int) -> list[np.ndarray]:
-    """The seeds of each group: each seed is in one group of a size, and there are 20 of them if the seeds suffice."""
-    return [np.arange(size * k, size * (k + 1)) for k in range(min(seeds // size, GROUPS))]
+def groups_of(seeds: int, size: int, most: int) -> list[np.ndarray]:
+    """The seeds of each group, of `most` at most: each seed is in one group of a size."""
+    return [np.arange(size * k, size * (k + 1)) for k in range(min(seeds // size, most))]
 
 
 def pack(storage: Path, path: Path) -> None:
@@ -157,7 +165,7 @@ def pack(storage: Path, path: Path) -> None:
             kept[f"{name}, reference {size}"] = [
                 [
                     place_of(curves.kind, u, np.delete(every, group, axis=0).mean(axis=0))
-                    for group in groups_of(seeds, size)
+                    for group in groups_of(seeds, size, curves.most)
                 ]
                 for every in values
             ]

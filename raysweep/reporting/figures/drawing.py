@@ -22,6 +22,8 @@ SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "
 MARKERS = tuple(SIZES)
 LONGEST = 40
 """Characters in a line of the label beside a panel; more do not fit its height."""
+LONGEST_SETTING = 30
+"""Characters of a line in the title of one of three panels side by side."""
 
 
 def panels(
@@ -30,7 +32,7 @@ def panels(
     """A figure with `count` panels in rows of at most three, sharing scales.
 
     titles: of the panels: settings separated by commas. If they are all combinations of some settings with at most
-        three last ones, each of these gets a column.
+        three last ones, each of these gets a column. A setting too long for a third of the width makes two columns.
     """
     from matplotlib.figure import Figure
 
@@ -39,6 +41,8 @@ def panels(
     first = list(dict.fromkeys(title.rpartition(", ")[0] for title in titles))
     if len(first) > 1 and 1 < len(last) <= 3 and len(first) * len(last) == count:
         columns = len(last)
+    elif max((len(part) for title in titles for part in title.split(", ")), default=0) > LONGEST_SETTING:
+        columns = min(columns, 2)
     if columns > 2:  # a wide figure is shown smaller, so smaller panels keep its text readable
         width, height = 0.72 * width, 0.8 * height
     rows = -(-count // columns)
@@ -140,7 +144,7 @@ def mark(label: str, **look: Any) -> Line2D:
     return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
 
 
-def in_lines(text: str, longest: int = 30) -> str:
+def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
     """Break a long text of several settings into lines of at most `longest` letters, where there are commas."""
     lines: list[str] = []
     for part in text.split(", "):

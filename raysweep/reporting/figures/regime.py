@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import decades
-from raysweep.fits.regime import Regime
+from raysweep.fits.regime import Regime, Verdict
 from raysweep.fits.result import Status
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FAINT
@@ -70,7 +70,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
                     censored = True
                     at = known[length].to_numpy(float) * shift
                     panel.plot(at, known[bound], marker, color=colour, markerfacecolor="none", markersize=6)
-            if np.isfinite(regime.slope):
+            if np.isfinite(regime.slope) and regime.verdict != Verdict.UNDETERMINED:
                 fitted = True
                 ends = table[length].to_numpy(float)[[0, -1]]
                 law = np.exp(regime.intercept) * ends**regime.slope
@@ -84,7 +84,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
         fitted
         and (
             drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
-            "Dashed: power law, fitted where every length has an optimum.",
+            "Dashed: power law, where its slope decides the regime.",
         ),
         censored
         and (
