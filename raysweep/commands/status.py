@@ -5,6 +5,7 @@ The driver is not asked, so the status can be shown on every machine that can re
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterator, Mapping
 
@@ -24,8 +25,10 @@ from raysweep.storage import driver_lock, leases, signs
 from raysweep.tracking import address, cleanup, server
 from raysweep.tracking.grouping import unwritten
 from raysweep.trial import log
+from raysweep.trial.function import Unusable
 
 WINDOW = 3600.0  # seconds over which the rate is measured
+LONGEST = 300  # letters of the reason why a row failed
 _SHOWN = 8  # how many packs under way are listed
 
 
@@ -72,9 +75,13 @@ def _precision(found: Sweep, state: State, pending: PendingRows) -> list[str]:
 
 
 def in_words(failed: segments.Row) -> str:
-    """Which row failed, and the last line of its traceback."""
-    reason = failed.get("error", "").strip().splitlines() or ["no reason kept"]
-    return f"cell {failed['cell']} seed {failed['seed']}: {reason[-1]}"
+    """Which row failed, and the error at the end of its traceback, whose message may have several lines."""
+    lines = failed.get("error", "").strip().splitlines() or ["no reason kept"]
+    frame = max((place for place, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    first = next((k for k in range(frame + 1, len(lines)) if not lines[k].startswith((" ", "Traceback"))), 0)
+    reason = " ".join(line.strip() for line in lines[first:] if line.strip())
+    reason = reason.removeprefix(f"{Unusable.__module__}.{Unusable.__qualname__}: ")
+    return f"cell {failed['cell']} seed {failed['seed']}: {textwrap.shorten(reason, LONGEST)}"
 
 
 def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:

@@ -280,5 +280,6 @@ class State:
         return Counter(row["status"] for row in self.rows.values())
 
     def failures(self) -> list[segments.Row]:
-        """Rows that failed, with their tracebacks."""
-        return [row for row in self.rows.values() if row["status"] == FAILED]
+        """Rows that failed, with their tracebacks, in the order of the cells and their seeds."""
+        failed = [row for row in self.rows.values() if row["status"] == FAILED]
+        return sorted(failed, key=lambda row: (self.position.get(row["cell"], len(self.position)), row["seed"]))

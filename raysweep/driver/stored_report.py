@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from raysweep.driver.stored_sweep import Sweep
     from raysweep.reporting.report import Report
 
+LONGEST = 200  # characters of the name of a folder
+
 
 def report(
     sweeps: list[Sweep],
@@ -31,7 +33,8 @@ def report(
 ) -> Report:
     """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
 
-    directory: where to write it; None for the first sweep's folder.
+    directory: where to write it; None for `report` in the sweep's folder, and there, with several sweeps, for `with-`
+        and the names of the others.
     on_step: called with the number of finished steps and of all steps.
     """
     import pandas
@@ -53,8 +56,10 @@ def report(
         raise InputError(first.name, "there are no rows to report yet" + (f" ({outdated})" if outdated else ""))
     frame = pandas.concat([table for _, table in begun], ignore_index=True)
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
-    home = sweep_record.PART if first.is_part else sweep_record.REPORT
-    folder = paths.locate(directory) if directory is not None else first.folder / home
+    home = first.folder / (sweep_record.PART if first.is_part else sweep_record.REPORT)
+    if further := [sweep.name for sweep in sweeps[1:]]:
+        home /= f"with-{'-'.join(further)}"[:LONGEST]
+    folder = paths.locate(directory) if directory is not None else home
     if directory is None:
         files.check_not_read_only(folder)
     notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
@@ -84,6 +89,7 @@ def report(
             notes=notes,
             facts=facts,
             further=spaces[1:],
+            missing=sum(state.missing().rows for state in states),
             curves=curves,
             analysis_files=dict(
                 item for sweep in reversed(sweeps) for item in user_files.recall_analyses(sweep.record.sweep_id).items()

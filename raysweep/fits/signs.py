@@ -9,6 +9,8 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, standard_error
 from raysweep.fits.zero_posterior.mixture import Mixture
 
+NOT_CLEAR = "no clear sign at"  # in the note of a bound inside the grid: the zero may lie inside it too
+
 
 def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndarray:
     """The sign of the curve at each grid point: +1 or -1 if its chance is high enough, otherwise 0.
@@ -51,6 +53,8 @@ def without_crossing(
     """(status, low, high, note) of a curve without a sign change.
 
     It is censored if the curve has one clear sign and comes nearer to zero towards one edge; otherwise undetermined.
+    The zero lies beyond the last point with a clear sign: beyond the grid only if this point is the edge. The note says
+    if it is not.
     """
     if not np.nanmax(np.abs(values)) > 0:
         return Status.UNDETERMINED, np.nan, np.nan, "zero everywhere"
@@ -79,8 +83,10 @@ def without_crossing(
     if not falls_towards(lower, sign * values, level, exact):
         return Status.UNDETERMINED, np.nan, np.nan, f"{word} everywhere, towards neither edge"
     if lower:
-        return Status.CENSORED_LOW, -np.inf, float(x[first]), f"{word} above"
-    return Status.CENSORED_HIGH, float(x[last]), np.inf, f"{word} below"
+        inside = f", {NOT_CLEAR} the lower edge" if nearer == 0 else ""
+        return Status.CENSORED_LOW, -np.inf, float(x[first]), f"{word} above{inside}"
+    inside = f", {NOT_CLEAR} the upper edge" if nearer == 0 else ""
+    return Status.CENSORED_HIGH, float(x[last]), np.inf, f"{word} below{inside}"
 
 
 def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool) -> bool:

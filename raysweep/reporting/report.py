@@ -52,6 +52,7 @@ def write_report(
     notes: Sequence[str] = (),
     facts: Sequence[str] = (),
     further: Sequence[Mapping[str, Any]] = (),
+    missing: int = 0,
     curves: Callable[[], pd.DataFrame] | None = None,
     analysis_files: Mapping[str, Path] | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
@@ -68,6 +69,7 @@ def write_report(
     notes: other facts that the reader must know.
     facts: further lines on where the numbers come from.
     further: the spaces of the other sweeps, in the order of the column `sweep`. Their analyses are made too.
+    missing: how many rows the sweeps still have to compute.
     curves: gives the learning curves (the table of `Sweep.curves`, with the same sweeps as `frame`). It is called only
         if an analysis needs them.
     analysis_files: the files of functions that analyses name, by what the space calls them. A file is executed only if
@@ -114,7 +116,7 @@ def write_report(
             path = _free(home / "tables" / f"{name}.csv")
             table.to_csv(path, index=False)
             files.append(path)
-    said = answer(frame, design, workload, sections)
+    said = answer(frame, design, workload, sections, missing)
     parts = all_parts(frame, design, workload, sections, said, sweep, notes, facts)
     explored = {f"part-{k}": [made() for made in section.explored] for k, section in enumerate(sections)}
     page = to_html(parts, f"raysweep: {sweep}", home, explored, next_sweep(design, sweep))

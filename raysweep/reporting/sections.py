@@ -164,7 +164,7 @@ def section_of(kind: str, asked: Question) -> Section:
     else:
         why = nothing_to_fit(kind, asked)
     if why:
-        return Section(kind.capitalize(), why)
+        return Section(kind.capitalize(), why, undecided=f"{kind} (nothing could be analysed)")
     module = import_module(f"raysweep.reporting.analyses.{kind}")
     section: Section = getattr(module, f"{kind}_section")(fitted)
     section = replace(section, explored=section.explored or every_curve(fitted))
@@ -178,7 +178,8 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     """
     counts = {metric: int(good[metric].isna().sum()) for metric in metrics}
     parts = [
-        f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is not finite or beyond {LARGEST:g}"
+        f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is missing, not finite or beyond "
+        f"{LARGEST:g}"
         for metric, count in counts.items()
         if count
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
+from raysweep.fits.signs import NOT_CLEAR
 from raysweep.phrases import counted
 from raysweep.reporting.words import number, plain
 
@@ -53,7 +54,7 @@ def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
 def status_word(status: str, note: str = "") -> str:
     """The status for a reader, without a bound."""
     if status in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
-        if note in MAY_BE or note.startswith(BEST_INSIDE):
+        if note in MAY_BE or note.startswith(BEST_INSIDE) or NOT_CLEAR in note:
             return MAYBE_BEYOND
         return AT_EDGE if note.startswith(TOWARDS_EDGE) else BEYOND
     if status == Status.MONOTONE:

@@ -144,6 +144,10 @@ def test_the_terminal_says_the_sentences_of_the_report(storage: Path) -> None:
     ("status", "low", "high", "note", "said", "takes"),
     [
         ("censored_high", 0.1, np.inf, "positive below", "beyond the grid, above 0.1", "larger rate"),
+        (
+            *("censored_high", 0.1, np.inf, "positive below, no clear sign at the upper edge"),
+            *("perhaps beyond the grid, somewhere above 0.1", "more seeds"),
+        ),
         ("censored_low", -np.inf, 0.2, "positive above", "beyond the grid, below 0.2", "smaller rate"),
         (
             "censored_low",

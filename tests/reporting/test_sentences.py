@@ -12,6 +12,7 @@ import pytest
 from test_report import TRANSFER, rows_of, space_of
 
 from raysweep.reporting.analyses.fitted_places import Places
+from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.design import Design
 from raysweep.reporting.document.answer import of_kinds
@@ -29,7 +30,7 @@ def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
     estimate = np.where(located, 40.0 + np.arange(len(table)), np.nan)
     high = np.where(located, estimate + np.where(np.arange(len(table)) == 0, 4.0, 1.0), np.inf)
     table = table.assign(estimate=estimate, low=np.where(located, estimate - 1.0, 80.0), high=high)
-    return Places(asked, table, ["gamma"], "zero", "slice", "the sign changes at {place}")
+    return Places(asked, table, ["gamma"], "zero", "slice", "boundary", "the sign changes at {place}")
 
 
 def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
@@ -47,6 +48,10 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     ("status", "note", "low", "said"),
     [
         ("censored_high", "positive below", 80.0, "transfer helps up to overlap angle 80°: the zero lies"),
+        (
+            *("censored_high", "positive below, no clear sign at the upper edge", 50.0),
+            "transfer helps up to overlap angle 50°: the zero lies above, perhaps beyond the grid",
+        ),
         ("undetermined", "negative everywhere, towards neither edge", np.nan, "transfer hurts at every overlap angle"),
         ("undetermined", "sign not clear at the edges", np.nan, "zero: not decided (sign not clear at the edges)"),
     ],
@@ -58,13 +63,13 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
 
 
 def test_how_sure_is_said_with_the_widest_interval_too() -> None:
-    assert places(["located"] * 3, [""] * 3, [0.0, 90.0]).sure() == "zero typically ± 1°, at worst ± 2.5° (95 %)"
+    assert sure(places(["located"] * 3, [""] * 3, [0.0, 90.0])) == "zero typically ± 1°, at worst ± 2.5° (95 %)"
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
     """An overlap angle ends at 180 degrees."""
     for largest, said in ((90.0, "zero in 1 of 2 slices (deciding it takes larger overlap angle)"), (180.0, "")):
-        assert places(["located", "censored_high"], ["", "positive below"], [0.0, largest]).undecided() == said
+        assert still_open(places(["located", "censored_high"], ["", "positive below"], [0.0, largest])) == said
 
 
 def test_a_finding_stands_in_bold_and_symbols_are_explained() -> None:

@@ -29,6 +29,7 @@ from raysweep.reporting.analyses.closed_form import (
 from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
+from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.figures.phase_diagram import Map
 from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, means_table
@@ -69,7 +70,7 @@ def boundary_section(asked: Question) -> Section:
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
     what, at = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
-    places = Places(asked, whole, lead, what, "slice", at, signs_of(metric, workload))
+    places = Places(asked, whole, lead, what, "slice", "boundary", at, signs_of(metric, workload))
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
@@ -98,8 +99,8 @@ def boundary_section(asked: Question) -> Section:
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables=tables,
         explored=[partial(explored_places, places, asked.rows, along)],
-        sure=places.sure(),
-        undecided=places.undecided(),
+        sure=sure(places),
+        undecided=still_open(places),
     )
 
 

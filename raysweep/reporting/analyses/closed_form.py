@@ -230,7 +230,7 @@ def summary(table: pd.DataFrame, level: float) -> str:
     censored = table["status"].isin([Status.CENSORED_LOW, Status.CENSORED_HIGH]) & table["theory"].notna()
     if censored.any():
         bounds = counted(int(censored.sum()), "bound")
-        parts.append(f"{int(holds[censored].sum())} of {bounds} of places beyond the grid agree with it")
+        parts.append(f"{int(holds[censored].sum())} of {bounds} of places that are not located agree with it")
     missing = table[(table["status"] == Status.LOCATED) & table["theory"].isna()]
     if len(missing) and table["theory"].notna().any():
         parts.append(f"{counted(len(missing), 'located place')} where theory has none")

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Question
-from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import (
-    BEYOND,
+    MAYBE_BEYOND,
     NO_EFFECT,
     THEORY,
     bound_words,
@@ -25,13 +23,15 @@ from raysweep.reporting.statuses import (
     outside,
     status_word,
     status_words,
-    undecided,
     why_one,
 )
 from raysweep.reporting.words import interval, number, plain, signed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
+"""Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
 
 
 def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
@@ -57,6 +57,7 @@ class Places:
     keys: the columns that distinguish the settings.
     what: the kind of place, in words.
     noun: the word for a setting.
+    kind: what a `precision` calls such a place: boundary or optimum.
     at: the finding with {place} for the place, for example "risk changes sign at gamma {place}".
     signs: what positive and negative values of the metric mean, if they mean something.
     """
@@ -66,6 +67,7 @@ class Places:
     keys: list[str]
     what: str
     noun: str
+    kind: str
     at: str
     signs: tuple[str, str] = ("", "")
 
@@ -103,9 +105,13 @@ class Places:
             return ""
         if row["note"].startswith(f"{word} everywhere"):
             return f"{meaning} at every {x} of the grid: no {self.what}"
-        side = {"below": "up to", "above": "from"}.get(row["note"].removeprefix(f"{word} "), "")
+        side = row["note"].removeprefix(f"{word} ").split(",")[0]
+        if side not in ONE_SIDE:
+            return ""
+        reach, there = ONE_SIDE[side]
+        perhaps = f" {there}, perhaps" if status_word(row["status"], row["note"]) == MAYBE_BEYOND else ""
         bound = bound_words(row, self.asked.unit)
-        return f"{meaning} {side} {x} {bound}: the {self.what} lies beyond the grid" if side else ""
+        return f"{meaning} {reach} {x} {bound}: the {self.what} lies{perhaps} beyond the grid"
 
     def first_words(self) -> str:
         """The places of several settings and how many have one; the number comes first where most have none."""
@@ -155,49 +161,10 @@ class Places:
         """Text to append to a line: how many settings have no place, and why."""
         return "".join(f"; {one}" for one in others(self.table, self.asked.unit))
 
-    def sure(self) -> str:
-        """How wide the intervals typically are (median of the located settings), in words; empty without any."""
-        low, high = (self.found[end].to_numpy(float) for end in ("low", "high"))
-        if len(self.table) < 2 or not len(low) or not (high > low).any():
-            return ""
-        if (low > 0).all() and log_axis(finite_values(self.asked.rows, self.asked.x), self.logarithmic):
-            factors = np.sqrt(high / low)
-            typical, worst = (f"a factor {number(float(each), 3)}" for each in (np.median(factors), factors.max()))
-            width, worst = f"within {typical}", worst.removeprefix("a factor ")
-        else:
-            typical, worst = (number(float(each) / 2, 2) for each in (np.median(high - low), (high - low).max()))
-            width, worst = f"± {typical}{self.asked.unit}", f"± {worst}{self.asked.unit}"
-        several = len(low) > 1
-        width = f"typically {width}, at worst {worst}" if several else width
-        return f"{self.what} {width} ({self.asked.percent})"
-
     @property
     def logarithmic(self) -> bool | None:
         """Whether x is declared to have a logarithmic scale; None if nothing is declared."""
         return self.asked.workload.logarithmic(self.asked.x)
-
-    def undecided(self) -> str:
-        """What is open and what deciding it would take, in words; empty if nothing is.
-
-        Nothing is open beyond the largest or the smallest value that the axis may have.
-        """
-        x, declared = self.asked.x, self.asked.workload.by_name.get(self.asked.x)
-        ends = (declared.minimum, declared.maximum) if declared else (None, None)
-        closed = {
-            status
-            for status, end, edge in zip(
-                (Status.CENSORED_LOW, Status.CENSORED_HIGH),
-                ends,
-                (self.asked.rows[x].min(), self.asked.rows[x].max()),
-                strict=True,
-            )
-            if end is not None and edge == end
-        }
-        settled = [
-            row["status"] in closed and status_word(row["status"], row["note"]) == BEYOND
-            for row in self.table.to_dict("records")
-        ]
-        return undecided(self.table[~np.array(settled)], self.what, self.noun, plain(x), len(self.table))
 
     def methods(self, left_out: str = "") -> str:
         """What the intervals cover and how they were computed. left_out: a method that is not mentioned."""

@@ -16,6 +16,7 @@ from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
+from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
@@ -44,7 +45,7 @@ def inflection_section(asked: Question) -> Section:
     what = f"turning point of {metric} in {plain(x)}"
     aimless = all(each.direction == "none" for each in workload.metrics if each.name == metric)
     at = f"{metric} {f'has its {word}' if aimless else 'is best'} inside the grid, at {plain(x)} {{place}}"
-    places = Places(asked, whole, keys, what, "curve", at)
+    places = Places(asked, whole, keys, what, "curve", "optimum", at)
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(asked.rows, key) and runs_along(whole, keys, key)), None)
@@ -82,8 +83,8 @@ def inflection_section(asked: Question) -> Section:
         ],
         tables={f"{asked.name}_turns": whole},
         explored=[partial(explored_places, places, asked.rows, along)],
-        sure=places.sure(),
-        undecided=places.undecided(),
+        sure=sure(places),
+        undecided=still_open(places),
     )
 
 

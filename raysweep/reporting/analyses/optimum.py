@@ -17,6 +17,7 @@ from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
+from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import Series
@@ -46,7 +47,7 @@ def optimum_section(asked: Question) -> Section:
     expected = [np.empty(0)] * len(parts) if blind else mapped(how, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
     what = f"best {plain(x)} for {plain(metric)}"
-    places = Places(asked, whole, keys, what, "setting", f"best {plain(x)} {{place}} for {plain(metric)}")
+    places = Places(asked, whole, keys, what, "setting", "optimum", f"best {plain(x)} {{place}} for {plain(metric)}")
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
@@ -88,8 +89,8 @@ def optimum_section(asked: Question) -> Section:
         ],
         tables={f"{asked.name}_optima": whole},
         explored=[partial(explored_places, places, frame, along)],
-        sure=places.sure(),
-        undecided=places.undecided(),
+        sure=sure(places),
+        undecided=still_open(places),
     )
 
 

@@ -12,6 +12,7 @@ from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.selection import all_keys
 from raysweep.reporting.words import unit_of
+from raysweep.space.precision import POINTWISE
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -75,8 +76,15 @@ class Question:
             f"its coverage, so what is called {self.percent} here is computed at {100 * self.read_at(kind):.1f} %."
         ]
 
+    def precision(self, kind: str) -> tuple[float, bool] | None:
+        """(what a `precision` asks of places of this kind, whether of each by itself); None without one. Of several
+        sweeps the strictest one."""
+        every = [space.get("precision") or {} for space in self.design.spaces]
+        wanted = [(asked[kind], bool(asked.get(POINTWISE))) for asked in every if asked.get(kind)]
+        return min(wanted, default=None)
+
     def _ends_by(self, kind: str) -> bool:
-        return any((space.get("precision") or {}).get(kind) for space in self.design.spaces)
+        return self.precision(kind) is not None
 
     @property
     def percent(self) -> str:

@@ -27,7 +27,8 @@ LONGEST, ALL = 50, 200
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
 SURE, OPEN = "How sure", "Undecided"
-NOTHING_OPEN = "nothing that was asked"
+NOTHING_OPEN, ALL_OPEN = "nothing that was asked", "everything that was asked (deciding it takes rows that are ok)"
+NO_ROW = "No row is ok, so there is nothing to analyse; `raysweep debug` shows why a row failed."
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,10 @@ class Answer:
         return [*self.found, f"{SURE}: {self.sure}", f"{OPEN}: {self.undecided}"]
 
 
-def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section]) -> Answer:
-    """The answer that the sections give together. frame: the rows."""
+def answer(
+    frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section], missing: int = 0
+) -> Answer:
+    """The answer that the sections give together. frame: the rows. missing: how many are not computed yet."""
     order = sorted(range(len(sections)), key=lambda place: sections[place].means_only)
     if len(design.spaces) > 1:  # the comparison of the sweeps is what several sweeps are reported for
         order = sorted(order, key=lambda place: place != len(sections) - 1)
@@ -69,7 +72,13 @@ def answer(frame: pd.DataFrame, design: Design, workload: Workload, sections: Se
     widths = joined([section.sure for section in sections], 45)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
     undecided = joined([section.undecided for section in sections], 60)
-    return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided or NOTHING_OPEN, names))
+    if missing:
+        parts.insert(0, f"so far only {len(frame):,} of {counted(len(frame) + missing, 'row')}")
+        undecided = undecided or "all that the missing rows will tell"
+    undecided = undecided or NOTHING_OPEN
+    if not (frame["status"] == "ok").any():
+        found, undecided = found or [NO_ROW], ALL_OPEN
+    return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided, names))
 
 
 def sentence(text: str, names: Collection[str] = ()) -> str:

@@ -1,0 +1,87 @@
+"""How sure fitted places are, and what is undecided about them, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.fits.draws import log_axis
+from raysweep.fits.result import Status
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.fitted_places import Places
+from raysweep.reporting.selection import finite_values
+from raysweep.reporting.statuses import BEYOND, status_word, undecided
+from raysweep.reporting.words import number, plain
+
+WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
+
+
+def sure(places: Places) -> str:
+    """How wide the intervals typically are (median of the located settings), in words; empty without any."""
+    low, high = ends(places)
+    if len(places.table) < 2 or not len(low) or not (high > low).any():
+        return ""
+    unit = places.asked.unit
+    if by_factors(places):
+        factors = np.sqrt(high / low)
+        typical, worst = (f"a factor {number(float(each), 3)}" for each in (np.median(factors), factors.max()))
+        width, worst = f"within {typical}", worst.removeprefix("a factor ")
+    else:
+        typical, worst = (number(float(each) / 2, 2) for each in (np.median(high - low), (high - low).max()))
+        width, worst = f"± {typical}{unit}", f"± {worst}{unit}"
+    width = f"typically {width}, at worst {worst}" if len(low) > 1 else width
+    return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''})"
+
+
+def still_open(places: Places) -> str:
+    """What is open and what deciding it would take, in words; empty if nothing is.
+
+    Nothing is open beyond the largest or the smallest value that the axis may have. An interval wider than a precision
+    asks for is.
+    """
+    asked = places.asked
+    x, declared = asked.x, asked.workload.by_name.get(asked.x)
+    limits = (declared.minimum, declared.maximum) if declared else (None, None)
+    edges = (asked.rows[x].min(), asked.rows[x].max())
+    closed = {
+        status
+        for status, limit, edge in zip((Status.CENSORED_LOW, Status.CENSORED_HIGH), limits, edges, strict=True)
+        if limit is not None and edge == limit
+    }
+    settled = [
+        row["status"] in closed and status_word(row["status"], row["note"]) == BEYOND
+        for row in places.table.to_dict("records")
+    ]
+    known = undecided(places.table[~np.array(settled)], places.what, places.noun, plain(x), len(places.table))
+    return "; ".join(text for text in (known, missed(places)) if text)
+
+
+def missed(places: Places) -> str:
+    """In how many located settings the interval is wider than a precision asks for, in words; empty if in none."""
+    asked = places.asked.precision(places.kind)
+    if not asked:
+        return ""
+    low, high = ends(places)
+    factors = by_factors(places) and places.kind == "optimum"
+    count = int(((np.sqrt(high / low) if factors else (high - low) / 2) > asked[0] * WITHIN).sum())
+    if not count:
+        return ""
+    size = f"a factor {number(asked[0], 4)}" if factors else f"± {number(asked[0], 4)}{places.asked.unit}"
+    return f"{places.what} to within {size}, as asked for, in {count} of {counted(len(places.table), places.noun)}"
+
+
+def at_once(places: Places) -> bool:
+    """Whether a precision asks for intervals that hold in all settings at once, and the fit has them."""
+    asked = places.asked.precision(places.kind)
+    return asked is not None and not asked[1] and "low_simultaneous" in places.table.columns
+
+
+def ends(places: Places) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the intervals of the located settings, (located,) each; those of `at_once` if they are asked for."""
+    after = "_simultaneous" if at_once(places) else ""
+    return places.found[f"low{after}"].to_numpy(float), places.found[f"high{after}"].to_numpy(float)
+
+
+def by_factors(places: Places) -> bool:
+    """Whether widths are said as factors: on a logarithmic axis."""
+    values = finite_values(places.asked.rows, places.asked.x)
+    return bool((ends(places)[0] > 0).all()) and log_axis(values, places.logarithmic)
