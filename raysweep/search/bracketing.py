@@ -161,7 +161,7 @@ def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, draws: int, rest: 
             coarse, more = shape_and_draws(found.half, fitted(curve, ask, EVEN).half, ask.wanted)
         if coarse and ((counts := shaped(curve, a, b, place, draws, BESIDE)) > curve.counts).any():
             return replace(rest, counts=counts, half=half, then=ask.wanted, place=place, needed=counts)
-        if coarse and not more:
+        if coarse and not more and (draws >= SOME or ask.exact):  # fewer draws hardly tell their noise from the shape
             return replace(rest, state=endings.COARSE, half=half, place=place)
         needed = max(needed, math.ceil(draws * max(more, 1.1)))
     if draws >= ask.most:

@@ -160,7 +160,8 @@ def _more_draws(
                 choices = ((Choice(counts, width - min(half, width)), further),) if math.isfinite(width) else ()
             return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts, choices=choices)
         half = width
-        if coarse and not more and math.isfinite(half):
+        told = draws >= LEAST or ask.exact  # fewer draws hardly tell their noise from the shape
+        if coarse and not more and told and math.isfinite(half):
             return replace(rest, state=endings.COARSE, half=half, place=estimate)
         needed = math.ceil(draws * max(more, 1.1))
     if draws >= ask.most:

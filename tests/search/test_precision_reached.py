@@ -34,6 +34,14 @@ def said_by(sweep: Sweep, call: Callable[..., Outcome]) -> str:
     return call("status", sweep.name, "--storage", sweep.folder.parent).out
 
 
+def test_with_few_draws_the_axis_is_not_called_too_coarse(storage: Path) -> None:
+    options: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "executor": "inline", "report": False}
+    sweep = raysweep.run("quickstart", seeds=3, precision={"boundary": 0.0001}, say=lambda text: None, **options)
+    text = "\n".join(verdict.lines(sweep.state()))
+    assert f"{endings.ALL_DRAWS}: 4 slices" in text
+    assert endings.COARSE not in text
+
+
 def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[..., Outcome]) -> None:
     said: list[str] = []
     one_left = [{"gamma": [0.6], "overlap_angle": [18 + 9 * k for k in range(9)]}]
