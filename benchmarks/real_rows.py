@@ -37,8 +37,8 @@ class Curves:
 
     kind: optimum, inflection or zero.
     by: the parameters that tell the curves apart. step: every how manyeth x a user's grid has; the others serve the
-    reference alone. groups: sizes of groups of seeds. most: groups of a size, if the seeds suffice. kept: seeds of which
-    groups are made. apart: every how manyeth curve is fitted, of curves whose seeds are the same.
+    reference alone. groups: sizes of groups of seeds. most: groups of a size, if the seeds suffice. kept: seeds of
+    which groups are made. apart: every how manyeth curve is fitted, of curves whose seeds are the same.
     """
 
     sweep: str

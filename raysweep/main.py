@@ -199,7 +199,10 @@ def debug(sweep: str, cell: str, seed: int | None, workload: str | None, storage
     """
     from raysweep.commands.debug import one_row
 
-    _show([json.dumps(one_row(raysweep.open(sweep, storage), cell, seed, workload), indent=1)])
+    found = raysweep.open(sweep, storage)
+    if seed is not None and seed not in found.space.seeds:
+        terminal.say(f"{found.name}: seed {seed:,} is not one of the sweep's; its row is computed here alone")
+    _show([json.dumps(one_row(found, cell, seed, workload), indent=1)])
 
 
 @cli.command()

@@ -28,6 +28,7 @@ DELETING = "sweep.deleting.json"
 """The record of a sweep whose deletion has begun; parts of the sweep may already be missing."""
 REPORT, PART = "report", "report-part"
 """Folders of a sweep's report, and of a report of a part of the sweep."""
+REPAIR = "; its rows are whole: move this file away and run the same space again, which takes them over"
 INSIDE = (
     *(FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, signs.STEPS),
     *(LEDGER, LOGS, REPORT, PART, "tune"),
@@ -117,7 +118,7 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError:
-        raise InputError(str(folder / FILE), "not the record of a sweep (not UTF-8)") from None
+        raise InputError(str(folder / FILE), f"not the record of a sweep (not UTF-8){REPAIR}") from None
     try:
         plain = json.loads(text, object_hook=sealed.restored)
         if plain["format"] != FORMAT:
@@ -133,7 +134,7 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
     except InputError as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
+        raise InputError(str(folder / FILE), f"not the record of a sweep ({error}){REPAIR}") from None
 
 
 def _text(folder: AnyPath, to_delete: bool) -> str:

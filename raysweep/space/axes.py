@@ -132,7 +132,7 @@ def _spaced(kind: str, numbers: Any, path: str) -> list[float]:
     first, last, count = numbers
     expect(count == int(count) and count >= 1, path, "a whole count of at least 1", count)
     if count > MAX_ON_AXIS:
-        raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
+        raise InputError(path, f"{count:,.0f} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
     expect(count == 1 or first != last, path, "two different ends", [first, last])
     expect(kind == "linspace" or min(first, last) > 0, path, "ends above 0", [first, last])
     spaced = np.linspace(first, last, int(count)) if kind == "linspace" else np.geomspace(first, last, int(count))

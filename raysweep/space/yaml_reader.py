@@ -102,7 +102,9 @@ def parse(text: str, source: str, below: str = "") -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{_place(mark)}: " if mark else ""
-        raise InputError(source, f"{where}{error.problem or error.context or 'not YAML'}") from None
+        problem = error.problem or error.context or "not YAML"
+        hint = "; YAML is indented with spaces, not with tabs" if r"'\t'" in problem else ""
+        raise InputError(source, f"{where}{problem}{hint}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(source, f"not YAML: {error}") from None
 

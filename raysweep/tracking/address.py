@@ -23,13 +23,21 @@ def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | 
     A bucket cannot hold a database, so the default is then ./mlflow.db on the machine that drives the sweep. It is
     complete there, because it is replayed from the ledger.
 
-    Returns None if the sweep is logged nowhere.
+    Returns None if the sweep is logged nowhere. Raises InputError where the folder's name has a letter that the address
+    of a database gives another meaning.
     """
     if asked is not None:
         return None if asked == NOWHERE else asked
     if record is not None and record.tracking_uri != OF_DRIVER:
         return record.tracking_uri
-    return f"sqlite:///{((storage if isinstance(storage, Path) else Path()) / 'mlflow.db').resolve()}"
+    database = ((storage if isinstance(storage, Path) else Path()) / "mlflow.db").resolve()
+    if meaning := [letter for letter in "?%" if letter in str(database)]:
+        raise InputError(
+            str(database.parent),
+            f"MLflow's database cannot lie in a folder with {' or '.join(meaning)} in its name; name another storage, "
+            "or another MLflow with --tracking-uri",
+        )
+    return f"sqlite:///{database}"
 
 
 def recorded(uri: str | None, storage: AnyPath) -> str | None:

@@ -12,6 +12,7 @@ import http.client
 import logging
 import os
 import re
+import shlex
 import sqlite3
 import tempfile
 import urllib.error
@@ -256,5 +257,6 @@ def runs_page(folder: AnyPath, tracking_uri: str | None) -> list[str]:
     if tracking_uri.startswith(("http:", "https:")):
         return [f"runs: {tracking_uri.rstrip('/')}{page}"]
     if tracking_uri.startswith("sqlite:"):
-        return [f"runs: http://127.0.0.1:5000{page} while `mlflow ui --backend-store-uri {tracking_uri}` serves"]
+        serve = f"mlflow ui --backend-store-uri {shlex.quote(tracking_uri)}"
+        return [f"runs: http://127.0.0.1:5000{page} while `{serve}` serves"]
     return []

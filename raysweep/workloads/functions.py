@@ -234,7 +234,8 @@ def _described(
             return None
         raise InputError(
             f"{'axes' if on_axis else 'fixed'}.{argument.name}",
-            f"expected values of one type (numbers, true and false, or texts) for {argument.name} of {name}"
+            f"expected {'a list of values, at least one and all' if on_axis else 'a value'} of one type (numbers, true "
+            f"and false, or texts) for {argument.name} of {name}"
             + (f", whose default is {shown(argument.default)}" if not required else ""),
         )
     found: dict[str, Any] = {"name": argument.name, "type": kind.__name__, "default": None, "choices": list(choices)}
