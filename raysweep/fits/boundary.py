@@ -33,9 +33,10 @@ OUTLYING = 10.0
 SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 %
 # The mean at a point is over all draws there, an interpolation over the draws at both ends: these may not change sign.
 DIFFERENT_DRAWS = "the sign changes only between points with different draws"
+PAIR = 2  # draws, of which it cannot be seen how they move together
 METHOD = (
     "posterior of the mean curve, a mixture of Gaussian processes with and without a kink near the zero, and of the "
-    "covariance of the noise between draws"
+    "covariance of the noise between draws; of two draws Student's t interval"
 )
 COLUMNS = (
     *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "crossings"),
@@ -76,7 +77,8 @@ def fit_boundary(
 
     Status of a slice:
     located: the sign is clear on both sides of the root: the chance of the other sign is at most (1 - level) / n, n the
-        number of independent points but at least 2. (Exact values and the sign scale: by a test at that level.)
+        number of independent points but at least 2. (Exact values, two draws and the sign scale: by a test at that
+        level.)
     censored_low, censored_high: the slice has one sign and clearly comes nearer to zero at the lower (upper) edge of x.
     undetermined: otherwise; the column `note` of the table says why.
 
@@ -196,7 +198,9 @@ def find_zero(
         scale = "linear"
     axis, levels = Axis(log_axis(x, logarithmic)), (level, strict_level or level)
     u, transformed = axis.coordinate(x), rescaled(values, scale)
-    noisy = not exact and scale != "sign" and scatters(values)
+    # Student's t interval, which does not ask how draws move together, is right and wide
+    pairs = int(np.isfinite(values).sum(axis=0).max()) <= PAIR
+    noisy = not exact and scale != "sign" and not pairs and scatters(values)
     curve = mixture((u - u[0]) / (u[-1] - u[0]), transformed) if noisy else None
     labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
     clear = np.flatnonzero(labels)

@@ -235,6 +235,19 @@ def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
     assert words.count("beyond the grid") <= 3  # 5 % of clear signs at an edge may be wrong
 
 
+@pytest.mark.parametrize(("draws", "size"), [(2, 0.02), (4, 0.04)])
+def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws: int, size: float) -> None:
+    """Draws that move together, each with a level and a tilt: of two nobody can tell that they do."""
+    x, located, missed = np.linspace(0, 1, 7), 0, 0
+    for seed in range(150):
+        rng = np.random.default_rng([seed, draws])
+        zero = find_zero(x, 0.55 - x + draws_of("shift and slope", rng, draws, x, size), 0.95)
+        located += zero.status == "located"
+        missed += zero.status == "located" and not zero.low <= 0.55 <= zero.high
+    assert located >= 10
+    assert missed <= 0.09 * located  # 0.05 and two standard errors
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
     fit = fit_boundary(frame_of(np.linspace(0, 1, 10), np.full((5, 10), 0.7)), "x", None, "value", "seed", exact=exact)
