@@ -76,7 +76,7 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
 
 def number(value: Any, digits: int = 4) -> str:
     """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN. A whole number of
-    up to seven digits is written in full, for example 524,288.
+    up to seven digits is written in full, for example 524,288; others from 10,000 on without a power of ten.
 
     Words are unchanged, except for control characters; booleans are written true and false, as in a space.
     """
@@ -89,8 +89,9 @@ def number(value: Any, digits: int = 4) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if value.is_integer() and 1e4 <= abs(value) < 1e7:
-        return f"{value:,.0f}"
+    if 1e4 <= abs(value) < 1e7:  # 185,000 rather than 1.85e+05
+        whole = math.isclose(value, round(value), rel_tol=1e-9)  # a bound comes from the logarithm of an axis
+        return f"{value if whole else float(f'{value:.{digits}g}'):,.0f}"
     return f"{value + 0.0:.{digits}g}"  # + 0.0 makes -0.0 and 0.0 one
 
 

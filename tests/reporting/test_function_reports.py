@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,8 @@ def test_panels_show_a_few_values_of_each_axis_in_all_combinations() -> None:
         (number(-12345), "-12,345"),
         (number(1000), "1000"),
         (number(1e7), "1e+07"),
-        (number(12345.6), "1.235e+04"),
+        (number(12345.6), "12,350"),
+        (number(math.exp(math.log(262144))), "262,144"),
         (number(-0.0), "0"),
     ],
 )
