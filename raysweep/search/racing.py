@@ -145,13 +145,17 @@ def _more_draws(
     needed = draws if ask.exact else max(LEAST, draws_needed(deviation, ask.slice.strict, ask.slice.wanted))
     enough = 1 if ask.exact else min(LEAST, ask.most)
     if draws >= enough and (half <= ask.slice.wanted or draws >= ask.most):
-        width, estimate = _half(curve, ask)
+        found = fitted(curve, ask)
+        width, estimate = _half(found, ask), found.place
         if width <= ask.slice.wanted:
             return replace(rest, state=REACHED, half=width, then=width, place=estimate)
-        if draws >= PLENTY * needed and math.isfinite(width):
+        unknown = _unknown(curve, u, alive, place, found)
+        if draws >= PLENTY * needed and math.isfinite(width) and not len(unknown):
             return replace(rest, state=endings.COARSE, half=width, place=estimate)
-        coarse, more = shape_and_draws(width, _half(curve, ask, EVEN)[0], ask.slice.wanted)
-        if (coarse or width > WIDER * half) and ((counts := _shaped(curve, place, alive, draws)) > curve.counts).any():
+        coarse, more = shape_and_draws(width, _half(fitted(curve, ask, EVEN), ask), ask.slice.wanted)
+        if (coarse or width > WIDER * half) and (
+            (counts := _shaped(curve, unknown, alive, draws)) > curve.counts
+        ).any():
             choices: tuple[tuple[Choice, ...], ...] = ()
             if more:  # draws would be enough too
                 target = max(jump(draws, math.ceil(draws * max(more, 1.1)), ask.most), draws)
@@ -224,17 +228,28 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
     return Fitted(found.estimate, found.low, found.high) if found.status == Status.LOCATED else NOWHERE
 
 
-def _half(curve: Curve, ask: Ask, shrink: float = 1.0) -> tuple[float, float]:
-    """The half-width of that interval in the unit of `Slice.wanted`, and the place."""
-    found = fitted(curve, ask, shrink)
-    return found.half_log if ask.slice.logarithmic else found.half, found.place
+def _half(found: Fitted, ask: Ask) -> float:
+    """The half-width of an interval in the unit of `Slice.wanted`."""
+    return found.half_log if ask.slice.logarithmic else found.half
 
 
-def _shaped(curve: Curve, place: int, alive: np.ndarray, draws: int) -> np.ndarray:
-    """The counts with further points that say more of the curve's shape: unknown ones beside the best one with all
-    draws; else those that have few; else twice the draws of all."""
+def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, found: Fitted) -> np.ndarray:
+    """Points without a draw that say more of the curve's shape: those beside the best one; else the middle of the
+    widest gap in the interval, where the curve may have another lowest place."""
     low, high = alive[max(place - 1, 0)], alive[min(place + 1, len(alive) - 1)]
-    unknown = np.array([point for point in range(low + 1, high) if curve.counts[point] == 0], dtype=np.int64)
+    beside = [point for point in range(low + 1, high) if curve.counts[point] == 0]
+    first, last = (found.low, found.high) if math.isfinite(found.high - found.low) else (-math.inf, math.inf)
+    gaps = [
+        (float(u[q] - u[p]), (p + q) // 2)
+        for p, q in pairwise(alive.tolist())
+        if q - p > 1 and curve.x[q] > first and curve.x[p] < last
+    ]
+    return np.array(beside or [point for _, point in sorted(gaps)[-1:]], dtype=np.int64)
+
+
+def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, draws: int) -> np.ndarray:
+    """The counts with more that says of the curve's shape: the unknown points with all draws; else those that have few;
+    else twice the draws of all."""
     if len(unknown):
         return raised(curve.counts, unknown, draws)
     few = curve.counts[alive] < LEAST

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import stopping
 from raysweep.plan.cells import enumerate_cells
-from raysweep.search import precision, racing, slices
-from raysweep.search.curves import OPEN, Choice, Curve, Step
+from raysweep.search import endings, precision, racing, slices
+from raysweep.search.curves import OPEN, Choice, Curve, Fitted, Step
 from raysweep.search.declared_cost import DeclaredCost
 from raysweep.search.slices import Slice
 from raysweep.space.schema import validate
@@ -119,3 +119,18 @@ def test_equal_costs_choose_what_gains_most_and_then_the_first() -> None:
         group = tuple(Choice(np.where(np.arange(11) == 2 + k, 4, 0), gain) for k, gain in enumerate(gains))
         found = precision._chosen(own, Step(counts[:11], OPEN, choices=(group,)), counts, cost)
         assert np.flatnonzero(found.counts).tolist() == [chosen]
+
+
+def test_where_another_lowest_place_may_hide_a_cell_is_asked_for_before_more_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The interval reaches far below the best rate, over rates that no draw has seen."""
+    rng = np.random.default_rng(5)
+    wide = Fitted(float(RATES[7]), float(RATES[1]), float(RATES[8]))
+    monkeypatch.setattr(racing, "fitted", lambda curve, ask, shrink=1.0: wide)
+    values = 0.1 * np.log2(RATES / RATES[7]) ** 2 + 0.02 * rng.standard_normal((20, 10))
+    counts = np.where(np.isin(np.arange(10), [1, 2, 4, 5]), 0, 20)
+    found = racing.step(Curve(RATES, counts, np.where(counts > 0, values, np.nan)), racing.Ask(OWN, 800))
+    assert found.counts.tolist() == [20, 0, 0, 20, 20, 0, 20, 20, 20, 20]  # the middle of the gap nearest to the best
+    everywhere = racing.step(Curve(RATES, np.full(10, 100), np.tile(values, (5, 1))), racing.Ask(OWN, 800))
+    assert everywhere.state == endings.COARSE  # nothing is left to ask for
