@@ -398,3 +398,19 @@ def test_what_a_workload_is_declared_with_comes_from_raysweep_itself() -> None:
         assert getattr(raysweep, name) is getattr(declaration, name)
         assert name in raysweep.__all__
     assert raysweep.Result is rows.Result
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda given, storage: raysweep.run(given, storage=storage), "space: expected a packaged space, a file, a"),
+        (lambda given, storage: raysweep.open(given, storage), "name: expected the name of a sweep, got None"),
+        (lambda given, storage: raysweep.run("quickstart", storage=given), "--storage: expected"),
+    ],
+)
+def test_none_instead_of_a_name_is_said_in_one_line(
+    call: Callable[[Any, Path], Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as error:
+        call(None, tmp_path)
+    assert said in str(error.value)

@@ -207,6 +207,8 @@ def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = F
 
     Raises InputError if there is no such sweep.
     """
+    if not isinstance(name, str):
+        raise InputError("name", f"expected the name of a sweep, got {shown(name)}")
     folder = sweep_record.find(paths.storage(storage), name)
     record = sweep_record.load(folder, to_delete)
     if record is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raysweep.errors import InputError, unknown
+from raysweep.errors import InputError, shown, unknown
 from raysweep.space import analysis_functions, function_files, packaged, yaml_reader
 from raysweep.space.function_files import Given
 from raysweep.space.schema import KEYS, Space, unknown_key, validate
@@ -29,8 +29,10 @@ def read_with_function(
     folder = Path()
     if isinstance(source, Mapping):
         data = _plain(source)
-    else:
+    elif isinstance(source, (str, os.PathLike)):
         data, folder = _loaded(source), locate(source).parent
+    else:
+        raise InputError("space", f"expected a packaged space, a file, a mapping or a function, got {shown(source)}")
     for key, value in (sets or {}).items():
         apply_set(data, key, _plain(value))
     if "function" in data:

@@ -34,6 +34,8 @@ def locate(address: str | AnyPath, key: str = "--storage") -> AnyPath:
 
     key: what the address was given as.
     """
+    if address is None:
+        raise InputError(key, f"{EXPECTED}, got None")
     if not isinstance(address, str):
         return address.absolute() if isinstance(address, Path) else address
     protocol, rest = _parts(address, key)
