@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import re
 import shlex
 import shutil
@@ -165,6 +166,10 @@ def find(storage: AnyPath, name: str) -> AnyPath:
     alike = [entry for entry in known if entry.replace("-", "_") == name.replace("-", "_")]
     chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
     if chosen is None:
+        folder = storage / name
+        if name and isinstance(folder, Path) and folder.is_dir():
+            with files.permitted(folder):
+                os.scandir(folder).close()
         if not known:
             raise InputError(name or "SWEEP", f"no such sweep: there is none in {place(storage)}")
         raise unknown(name or "SWEEP", f"sweep in {place(storage)}", name, known)
