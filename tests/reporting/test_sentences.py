@@ -12,10 +12,11 @@ import pytest
 from test_report import TRANSFER, rows_of, space_of
 
 from raysweep.reporting.analyses.fitted_places import Places
+from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.place_widths import still_open, sure
-from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
-from raysweep.reporting.document.answer import of_kinds
+from raysweep.reporting.document.answer import answer, of_kinds
 from raysweep.reporting.document.parts import with_lead
 from raysweep.reporting.document.question import names_in_words
 from raysweep.reporting.report import write_report
@@ -63,7 +64,29 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
 
 
 def test_how_sure_is_said_with_the_widest_interval_too() -> None:
-    assert sure(places(["located"] * 3, [""] * 3, [0.0, 90.0])) == "zero typically ± 1°, at worst ± 2.5° (95 %)"
+    said = sure(places(["located"] * 3, [""] * 3, [0.0, 90.0]))
+    assert said == "zero typically ± 1°, the widest 40.0 [39.0, 44.0]° (95 %)"
+
+
+def test_a_widest_interval_that_is_lopsided_is_said_with_both_ends() -> None:
+    """The root of high / low is 3.2 here, but the place may lie a factor 8 lower."""
+    rows = pd.DataFrame({"finetune_lr": np.geomspace(0.001, 1, 5), "status": "ok"})
+    asked = Question(rows, {"metric": "risk_finetune", "x": "finetune_lr"}, TRANSFER, "optimum")
+    table = pd.DataFrame({"gamma": [0.1, 0.2], "status": "located", "note": "", "theory": np.nan})
+    table = table.assign(estimate=[0.1, 0.08], low=[0.08, 0.01], high=[0.125, 0.1])
+    said = sure(Places(asked, table, ["gamma"], "best rate", "setting", "optimum", "the best is {place}"))
+    assert said.startswith("best rate typically within a factor ")
+    assert "the widest 0.080 [0.010, 0.100]" in said
+
+
+def test_of_a_few_comparisons_that_go_both_ways_each_is_named() -> None:
+    table = pd.DataFrame({"shift": np.repeat(["all", "bottom", "top"], 2), "gamma": [0.1, 0.9] * 3})
+    table = table.assign(status="located", estimate=[1.0, 1.0, 1.2, 1.0, 0.5, 2.0])
+    table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
+    assert movement_words(table, ["shift", "gamma"]) == "rises with gamma at shift top but falls at shift bottom"
+    both = pd.concat([table.assign(noise=noise) for noise in (0.0, 1.0)], ignore_index=True)  # six: as counts
+    words = movement_words(both, ["shift", "gamma", "noise"])
+    assert "shows no clear move with gamma (rises in 2 of 6 comparisons, falls in 2" in words
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
@@ -75,7 +98,10 @@ def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
 def test_a_finding_stands_in_bold_and_symbols_are_explained() -> None:
     assert with_lead("It tips over at 40°: in 3 of 4 slices") == "**It tips over at 40°:** in 3 of 4 slices"
     assert with_lead("It tips over at 40° in 3 of 4 slices") == "It tips over at 40° in 3 of 4 slices"
-    assert of_kinds(["Curves: a over b", "Curves: c over d", "Best: e", "Experiment"]) == " (curves: 2, best: 1)"
+    assert (
+        of_kinds(["Curves: a over b", "Curves: c over d", "Best: e", "Experiment"]) == " (curves: 2, best: 1, other: 1)"
+    )
+    assert of_kinds(["Experiment"]) == ""
     space = space_of("linear_transfer", {"gamma": [0.1, 0.2], "noise": [0.0, 0.1], "dim": [10]}, {}, [])
     assert names_in_words(Design((space,), ("s",)), TRANSFER, "pretrain_scale is 3; risk is 2") == (
         "γ: gamma (target samples per dimension); σ: noise (standard deviation of the target's label noise); "
@@ -108,3 +134,14 @@ def test_a_best_rate_that_a_regime_follows_over_the_length_is_not_followed_twice
         report = write_report(frame, space, tmp_path / str(followed), sweep="rates")
         assert ("with pretrain length (" in report.headline[0]) is followed
         assert "rises with depth (4 of 4" in report.headline[0]
+
+
+def test_means_are_not_said_beside_three_findings_that_decide_something() -> None:
+    frame = pd.DataFrame({"cell": [0, 0], "seed": [0, 1], "status": "ok"})
+    deciding = [Section(f"Trend: {name}", f"{name} rises") for name in "abc"]
+    means = Section("Curves: d", "d is largest at x = 3", means_only=True)
+    left = "1 more answer in the sections of the report (curves: 1)."
+    for count, said in ((2, "D is largest at x = 3."), (3, left)):
+        found = answer(frame, Design((), ()), TRANSFER, [means, *deciding[:count]]).found
+        assert len(found) == count + 1
+        assert found[-1] == said

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
+NAMED = 4  # of so few comparisons that go both ways each is named
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class Move:
     ends: the smallest and the largest of these values.
     fitted: in how many settings the place rises, falls, or shows no clear change from the first value to the last.
     theory: in how many settings the closed form's place rises, falls or stays between the same two values.
+    where: in which settings the place rises, falls, or shows no clear change, by the word for it.
     """
 
     key: str
     ends: tuple[float, float]
     fitted: Counter[str]
     theory: Counter[str]
+    where: dict[str, list[str]]
 
 
 def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
@@ -52,18 +55,27 @@ def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
         if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
             continue
         fitted, theory = Counter[str](), Counter[str]()
-        for _, rows in groups(found, [other for other in keys if other != key]):
+        where: dict[str, list[str]] = {RISES: [], FALLS: [], OPEN: []}
+        others = [other for other in keys if other != key]
+        for values, rows in groups(found, others):
             if rows[key].nunique() < 2:
                 continue
             first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
-            fitted[RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN] += 1
+            word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
+            fitted[word] += 1
+            where[word].append(", ".join(map(setting, others, values)))
             step = last["theory"] - first["theory"] if "theory" in table.columns else np.nan
             if np.isfinite(step):
                 size = 1e-6 * abs(first["theory"])
                 theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
         if fitted:
-            out.append(Move(key, (float(found[key].min()), float(found[key].max())), fitted, theory))
+            out.append(Move(key, (float(found[key].min()), float(found[key].max())), fitted, theory, where))
     return out
+
+
+def setting(key: str, value: Any) -> str:
+    """One value of a key as sentences name it: "depth = 2", "shift top"."""
+    return f"{plain(key)} {value}" if isinstance(value, str) else f"{plain(key)} = {number(value)}"
 
 
 def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
@@ -91,7 +103,7 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
     """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with ...".
 
     It includes only keys that were compared in several settings, without those that are left out. A move is one that
-    at least half of them show.
+    at least half of them show. Of a few comparisons that go both ways it says which go which way.
     """
     moved: list[str] = []
     still: list[str] = []
@@ -100,6 +112,10 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
         if total < 2 or move.key in left_out:
+            continue
+        if other and total <= NAMED:
+            up, down = (" and at ".join(move.where[way]) for way in (RISES, FALLS))
+            moved.append(f"{RISES} with {plain(move.key)} at {up} but {FALLS} at {down}")
             continue
         opposed = f", {against} in {other}" if other else ""
         if count >= total / 2:

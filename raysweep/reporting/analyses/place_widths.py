@@ -10,25 +10,30 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import BEYOND, status_word, undecided
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.words import interval, number, plain
 
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
 
 
 def sure(places: Places) -> str:
-    """How wide the intervals typically are (median of the located settings), in words; empty without any."""
+    """How wide the intervals typically are (median of the located settings), and which is the widest, in words.
+
+    Empty without any. The widest is said with both of its ends: it may reach much further to one side.
+    """
     low, high = ends(places)
     if len(places.table) < 2 or not len(low) or not (high > low).any():
         return ""
     unit = places.asked.unit
     if by_factors(places):
-        factors = np.sqrt(high / low)
-        typical, worst = (f"a factor {number(float(each), 3)}" for each in (np.median(factors), factors.max()))
-        width, worst = f"within {typical}", worst.removeprefix("a factor ")
+        widths = np.sqrt(high / low)
+        width = f"within a factor {number(float(np.median(widths)), 3)}"
     else:
-        typical, worst = (number(float(each) / 2, 2) for each in (np.median(high - low), (high - low).max()))
-        width, worst = f"± {typical}{unit}", f"± {worst}{unit}"
-    width = f"typically {width}, at worst {worst}" if len(low) > 1 else width
+        widths = (high - low) / 2
+        width = f"± {number(float(np.median(widths)), 2)}{unit}"
+    if len(low) > 1:
+        widest = int(widths.argmax())
+        known = interval(places.found["estimate"].iloc[widest], low[widest], high[widest])
+        width = f"typically {width}, the widest {known}{unit}"
     return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''})"
 
 

@@ -124,7 +124,7 @@ def of_several(whole: pd.DataFrame, asked: Question) -> str:
         parts = [part for part in parts if part]
     text = f"{lead}: {', '.join(parts)} ({tested})" if parts else f"{lead} ({tested})"
     theory = ", ".join(f"{words} in {count}" for words, count in whole["closed_form"].value_counts().items() if words)
-    return text + (f"; {THEORY}: {theory}" if theory else "")
+    return text + (f"; {THEORY} at the same values: {theory}" if theory else "")
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:

@@ -20,8 +20,8 @@ from raysweep.workloads.declaration import STATUSES, Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 5
-"""So many findings are said at most."""
+MOST, ENOUGH = 5, 3
+"""So many findings are said at most. Where so many decide something, those that only show means are not said."""
 LONGEST, ALL = 50, 200
 """So many words have one finding and all findings at most; the sections say the rest."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
@@ -35,7 +35,7 @@ NO_ROW = "No row is ok, so there is nothing to analyse; `raysweep debug` shows w
 class Answer:
     """The sentences of the answer, without Markdown.
 
-    found: one sentence per analysis, at most `MOST`, those of analyses that only show means last.
+    found: one sentence per analysis, at most `MOST`, those of analyses that only show means last, if at all.
     whole: which sections are said in full there, by position; the others say their headline themselves.
     sure: how sure it is. undecided: what is open and what deciding it would take.
     """
@@ -61,7 +61,9 @@ def answer(
     names = {metric.name for metric in workload.metrics} | set(design.names)
     texts = [clipped(sentence(sections[place].headline, names), LONGEST) for place in order]
     every = list(dict.fromkeys(texts))  # what two sections say alike is said once
-    found = [text for k, text in enumerate(every[:MOST]) if len(" ".join(every[: k + 1]).split()) <= ALL]
+    decided = {text for place, text in zip(order, texts, strict=True) if not sections[place].means_only}
+    said = [text for text in every if text in decided or len(decided) < ENOUGH][:MOST]
+    found = [text for k, text in enumerate(said) if len(" ".join(said[: k + 1]).split()) <= ALL]
     whole = frozenset(place for place, text in zip(order, texts, strict=True) if text in found and text[-1] != "…")
     if len(found) < len(every):
         first = {text: sections[place].title for place, text in reversed(list(zip(order, texts, strict=True)))}
@@ -92,8 +94,11 @@ def sentence(text: str, names: Collection[str] = ()) -> str:
 
 
 def of_kinds(titles: Sequence[str]) -> str:
-    """How many sections there are of each kind, in brackets: a title begins with its kind and a colon."""
-    counts = Counter(title.split(":")[0].lower() for title in titles if ":" in title)
+    """How many sections there are of each kind, in brackets: a title begins with its kind and a colon, or is one
+    of the others."""
+    counts = Counter(title.split(":")[0].lower() if ":" in title else "other" for title in titles)
+    if set(counts) == {"other"}:
+        return ""
     return f" ({', '.join(f'{kind}: {count}' for kind, count in counts.most_common())})" if counts else ""
 
 

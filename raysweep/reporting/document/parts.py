@@ -80,7 +80,7 @@ def all_parts(
     ]
     lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
-    if meant := names_in_words(design, workload, "\n".join([*answer.lines, caption])):
+    if meant := names_in_words(design, workload, "\n".join([caption, *answer.lines])):
         lines += [f"*{coded(meant, workload)}*", ""]
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [

@@ -79,7 +79,9 @@ PARAMETERS = (
 
 METRICS = (
     Metric("deviation", "‖W(Q) - W(P)‖_F: how far fine-tuning moved the weights", direction="minimize"),
-    Metric("bound_thm2", "D's bound of deviation (Thm 2) without the terms that vanish, for this draw's samples"),
+    Metric(
+        "bound_thm2", "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it"
+    ),
     Metric("excess_thm2", "deviation / bound_thm2 - 1: above 0 where that bound is exceeded"),
     Metric(
         "deviation_limit",
