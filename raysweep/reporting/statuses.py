@@ -26,7 +26,7 @@ NOT_DECIDED, NO_EFFECT, NO_TURN, NO_SIGN_CHANGE = (
     "no turning point",
     "no change of sign",
 )
-BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond", "perhaps beyond the grid"
+BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond", "only bounded"
 
 NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary at all
 NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
@@ -47,8 +47,7 @@ def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
         return f"any {plain(x)} {'up to' if row['status'] == Status.CENSORED_LOW else 'from'} {bound} may be it"
     if not bound or row["status"] == Status.MONOTONE:
         return word
-    somewhere = "somewhere " if word == MAYBE_BEYOND else ""  # the bound of it lies inside the grid
-    return f"{word}, {somewhere}{'below' if row['status'] == Status.CENSORED_LOW else 'above'} {bound}"
+    return f"{word}, {'below' if row['status'] == Status.CENSORED_LOW else 'above'} {bound}"
 
 
 def status_word(status: str, note: str = "") -> str:
@@ -80,20 +79,18 @@ def note_words(note: str) -> str:
 
 
 def outside(counts: Iterable[tuple[str, int, int]]) -> str:
-    """Text on what intervals exclude, for example "theory lies outside 1 of 19 intervals".
+    """Text on what intervals exclude, for example "theory lies outside 1 of 19 intervals", or "inside all 19".
 
     counts: (name, in how many, of how many) of each; those of 0 are left out.
     """
-    known = [(name, out, among) for name, out, among in counts if among]
-    said = [
-        f"{name} {'outside' if place else 'lies outside'} {out} of {among}{'' if place else ' ' + _noun(among)}"
-        for place, (name, out, among) in enumerate(known)
-    ]
+    said: list[str] = []
+    for name, out, among in counts:
+        if not among:
+            continue
+        where = f"outside {out} of {among}" if out else f"inside {'all' if among > 1 else 'the'} {among}"
+        noun = counted(among, "interval").split(" ")[1]
+        said.append(f"{name} {where}" if said else f"{name} lies {where} {noun}")
     return ", ".join(said)
-
-
-def _noun(count: int) -> str:
-    return counted(count, "interval").split(" ")[1]
 
 
 def others(table: pd.DataFrame, unit: str) -> list[str]:
@@ -108,9 +105,8 @@ def others(table: pd.DataFrame, unit: str) -> list[str]:
         rows = rest[[one == word for one in words]]
         text = f"{word} in {len(rows)}"
         if word in (BEYOND, AT_EDGE, MAYBE_BEYOND):
-            maybe = "somewhere " if word == MAYBE_BEYOND else ""  # the bound of it lies inside the grid
             sides = [
-                _side(part, end, name, unit, len(part) == len(rows), maybe)
+                _side(part, end, name, unit, len(part) == len(rows))
                 for status, end, name in (
                     (Status.CENSORED_HIGH, "low", "above"),
                     (Status.CENSORED_LOW, "high", "below"),
@@ -140,14 +136,14 @@ def _ways(notes: Iterable[str]) -> str:
     return f" ({', '.join(f'{words} in {count}' for words, count in counts.items())})" if counts else ""
 
 
-def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool, maybe: str) -> str:
+def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool) -> str:
     """The settings beyond one side of the grid: their bound if all have one and the same, else their number.
 
-    name: above or below. alone: whether there are no others. maybe: stands before a bound.
+    name: above or below. alone: whether there are no others.
     """
     ends = set(rows[end][np.isfinite(rows[end])])
     if len(ends) == 1:
-        return f"{'' if alone else f'{len(rows)} '}{maybe}{name} {number(ends.pop(), 3)}{unit}"
+        return f"{'' if alone else f'{len(rows)} '}{name} {number(ends.pop(), 3)}{unit}"
     return name if alone else f"{len(rows)} {name}"
 
 
@@ -172,17 +168,19 @@ def why(notes: Iterable[str]) -> str:
     return f" ({'; '.join(f'{count} of them: {note}' for note, count in ordered)})"
 
 
-def undecided(table: pd.DataFrame, what: str, noun: str, x: str, every: int) -> str:
+def undecided(
+    table: pd.DataFrame, what: str, noun: str, x: str, every: int, edges: tuple[str, str] = ("", ""), seeds: int = 0
+) -> str:
     """What settings without a place leave open, and what deciding it would take, in words; empty if nothing is open.
 
     table: one row per setting with status and note. what: the kind of place. noun: the word for a setting. every: how
-    many settings there are.
+    many settings there are. edges, seeds: the ends of the grid and the seeds of a cell, as in `needed`.
     """
     counts: dict[str, int] = {}
     for row in table.to_dict("records"):
         word = status_word(row["status"], row["note"])
         if word in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
-            takes = needed(row["status"], row["note"], x)
+            takes = needed(row["status"], row["note"], x, edges, seeds)
             counts[takes] = counts.get(takes, 0) + 1
     if not counts:
         return ""
@@ -193,12 +191,20 @@ def undecided(table: pd.DataFrame, what: str, noun: str, x: str, every: int) -> 
     return f"{what}{among} (deciding it takes {takes})"
 
 
-def needed(status: str, note: str, x: str) -> str:
-    """What would decide about a setting without a place, in words."""
+def needed(status: str, note: str, x: str, edges: tuple[str, str] = ("", ""), seeds: int = 0) -> str:
+    """What would decide about a setting without a place, in words.
+
+    edges: the smallest and the largest x that was tried, as text; empty if unknown. seeds: how many a cell has; 0 if
+    unknown.
+    """
     if status_word(status, note) in (BEYOND, AT_EDGE):
-        return f"{'larger' if status == Status.CENSORED_HIGH else 'smaller'} {x}"
+        high = status == Status.CENSORED_HIGH
+        edge = edges[high]
+        if edge:
+            return f"{x} {'above' if high else 'below'} {edge}"
+        return f"{'larger' if high else 'smaller'} {x}"
     if note.startswith("too few points"):
         return f"more values of {x}"
     if note.startswith("no usable rows"):
         return "rows that are ok"
-    return "more seeds"
+    return f"more than {counted(seeds, 'seed')}" if seeds else "more seeds"

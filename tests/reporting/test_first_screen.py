@@ -146,7 +146,7 @@ def test_the_terminal_says_the_sentences_of_the_report(storage: Path) -> None:
         ("censored_high", 0.1, np.inf, "positive below", "beyond the grid, above 0.1", "larger rate"),
         (
             *("censored_high", 0.1, np.inf, "positive below, no clear sign at the upper edge"),
-            *("perhaps beyond the grid, somewhere above 0.1", "more seeds"),
+            *("only bounded, above 0.1", "more seeds"),
         ),
         ("censored_low", -np.inf, 0.2, "positive above", "beyond the grid, below 0.2", "smaller rate"),
         (
@@ -170,7 +170,7 @@ def test_the_terminal_says_the_sentences_of_the_report(storage: Path) -> None:
             0.3,
             np.inf,
             "the mean is best inside the grid, but not clearly better than at the upper edge",
-            "perhaps beyond the grid, somewhere above 0.3",
+            "only bounded, above 0.3",
             "more seeds",
         ),
         ("monotone", 0.1, np.inf, "improves throughout", "no turning point", ""),
@@ -197,12 +197,16 @@ def test_what_a_fit_leaves_open_is_said_in_words_with_what_would_decide_it(
     assert undecided(pd.DataFrame([row]), "best rate", "setting", "rate", 1) == expected
     if takes:
         assert needed(status, note, "rate") == takes
+        known = needed(status, note, "rate", ("0.001", "1"), 4)
+        told = {"larger rate": "rate above 1", "smaller rate": "rate below 0.001", "more seeds": "more than 4 seeds"}
+        assert known == told.get(takes, takes)
 
 
 def test_what_lies_outside_of_intervals_is_counted() -> None:
     assert outside([("theory", 1, 19)]) == "theory lies outside 1 of 19 intervals"
-    assert outside([("Thm 3", 0, 1), ("theory", 0, 0)]) == "Thm 3 lies outside 0 of 1 interval"
-    assert outside([("a", 2, 3), ("theory", 0, 3)]) == "a lies outside 2 of 3 intervals, theory outside 0 of 3"
+    assert outside([("Thm 3", 0, 1), ("theory", 0, 0)]) == "Thm 3 lies inside the 1 interval"
+    assert outside([("a", 2, 3), ("theory", 0, 3)]) == "a lies outside 2 of 3 intervals, theory inside all 3"
+    assert outside([("theory", 0, 19)]) == "theory lies inside all 19 intervals"
     assert outside([]) == ""
 
 

@@ -92,9 +92,10 @@ def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str],
     _, headline, text = phase
     assert len(headline) == 3
     assert headline[0].startswith(
-        "transfer helps below overlap angle 60.2° to 60.9°, hurts above: by transferability_finetune in 4 of 4 slices"
+        "transfer helps below overlap angle 60.2° (γ = 0.2) to 60.9° (γ = 0.8), hurts above: "
+        "by transferability_finetune in 4 of 4 slices"
     )
-    assert "theory lies outside 0 of 4 intervals" in headline[0]
+    assert "theory lies inside all 4 intervals" in headline[0]
     assert max(map(len, headline)) < 200, headline  # read at the end of a run, in seconds
     assert "beyond 1.96" in text
     top = text[: text.index("<details>")]  # all that is not folded
@@ -225,7 +226,7 @@ def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(sandbox
     entry = {"boundary": {"metric": "gain", "x": "heat", "y": "load", "lines": {"Watt 1785": 2, "nowhere": 99.0}}}
     report = write_report(frame, space_of("toy", axes, {}, [entry]), tmp_path, sweep="s")
     assert (
-        "Watt 1785 (2 kelvin) lies outside 2 of 3 intervals, nowhere (99 kelvin) outside 3 of 3, theory outside 0 of 3"
+        "Watt 1785 (2 kelvin) lies outside 2 of 3 intervals, nowhere (99 kelvin) outside 3 of 3, theory inside all 3"
         in report.headline[0]
     )
     zeros = pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv").set_index("load")

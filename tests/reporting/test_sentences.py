@@ -24,7 +24,8 @@ from raysweep.reporting.report import write_report
 
 def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
     """The places of a sweep over overlap angles, one setting per status."""
-    rows = pd.DataFrame({"overlap_angle": x, "status": "ok"})
+    rows = pd.DataFrame({"overlap_angle": np.repeat(x, 3), "seed": [0, 1, 2] * len(x), "status": "ok"})
+    rows["risk_finetune"] = 0.5 + 0.1 * rows["seed"]
     asked = Question(rows, {"metric": "risk_finetune", "x": "overlap_angle"}, TRANSFER, "boundary")
     table = pd.DataFrame({"gamma": np.arange(len(statuses)) / 10, "status": statuses, "note": notes, "theory": np.nan})
     located = table["status"] == "located"
@@ -37,7 +38,7 @@ def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
 def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     none = "zero everywhere"
     most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
-    assert most.first_words() == "the sign changes at 40° to 41°: in 2 of 3 slices"
+    assert most.first_words() == "the sign changes at 40° (γ = 0) to 41° (γ = 0.1): in 2 of 3 slices"
     few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
     assert few.first_words().startswith("zero located in only 1 of 4 slices: 40.0 [39.0, 44.0]°")
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
@@ -48,19 +49,30 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
 @pytest.mark.parametrize(
     ("status", "note", "low", "said"),
     [
-        ("censored_high", "positive below", 80.0, "transfer helps up to overlap angle 80°: the zero lies"),
+        (
+            "censored_high",
+            "positive below",
+            80.0,
+            "transfer helps up to overlap angle 80°, where the grid ends: risk_finetune is ",
+        ),
         (
             *("censored_high", "positive below, no clear sign at the upper edge", 50.0),
-            "transfer helps up to overlap angle 50°: the zero lies above, perhaps beyond the grid",
+            "transfer helps up to overlap angle 50°, not clear above: risk_finetune is ",
         ),
         ("undetermined", "negative everywhere, towards neither edge", np.nan, "transfer hurts at every overlap angle"),
-        ("undetermined", "sign not clear at the edges", np.nan, "zero: not decided (sign not clear at the edges)"),
+        (
+            "undetermined",
+            "sign not clear at the edges",
+            np.nan,
+            "zero: not decided (sign not clear at the edges); risk_finetune is ",
+        ),
     ],
 )
 def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: str, low: float, said: str) -> None:
     one = places([status], [note], [0.0, 90.0])
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
     assert one.headline([], lambda row: "").startswith(said)
+    assert one.headline([], lambda row: "").endswith("is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)")
 
 
 def test_how_sure_is_said_with_the_widest_interval_too() -> None:
@@ -91,7 +103,7 @@ def test_of_a_few_comparisons_that_go_both_ways_each_is_named() -> None:
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
     """An overlap angle ends at 180 degrees."""
-    for largest, said in ((90.0, "zero in 1 of 2 slices (deciding it takes larger overlap angle)"), (180.0, "")):
+    for largest, said in ((90.0, "zero in 1 of 2 slices (deciding it takes overlap angle above 90°)"), (180.0, "")):
         assert still_open(places(["located", "censored_high"], ["", "positive below"], [0.0, largest])) == said
 
 

@@ -177,16 +177,13 @@ def verdicts(places: Places, lines: Mapping[str, float]) -> str:
 
 
 def example(places: Places) -> str:
-    """An example: the zero of one located slice and theory's zero there; empty if no slice has both.
-
-    It is the slice farthest from the closed form if its interval excludes the closed form, else the slice in the
-    middle.
-    """
+    """An example: the zero and theory's zero in the slice that is farthest from the closed form, of those whose
+    intervals exclude it; empty if there is none."""
     known = places.found[places.found["theory"].notna()]
-    if not len(known):
-        return ""
     outside = known[(known["theory"] < known["low"]) | (known["theory"] > known["high"])]
-    row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else known.iloc[(len(known) - 1) // 2]
+    if not len(outside):
+        return ""
+    row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else outside.iloc[0]
     where, unit = settings(places.keys, row[places.keys], places.asked.workload), places.asked.unit
     zero = interval(row["estimate"], row["low"], row["high"])
     return f" ({where}: {zero}{unit}, {THEORY} {number(row['theory'], 4)}{unit})"

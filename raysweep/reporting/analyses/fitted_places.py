@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
+from raysweep.fits.statistics import mean_band
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
@@ -25,11 +26,12 @@ from raysweep.reporting.statuses import (
     status_words,
     why_one,
 )
-from raysweep.reporting.words import interval, number, plain, signed
+from raysweep.reporting.words import interval, number, plain, settings, signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SHORT = 30  # the most letters of a setting that stands beside an end of a range
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
 
@@ -95,23 +97,46 @@ class Places:
             known = interval(row["estimate"], row["low"], row["high"])
             return f"{self.at.replace('{place}', f'{known}{unit}')} ({self.asked.percent}){beside(row)}"
         known = status_words(row.to_dict(), self.asked.x, unit)
-        return self.one_sign(row) or f"{self.what}: {known}{why_one(row['note'])}"
+        sizes = self.sizes()
+        text = f"{self.what}: {known}{why_one(row['note'])}"
+        return self.one_sign(row, sizes) or (f"{text}; {self.asked.metric} is {sizes}" if sizes else text)
 
-    def one_sign(self, row: Mapping[str, Any]) -> str:
-        """What a single setting without a zero says if its metric has one sign that means something; else empty."""
+    def one_sign(self, row: Mapping[str, Any], sizes: str) -> str:
+        """What a single setting without a zero says if its metric has one sign that means something; else empty.
+
+        sizes: the metric at the ends of the grid (see `sizes`).
+        """
         word, x = row["note"].split(" ")[0], plain(self.asked.x)
         meaning = dict(zip(("positive", "negative"), self.signs, strict=True)).get(word, "")
         if not meaning:
             return ""
+        by = f": {self.asked.metric} is {sizes}" if sizes else f": by {self.asked.metric}"
         if row["note"].startswith(f"{word} everywhere"):
-            return f"{meaning} at every {x} of the grid: no {self.what}"
+            return f"{meaning} at every {x} of the grid{by}"
         side = row["note"].removeprefix(f"{word} ").split(",")[0]
         if side not in ONE_SIDE:
             return ""
         reach, there = ONE_SIDE[side]
-        perhaps = f" {there}, perhaps" if status_word(row["status"], row["note"]) == MAYBE_BEYOND else ""
+        maybe = status_word(row["status"], row["note"]) == MAYBE_BEYOND
         bound = bound_words(row, self.asked.unit)
-        return f"{meaning} {reach} {x} {bound}: the {self.what} lies{perhaps} beyond the grid"
+        return f"{meaning} {reach} {x} {bound}, {f'not clear {there}' if maybe else 'where the grid ends'}{by}"
+
+    def sizes(self) -> str:
+        """The mean of the metric at both ends of the grid with its interval over draws, for a single setting in which
+        a zero is not located; empty without several draws, and where draws have no variance."""
+        asked, row = self.asked, self.table.iloc[0]
+        if self.kind != "boundary" or row.get("scale", "") == "sign" or "seed" not in asked.rows.columns:
+            return ""
+        draws = asked.rows.pivot_table(index="seed", columns=asked.x, values=asked.metric)
+        if draws.shape[1] < 2 or len(draws) < 2:
+            return ""
+        ends = draws.iloc[:, [0, -1]]
+        said = [
+            f"{interval(mean, low, high)} at {number(x)}{asked.unit}"
+            for x, mean, low, high in zip(ends.columns, *mean_band(ends.to_numpy(float), asked.level), strict=True)
+            if np.isfinite(low)
+        ]
+        return f"{' and '.join(said)} ({asked.percent})" if said else ""
 
     def first_words(self) -> str:
         """The places of several settings and how many have one; the number comes first where most have none."""
@@ -132,14 +157,22 @@ class Places:
         return f"; {THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
 
     def span(self, digits: int = 4) -> str:
-        """The range of the located places, or a single one with its interval; empty without any."""
+        """The range of the located places, or a single one with its interval; empty without any.
+
+        An end has its setting beside it, if that is short: the range is one over settings, and no interval.
+        """
         if not len(self.found):
             return ""
         if len(self.found) == 1:
             row = self.found.iloc[0]
             return f"{interval(row['estimate'], row['low'], row['high'])}{self.asked.unit}"
-        unit = self.asked.unit
-        first, last = (number(end, digits) for end in (self.found["estimate"].min(), self.found["estimate"].max()))
+        unit, every = self.asked.unit, self.found["estimate"].to_numpy(float)
+        first, last = (number(end, digits) for end in (every.min(), every.max()))
+        varied = [key for key in self.keys if self.table[key].nunique() > 1]
+        rows = (self.found.iloc[int(place)] for place in (every.argmin(), every.argmax()))
+        where = [settings(varied, row[varied], self.asked.workload) for row in rows]
+        if first != last and 0 < max(map(len, where)) <= SHORT:
+            return f"{first}{unit} ({where[0]}) to {last}{unit} ({where[1]})"
         return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
 
     def moving(self, left_out: Collection[str] = ()) -> str:

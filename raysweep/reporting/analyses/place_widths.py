@@ -56,7 +56,10 @@ def still_open(places: Places) -> str:
         row["status"] in closed and status_word(row["status"], row["note"]) == BEYOND
         for row in places.table.to_dict("records")
     ]
-    known = undecided(places.table[~np.array(settled)], places.what, places.noun, plain(x), len(places.table))
+    seeds = int(asked.rows["seed"].nunique()) if "seed" in asked.rows.columns else 0
+    grid = (f"{number(edges[0])}{asked.unit}", f"{number(edges[1])}{asked.unit}")
+    table, every = places.table[~np.array(settled)], len(places.table)
+    known = undecided(table, places.what, places.noun, plain(x), every, grid, seeds)
     return "; ".join(text for text in (known, missed(places)) if text)
 
 

@@ -101,10 +101,16 @@ def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
 
 
 def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
-    """Whether the metric grows or falls with a power, in words; neither is said unless all intervals say so."""
+    """Whether the metric grows or falls, in words, and with one power or not; neither way is said unless all intervals
+    say so, and no power unless it is not shown to change in most settings."""
     low, high = ([row[end] if np.isfinite(row[end]) else row["exponent"] for row in rows] for end in ("low", "high"))
-    verb = "grows" if min(low) > 0 else "falls" if max(high) < 0 else "changes"
-    return f"{asked.metric} {verb} with a power of {plain(asked.x)}"
+    x = plain(asked.x)
+    if not min(low) > 0 and not max(high) < 0:
+        return f"{asked.metric} has no one way to go with {x}: its log-log slope is"
+    verb = "grows" if min(low) > 0 else "falls"
+    if 2 * sum(bool(row["bends"]) for row in rows) >= len(rows):
+        return f"{asked.metric} {verb} with {x}, but not with one power: the exponent over all is"
+    return f"{asked.metric} {verb} with a power of {x}: the exponent is"
 
 
 def of_one(row: Mapping[str, Any], asked: Question) -> str:
@@ -112,7 +118,7 @@ def of_one(row: Mapping[str, Any], asked: Question) -> str:
     over = f"{asked.metric} over {plain(asked.x)}"
     if not np.isfinite(row["exponent"]):
         return f"{over}: no power law can be fitted ({row['note']})"
-    text = f"{way([row], asked)}: the exponent is {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
+    text = f"{way([row], asked)} {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
     if np.isfinite(row["theory"]):
         text += f"; {THEORY} {number(row['theory'], 4)}"
     if row["bends"]:
@@ -130,7 +136,7 @@ def of_several(whole: pd.DataFrame, asked: Question) -> str:
             f"({whole['note'].iloc[0]})"
         )
     ends = [known(row, "exponent", "low", "high") for row in found.iloc[[0, -1]].to_dict("records")]
-    text = f"{way(found.to_dict('records'), asked)}: the exponent is {' to '.join(ends)} in "
+    text = f"{way(found.to_dict('records'), asked)} {' to '.join(ends)} in "
     text += f"{counted(len(found), 'setting')} ({asked.percent})"
     if len(found) < len(whole):
         text += f"; no power law can be fitted in {len(whole) - len(found)}"
