@@ -115,10 +115,12 @@ def all_sections(
         rows, only = chosen(frame, options, workload)
         asked = Question(rows, options, workload, name, design, curves)
         section = section_of(kind, asked) if kind in ANALYSES else user_function_section(kind, asked, files)
+        question = str(options.get("question") or "")
         if only:
-            section = replace(section, title=f"{section.title} ({only})", headline=f"{section.headline} ({only})")
+            headline = section.headline if question else f"{section.headline} ({only})"  # the question may say it
+            section = replace(section, title=f"{section.title} ({only})", headline=headline)
             section = replace(section, undecided=f"{section.undecided} ({only})" if section.undecided else "")
-        sections.append(section)
+        sections.append(replace(section, question=question))
         on_step(len(sections))
     return sections
 

@@ -34,6 +34,11 @@ def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> 
     return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)
 
 
+def signs_of(metric: str, workload: Workload) -> tuple[str, str]:
+    """What positive and negative values of a metric mean; empty if they mean nothing in particular."""
+    return next(((each.positive, each.negative) for each in workload.metrics if each.name == metric), ("", ""))
+
+
 def all_keys(
     frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str], design: Design = NOTHING_DECLARED
 ) -> list[str]:

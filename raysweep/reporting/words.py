@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,13 @@ def plain(name: str) -> str:
 def first_capital(text: str) -> str:
     """The text with a capital first letter; the rest is unchanged."""
     return text[:1].upper() + text[1:]
+
+
+def without_common_beginning(first: str, second: str) -> str:
+    """The second text without the words with which both begin: "hurts" of "transfer helps" and "transfer hurts"."""
+    pairs = zip(first.split(), second.split(), strict=False)
+    both = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return " ".join(second.split()[both:])
 
 
 def coded(text: str, workload: Workload) -> str:

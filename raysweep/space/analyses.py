@@ -28,7 +28,8 @@ class Analysis:
     """The options of one kind of analysis.
 
     required: the checks of the options that must be given.
-    optional: the checks of the other options. `where`, which all have but learning curves, is not among them.
+    optional: the checks of the other options. `question`, which all have, and `where`, which all have but learning
+        curves, are not among them.
     along: the option that names the axis of the fitted curve, or empty.
     above: if it seeks the best value on that axis, all values there must be finite and above this number.
     """
@@ -84,6 +85,12 @@ def _where(value: Any, path: str, context: Context) -> Any:
             for each in chosen if isinstance(chosen, list) else [chosen]:
                 checks.coerced(context.workload.by_name[name], each, f"{path}.{name}", context)
     return value
+
+
+def _question(value: Any, path: str, context: Context) -> Any:
+    wanted = "a question in words, like 'How fast to fine-tune?'"
+    expect(isinstance(value, str) and value.strip().endswith("?") and "\n" not in value.strip(), path, wanted, value)
+    return value.strip()
 
 
 def _curves_x(value: Any, path: str, context: Context) -> Any:
@@ -197,7 +204,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     learning = isinstance(entry[kind], Mapping) and along_training(kind, entry[kind], context.workload)
     if learning:
         analysis = LEARNING_CURVES
-    optional = analysis.optional if learning else {**analysis.optional, "where": _where}
+    optional = {**analysis.optional, "question": _question, **({} if learning else {"where": _where})}
     known = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
     checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
@@ -226,8 +233,9 @@ def _check_function(kind: str, given: Any, path: str, context: Context) -> None:
     if not analysis_functions.is_in_file(kind):
         checks.named(kind, path, "analysis", [*ANALYSES, *analysis_functions.installed()])
     given = checks.mapping(given, path, "option to value")
-    if given.get("where") is not None:
-        _where(given["where"], f"{path}.where", context)
+    for key, check in (("where", _where), ("question", _question)):
+        if given.get(key) is not None:
+            check(given[key], f"{path}.{key}", context)
     if not analysis_functions.is_in_file(kind):
         function = analysis_functions.find(kind, {}, path)
         analysis_functions.check_options(function, analysis_functions.options_of(given), path)

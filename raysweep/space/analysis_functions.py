@@ -19,6 +19,8 @@ from raysweep.space import function_files
 
 GROUP = "raysweep.analyses"
 """The group of entry points by which a package provides analyses."""
+OURS = ("where", "question")
+"""The options of an entry that its function does not get."""
 _IN_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)", re.DOTALL)
 
 Function = Callable[..., Any]
@@ -94,8 +96,8 @@ def check_files(analysis: list[dict[str, Any]], folder: Path) -> None:
 
 
 def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The keyword arguments in the options of an entry: all but `where`, and none that is null."""
-    return {key: value for key, value in (given or {}).items() if key != "where" and value is not None}
+    """The keyword arguments in the options of an entry: all but `OURS`, and none that is null."""
+    return {key: value for key, value in (given or {}).items() if key not in OURS and value is not None}
 
 
 def name_of(function: Function) -> str:

@@ -82,6 +82,13 @@ def _below(loader: _Reader, step: str | int, node: yaml.Node) -> Any:
     return value
 
 
+HINTS = {
+    r"'\t'": "; YAML is indented with spaces, not with tabs",
+    "got '?'": '; a question within {…} stands in quotes: {question: "How fast?"}',
+}
+"""What to say more, by what stands in the parser's message."""
+
+
 def _place(mark: yaml.Mark) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
@@ -103,7 +110,7 @@ def parse(text: str, source: str, below: str = "") -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"{_place(mark)}: " if mark else ""
         problem = error.problem or error.context or "not YAML"
-        hint = "; YAML is indented with spaces, not with tabs" if r"'\t'" in problem else ""
+        hint = next((hint for mark, hint in HINTS.items() if mark in problem), "")
         raise InputError(source, f"{where}{problem}{hint}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(source, f"not YAML: {error}") from None

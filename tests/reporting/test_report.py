@@ -269,7 +269,7 @@ def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path
     assert np.isnan(ranks.loc["σ = 0", "rank_correlation"])  # it does not vary there
     (whole,) = pd.read_csv(tmp_path / "tables" / "relation_2_ranks.csv").to_dict("records")
     assert whole["low"] < 0 < whole["high"]
-    assert report.headline[1].startswith("wasserstein_1 does not predict transferability_finetune: ")
+    assert report.headline[1].startswith("wasserstein_1 is not shown to predict transferability_finetune: ")
     assert report.headline[1].endswith(
         f" {whole['rank_correlation']:+.2f} [{whole['low']:+.2f}, {whole['high']:+.2f}] "
         f"(95 % over {whole['draws']} draws)"
@@ -314,7 +314,11 @@ def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> N
     means = pd.read_csv(tmp_path / "tables" / "curves_transferability_linear.csv").set_index("gamma")
     assert means.index[means["no_variance"]].tolist() == [1.0]
     best = means[~means["no_variance"]].loc[0.2]
-    assert f" at γ = 0.2: {best['mean']:.4f} ± {best['standard_error']:.4f}" in report.headline[0]
+    assert report.headline[0].startswith(
+        "transfer helps in 2 of 3 cells (by 0.425 to 0.688, most at γ = 0.2), hurts in 1"
+    )
+    text = (tmp_path / "report.md").read_text()
+    assert f"to {best['mean']:.4f} ± {best['standard_error']:.4f} at γ = 0.2 (± one standard error)" in text
 
 
 def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(sandbox: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +32,18 @@ from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.figures.phase_diagram import Map
-from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, means_table
+from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, means_table, signs_of
 from raysweep.reporting.statuses import THEORY, outside, why_one
-from raysweep.reporting.words import first_capital, interval, line_label, number, plain, settings, signed
+from raysweep.reporting.words import (
+    first_capital,
+    interval,
+    line_label,
+    number,
+    plain,
+    settings,
+    signed,
+    without_common_beginning,
+)
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -104,11 +113,6 @@ def boundary_section(asked: Question) -> Section:
     )
 
 
-def signs_of(metric: str, workload: Workload) -> tuple[str, str]:
-    """What positive and negative values of a metric mean; empty if they mean nothing in particular."""
-    return next(((each.positive, each.negative) for each in workload.metrics if each.name == metric), ("", ""))
-
-
 def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload) -> str:
     """What changes at a zero, as `Places.at`: by what the signs mean, if they mean something and all zeros go the same
     way."""
@@ -117,10 +121,8 @@ def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload)
     if not positive or len(ways) != 1:
         return f"{metric} changes sign at {plain(x)} {{place}}"
     below, above = (negative, positive) if ways == {True} else (positive, negative)
-    first, second = below.split(), above.split()
-    both = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
-    second = second[both:]  # what both say is said once: transfer helps below, hurts above
-    return f"{below} below {plain(x)} {{place}}, {' '.join(second)} above: by {metric}"
+    short = without_common_beginning(below, above)
+    return f"{below} below {plain(x)} {{place}}, {short} above: by {metric}"
 
 
 def one_line(

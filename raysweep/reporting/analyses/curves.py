@@ -6,11 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.beside import Held, held_against, held_against_zero
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import better_extremum, means_table, places_on
+from raysweep.reporting.selection import better_extremum, means_table, places_on, signs_of
 from raysweep.reporting.words import plain, setting, with_error
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
@@ -36,7 +37,7 @@ def curves_section(asked: Question) -> Section:
             caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws."
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
-        best, left_out = extreme(tables[name], [*keys, x], metric, workload)
+        best, left_out = ends(tables[name], [*keys, x], metric, workload)
         found += [best] if best else []
         if left_out:
             notes.append(
@@ -50,35 +51,54 @@ def curves_section(asked: Question) -> Section:
             f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
             f"{', '.join(map(plain, keys))} too."
         )
-    headline = "; ".join(found) or f"no usable rows for {', '.join(metrics)}"
-    headline += " (± one standard error)" if "±" in headline else ""
+    largest = "; ".join(found) + (" (± one standard error)" if any("±" in text for text in found) else "")
+    held = compared(asked, metrics, [*keys, x], beside)
+    if held:
+        notes = [*(f"{sentence.words}." for sentence in held[1:]), *([f"{largest}."] if largest else []), *notes]
     return Section(
         f"Curves: {', '.join(metrics)} over {plain(x)}",
-        headline,
+        held[0].words if held else largest or f"no usable rows for {', '.join(metrics)}",
         notes,
         drawings,
         [],
         tables,
-        means_only=True,
+        undecided=held[0].undecided if held else "",
+        means_only=not held,
         explored=[partial(explored, asked, frame, metric, keys) for metric in metrics],
     )
 
 
-def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:
-    """(where the mean is best, in words; how many cells were left out because their draws have no variance).
+def compared(asked: Question, metrics: list[str], keys: list[str], beside: str) -> list[Held]:
+    """What the cells say of each metric against the one that is drawn beside it, or against 0 if its signs mean
+    something; empty if nothing can be tested."""
+    known = []
+    for metric in metrics:
+        if beside:
+            known.append(held_against(asked.rows, keys, metric, beside, asked.workload, asked.level))
+        elif all(signs := signs_of(metric, asked.workload)):
+            known.append(held_against_zero(asked.rows, keys, metric, signs, asked.workload, asked.level))
+    return [held for held in known if held]
 
-    For a metric without a direction, the largest mean is the best.
-    """
+
+def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:
+    """(where the mean is smallest and where largest, in words, the best last; how many cells were left out because
+    their draws have no variance)."""
     if not len(table) or not table["mean"].notna().any():
         return "", 0
     heavy = table["no_variance"].to_numpy(bool)
     usable = table[~heavy & table["mean"].notna()]
     if not len(usable):
         return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
-    smallest = better_extremum(metric, workload, otherwise="max") == "min"
-    best = usable.loc[usable["mean"].idxmin() if smallest else usable["mean"].idxmax()]
-    where = ", ".join(setting(key, best[key], workload) for key in keys)
-    tied = int((usable["mean"] == best["mean"]).sum()) - 1
-    more = f" and {counted(tied, 'more cell')}" if tied else ""
-    value = with_error(best["mean"], best["standard_error"])
-    return f"{metric} is {'smallest' if smallest else 'largest'} at {where}{more}: {value}", int(heavy.sum())
+    mean = usable["mean"]
+    if mean.min() == mean.max():
+        known = with_error(mean.iloc[0], usable["standard_error"].iloc[0])
+        return f"{metric} is {known} in {'all ' if len(usable) > 1 else ''}{counted(len(usable), 'cell')}", 0
+    said = []
+    for end in (mean.min(), mean.max()):
+        row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1
+        where = ", ".join(setting(key, row[key], workload) for key in keys)
+        more = f" and {counted(tied, 'more cell')}" if tied else ""
+        said.append(f"{with_error(row['mean'], row['standard_error'])} at {where}{more}")
+    if better_extremum(metric, workload, otherwise="max") == "min":
+        said.reverse()
+    return f"{metric} goes from {' to '.join(said)}", int(heavy.sum())

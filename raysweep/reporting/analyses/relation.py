@@ -92,7 +92,16 @@ def relation_section(asked: Question) -> Section:
         [Drawing(asked.name, caption, relation_figure(clouds, x, y, workload))],
         [row_of(label, one) for label, one in [("all cells together", overall), *ranks]],
         tables,
+        undecided=still_open(overall, x, y, by_cells),
     )
+
+
+def still_open(one: Rank, x: str, y: str, by_cells: bool) -> str:
+    """What is open and what deciding it would take, in words; empty if the interval has one sign."""
+    if not one.low <= 0 <= one.high:
+        return ""
+    more = counted(one.cells, "cell") if by_cells else counted(one.draws, "seed")
+    return f"whether {y} rises or falls with {x} (deciding it takes more than {more})"
 
 
 def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
@@ -179,7 +188,7 @@ def verdict(found: Rank) -> str:
     if not np.isfinite(found.low):
         return "is, without an interval, beside" if found.note.startswith("fewer") else "is, in a single draw, beside"
     if found.low <= 0 <= found.high:
-        return "does not predict"
+        return "is not shown to predict"
     if abs(found.rank_correlation) >= STRONG:
         return "predicts"
     return "only partly predicts" if abs(found.rank_correlation) >= WEAK else "hardly predicts"

@@ -129,6 +129,7 @@ class Section:
     """The answer to one question.
 
     headline: the answer in one line.
+    question: what the space asks with this analysis, in words; empty if it does not say.
     sure: how sure it is, in words: the typical width of its intervals; empty if it has none.
     undecided: what it leaves open and what deciding it would take; empty if nothing.
     paragraphs: the text below the headline.
@@ -151,3 +152,4 @@ class Section:
     fits: Sequence[Fit] = ()
     means_only: bool = False
     explored: Sequence[Callable[[], dict[str, Any]]] = ()
+    question: str = ""

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-LONGEST, ALL = 50, 200
+LONGEST, ALL = 60, 220
 """So many words have one finding and all findings at most; the sections say the rest."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
@@ -32,10 +33,27 @@ NO_ROW = "No row is ok, so there is nothing to analyse; `raysweep debug` shows w
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What one section says, or what several say that ask the same or say the same.
+
+    text: the question, if there is one, and the answer. places: of these sections.
+    asked: whether the space asks a question with them. means_only: whether they only show means.
+    whole: whether nothing was cut.
+    """
+
+    text: str
+    places: tuple[int, ...]
+    asked: bool
+    means_only: bool
+    whole: bool
+
+
+@dataclass(frozen=True)
 class Answer:
     """The sentences of the answer, without Markdown.
 
-    found: one sentence per analysis, at most `MOST`, those of analyses that only show means last, if at all.
+    found: one sentence per question that the space asks with its analyses, or, where it asks none, per analysis, those
+        that only show means last, if at all; at most `MOST`.
     whole: which sections are said in full there, by position; the others say their headline themselves.
     sure: how sure it is. undecided: what is open and what deciding it would take.
     """
@@ -55,25 +73,28 @@ def answer(
     frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section], missing: int = 0
 ) -> Answer:
     """The answer that the sections give together. frame: the rows. missing: how many are not computed yet."""
-    order = sorted(range(len(sections)), key=lambda place: sections[place].means_only)
-    if len(design.spaces) > 1:  # the comparison of the sweeps is what several sweeps are reported for
-        order = sorted(order, key=lambda place: place != len(sections) - 1)
     names = {metric.name for metric in workload.metrics} | set(design.names)
-    texts = [clipped(sentence(sections[place].headline, names), LONGEST) for place in order]
-    every = list(dict.fromkeys(texts))  # what two sections say alike is said once
-    decided = {text for place, text in zip(order, texts, strict=True) if not sections[place].means_only}
-    said = [text for text in every if text in decided or len(decided) < ENOUGH][:MOST]
-    found = [text for k, text in enumerate(said) if len(" ".join(said[: k + 1]).split()) <= ALL]
-    whole = frozenset(place for place, text in zip(order, texts, strict=True) if text in found and text[-1] != "…")
-    if len(found) < len(every):
-        first = {text: sections[place].title for place, text in reversed(list(zip(order, texts, strict=True)))}
-        left = [first[text] for text in every if text not in found]
-        found.append(
-            f"{counted(len(every) - len(found), 'more answer')} in the sections of the report{of_kinds(left)}."
-        )
-    widths = joined([section.sure for section in sections], 45)
+    every = findings(sections, names)
+    comparison = {len(sections) - 1} if len(design.spaces) > 1 else set()  # what several sweeps are reported for
+    every.sort(key=lambda one: comparison.isdisjoint(one.places))
+    if any(one.asked for one in every):
+        said = [one for one in every if one.asked or not comparison.isdisjoint(one.places)]
+    else:
+        deciding = sum(not one.means_only for one in every)
+        said = [one for one in every if deciding < ENOUGH or not one.means_only]
+    words = accumulate(len(one.text.split()) for one in said[:MOST])
+    said = [one for one, total in zip(said, words, strict=False) if total <= ALL]
+    found = [one.text for one in said]
+    whole = frozenset(place for one in said if one.whole for place in one.places)
+    if left := [one for one in every if one not in said]:
+        titles = [sections[one.places[0]].title for one in left]
+        found.append(f"{counted(len(left), 'more answer')} in the sections of the report{of_kinds(titles)}.")
+    first, rest = ([sections[place] for one in some for place in one.places] for some in (said, left))
+    if not any(one.asked for one in every):
+        first, rest = list(sections), []
+    widths = joined([section.sure for section in first], 45)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
-    undecided = joined([section.undecided for section in sections], 60)
+    undecided = joined([section.undecided for section in first], 60, len({each.undecided for each in rest} - {""}))
     if missing:
         parts.insert(0, f"so far only {len(frame):,} of {counted(len(frame) + missing, 'row')}")
         undecided = undecided or "all that the missing rows will tell"
@@ -81,6 +102,26 @@ def answer(
     if not (frame["status"] == "ok").any():
         found, undecided = found or [NO_ROW], ALL_OPEN
     return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided, names))
+
+
+def findings(sections: Sequence[Section], names: Collection[str]) -> list[Finding]:
+    """What the sections find, in their order, but what only shows means last unless it answers a question.
+
+    names: as in `sentence`.
+    """
+    together: dict[str, list[int]] = {}
+    for place, section in enumerate(sections):
+        together.setdefault(section.question or section.headline, []).append(place)
+    out = []
+    for places in together.values():
+        several = [sections[place] for place in places]
+        full = sentence("; ".join(dict.fromkeys(section.headline for section in several)), names)
+        text = clipped(full, LONGEST)
+        asked = several[0].question
+        means_only = not asked and all(section.means_only for section in several)
+        text, whole = f"{asked} {text}" if asked else text, text == full
+        out.append(Finding(text, tuple(places), bool(asked), means_only, whole))
+    return sorted(out, key=lambda finding: finding.means_only)
 
 
 def sentence(text: str, names: Collection[str] = ()) -> str:
@@ -115,8 +156,11 @@ def clipped(text: str, most: int) -> str:
     return first[: ends[-1] if ends else None].rstrip(",;:") + " …"
 
 
-def joined(texts: Sequence[str], most: int) -> str:
-    """The texts that are not empty, as many as have `most` words together; the number of the others is said."""
+def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
+    """The texts that are not empty, as many as have `most` words together; the number of the others is said.
+
+    further: how many there are besides, which are only counted.
+    """
     known = [text for text in dict.fromkeys(texts) if text]
     kept: list[str] = []
     for text in known:
@@ -124,8 +168,8 @@ def joined(texts: Sequence[str], most: int) -> str:
         if kept and len(" ".join([*kept, short]).split()) > most:
             break
         kept.append(short)
-    more = len(known) - len(kept)
-    return "; ".join([*kept, f"{more} more in the sections"] if more else kept)
+    more = len(known) - len(kept) + further
+    return "; ".join([*(kept or [NOTHING_OPEN]), f"{more} more in the sections"] if more else kept)
 
 
 def seeds_words(frame: pd.DataFrame) -> str:

@@ -98,7 +98,10 @@ def all_parts(
 
 
 def with_lead(text: str) -> str:
-    """The sentence with its finding, which ends with the first colon, in bold."""
+    """The sentence with its question in bold, or without one its finding, which ends with the first colon."""
+    asked, mark, said = text.partition("? ")
+    if mark and ": " not in asked:
+        return f"**{asked}?** {said}"
     lead, colon, rest = text.partition(": ")
     return (
         f"**{lead}:** {rest}" if colon and len(lead.split()) <= LEAD and not lead.count("(") > lead.count(")") else text

@@ -21,6 +21,9 @@ def question(design: Design, workload: Workload) -> str:
     asked = []
     for entry in design.analyses():
         kind, options = opened(entry)
+        if options.get("question"):
+            asked.append(str(options["question"]).rstrip("?"))
+            continue
         if kind not in ANALYSES:
             asked.append(f"what does {kind} say of the rows")
             continue

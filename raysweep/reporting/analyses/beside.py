@@ -1,0 +1,145 @@
+"""In how many cells a metric lies above or below another one, or above or below 0, tested draw by draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.comparison import HIGHER, LOWER, UNCLEAR, per_cell
+from raysweep.phrases import counted
+from raysweep.reporting.selection import heavy_rows
+from raysweep.reporting.words import number, settings, without_common_beginning
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONG = 80  # the most letters of a setting that is named
+NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the cells of a sweep say of a metric beside another one, or beside 0.
+
+    words: in how many cells it lies on which side, and by how much.
+    undecided: what is open and what deciding it would take; empty if nothing is.
+    """
+
+    words: str
+    undecided: str
+
+
+def held_against(
+    rows: pd.DataFrame, keys: list[str], metric: str, other: str, workload: Workload, level: float
+) -> Held | None:
+    """Whether the mean of the metric lies above or below that of the other metric in each cell.
+
+    The difference is tested draw by draw. None if no cell has two draws of both, or if no draw has a variance.
+
+    rows: the rows of all cells. keys: the columns that distinguish the cells. level: 1 minus the probability of any
+    wrong claim.
+    """
+    cells = tested(rows, keys, metric, other, workload, level)
+    if cells is None:
+        return None
+    count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
+    sides = {"above": cells[cells["status"] == HIGHER], "below": cells[cells["status"] == LOWER]}
+    first, second = sorted(sides, key=lambda side: -len(sides[side]))
+    rest = [f"{word} in {many}" for word, many in (("equal", same), ("not told apart", unclear)) if many]
+    if len(sides[first]):
+        said = [f"lies {first} {other} in {len(sides[first])} of {count} ({larger_by(sides[first], keys, workload)})"]
+        if len(sides[second]):
+            said.append(f"{second} in {len(sides[second])} ({larger_by(sides[second], keys, workload)})")
+        words = ", ".join([*said, *rest])
+    elif len(rest) == 1:
+        words = f"{'is equal to' if same else 'is not told apart from'} {other} in all {count}"
+    else:
+        words = f"lies neither above nor below {other} in any of {count}: {', '.join(rest)}"
+    what = f"whether {metric} lies above or below {other}"
+    return Held(f"{metric} {words}; {how(level)}", still_open(what, unclear, len(cells), rows))
+
+
+def held_against_zero(
+    rows: pd.DataFrame, keys: list[str], metric: str, signs: tuple[str, str], workload: Workload, level: float
+) -> Held | None:
+    """Whether the mean of the metric lies above or below 0 in each cell, said as what its signs mean.
+
+    signs: what positive and negative values mean. The rest as in `held_against`.
+    """
+    cells = tested(rows, keys, metric, None, workload, level)
+    if cells is None:
+        return None
+    count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
+    sides = dict(zip(signs, (cells[cells["status"] == HIGHER], cells[cells["status"] == LOWER]), strict=True))
+    first, second = sorted(signs, key=lambda side: -len(sides[side]))
+    short = without_common_beginning(first, second)
+    rest = [f"{word} in {many}" for word, many in (("no effect at all", same), ("no clear effect", unclear)) if many]
+    if len(sides[first]):
+        said = [f"{first} in {len(sides[first])} of {count} ({larger_by(sides[first], keys, workload)})"]
+        if len(sides[second]):
+            said.append(f"{short} in {len(sides[second])} ({larger_by(sides[second], keys, workload)})")
+        words = ", ".join([*said, *rest])
+    else:
+        words = f"in none of {count} is it shown that {signs[0]} or {without_common_beginning(*signs)}"
+        words += f": {', '.join(rest)}" if len(rest) > 1 else ""
+    what = f"whether {signs[0]} or {without_common_beginning(*signs)}"
+    return Held(f"{words}; by {metric}, {how(level)}", still_open(what, unclear, len(cells), rows))
+
+
+def tested(
+    rows: pd.DataFrame, keys: list[str], metric: str, other: str | None, workload: Workload, level: float
+) -> pd.DataFrame | None:
+    """One row per cell: the keys, `mean`, `beside` (the mean of the other metric, or 0), their difference and `status`
+    (of `per_cell`), `same` (no draw differs) and `open`. Cells with one draw are left out; None if none is left.
+    """
+    names = [metric] if other is None else [metric, other]
+    good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
+    for name in names:
+        good = good[~heavy_rows(good, name, workload)]
+    good = good.drop_duplicates([*keys, "seed"])
+    value, beside = good[metric].astype(float), good[other].astype(float) if other else 0.0
+    good = good[[*keys, "seed"]].assign(mean=value, beside=beside)
+    good = good.assign(
+        difference=good["mean"] - good["beside"], size=np.maximum(good["mean"].abs(), good["beside"].abs())
+    )
+    good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
+    if not len(good):
+        return None
+    cells = per_cell(good, keys, level)
+    grouped = good.groupby(keys, sort=False, dropna=False)
+    cells = cells.assign(**{name: grouped[name].mean().to_numpy() for name in ("mean", "beside")})
+    same = (cells["low"] == 0) & (cells["high"] == 0)  # means and errors that are only rounding are 0 there
+    return cells.assign(same=same, open=(cells["status"] == UNCLEAR) & ~same)
+
+
+def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
+    """How much larger or smaller the metric is than what stands beside it, in the cells of one side: as a factor if all
+    means are positive, else the difference without its sign; and in which cell most, unless it takes long to say."""
+    mean, beside = cells["mean"].to_numpy(float), cells["beside"].to_numpy(float)
+    by_factor = bool(((mean > 0) & (beside > 0)).all())
+    sizes = mean / beside if by_factor else np.abs(mean - beside)
+    ends = [number(size, 4 if by_factor and abs(size - 1) < NEAR else 3) for size in (sizes.min(), sizes.max())]
+    text = ("{} times as large" if by_factor else "by {}").format(" to ".join(dict.fromkeys(ends)))
+    least = by_factor and sizes.max() < 1
+    farthest = cells[keys].iloc[int(sizes.argmin() if least else sizes.argmax())]
+    where = settings(keys, farthest, workload)
+    if len(where) > LONG:
+        return text
+    word = "" if len(cells) == 1 else "least " if least else "most "
+    return f"{text}, {word}at {where}"
+
+
+def how(level: float) -> str:
+    """How the cells were tested, in short."""
+    return f"p < {1 - level:.2g}, Holm"
+
+
+def still_open(what: str, unclear: int, cells: int, rows: pd.DataFrame) -> str:
+    """What is open and what deciding it would take, in words; empty if nothing is."""
+    if not unclear:
+        return ""
+    among = f" in {unclear} of {counted(cells, 'cell')}" if cells > 1 else ""
+    return f"{what}{among} (deciding it takes more than {counted(int(rows['seed'].nunique()), 'seed')})"
