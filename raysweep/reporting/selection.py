@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from raysweep.fits.statistics import standard_error
+from raysweep.fits.statistics import LEVEL, half_width, sign_test_limit, standard_error
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.words import number
 from raysweep.workloads.declaration import Workload, column
@@ -143,7 +143,7 @@ class CellMeans:
 
     x: the values of the axis.
     centre: the mean over draws, or the median.
-    low, high: the ends of the error bar.
+    low, high: the ends of its interval; centre for a single draw, infinite if there are too few draws for a median's.
     median: whether the centre is the median, because draws have no variance.
     """
 
@@ -153,12 +153,17 @@ class CellMeans:
     high: np.ndarray
     median: np.ndarray
 
+    @property
+    def bars(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the error bars: the interval where it is finite, else nothing."""
+        low, high = (np.where(np.isfinite(end), end, self.centre) for end in (self.low, self.high))
+        return low, high
 
-def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans:
-    """The mean ± standard error of the ok rows at each x.
 
-    If draws have no variance: the median, and the quantiles at one standard error of its rank below and above. These
-    are for figures, not for tests.
+def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
+    """The mean of the ok rows at each x, with Student's t interval over draws.
+
+    If draws have no variance: the median, and the order statistics at which a sign test rejects it.
     """
     good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
     places = good[x].to_numpy(float)
@@ -170,11 +175,11 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> C
     centre, low, high = [], [], []
     for values, is_heavy in zip(table, flags, strict=True):
         if is_heavy:
-            step = 0.5 / np.sqrt(len(values))
-            below, middle, above = np.quantile(values, [max(0.5 - step, 0), 0.5, min(0.5 + step, 1)])
+            middle, limit, ordered = np.median(values), sign_test_limit(level, len(values)), np.sort(values)
+            below, above = (ordered[limit], ordered[-1 - limit]) if limit >= 0 else (-np.inf, np.inf)
         else:
-            mean, error, _ = standard_error(values[:, None])
-            middle, half = mean[0], np.nan_to_num(error[0])
+            mean, error, count = standard_error(values[:, None])
+            middle, half = mean[0], half_width(level, error, count)[0] if count[0] > 1 else 0.0
             below, above = middle - half, middle + half
         centre.append(middle)
         low.append(below)

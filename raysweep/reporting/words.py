@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import printable
+from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.workloads.declaration import Workload
 
+BARS = f"{100 * LEVEL:g} % interval"
+"""What the error bars of means show."""
 NOTHING = 1e-12
 """An error or a half width that is smaller than this share of its value is rounding, and the value exact."""
 
@@ -132,6 +135,14 @@ def with_error(value: float, error: float) -> str:
     if max(abs(value), error) >= 1e5 or error < 1e-5:
         return f"{number(value, digits_for(value, error))} ± {number(error, 2)}"
     return f"{value:.{places_for(error)}f} ± {error:.{places_for(error)}f}"
+
+
+def mean_of(row: Mapping[str, Any]) -> str:
+    """The mean of a cell (a row of `selection.means_table`) with Student's t interval at `LEVEL`; for a single draw its
+    value."""
+    mean, error, draws = float(row["mean"]), float(row["standard_error"]), int(row["draws"])
+    half = t_quantile(LEVEL, draws - 1) * error if draws > 1 else np.nan
+    return interval(mean, mean - half, mean + half) if np.isfinite(half) else number(mean)
 
 
 def interval(estimate: float, low: float, high: float) -> str:

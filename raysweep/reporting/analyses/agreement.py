@@ -14,7 +14,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.agreement import agreement_figure
 from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import number, signed, with_error
+from raysweep.reporting.words import BARS, number, signed, with_error
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def agreement_section(asked: Question) -> Section:
         if abs(test.skewness) > SKEWED:
             skewed.append(skewed_sentence(metric, test, table))
         caption = (
-            f"{metric}: mean over draws ± one standard error of every cell against the closed form (left), and what "
-            "the test is made of (right): every draw's distance from the closed form, averaged over all cells, with "
-            "their mean and its 95 % interval. Cells of one draw move together, draws do not."
+            f"{metric}: mean over draws of every cell, with its {BARS}, against the closed form (left), and "
+            "what the test is made of (right): every draw's distance from the closed form, averaged over all cells, "
+            "with their mean and its 95 % interval. Cells of one draw move together, draws do not."
         )
         drawings.append(Drawing(name, caption, agreement_figure(table, test, metric, workload)))
     title = "Agreement: experiment against theory"

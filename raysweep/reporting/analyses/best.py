@@ -13,7 +13,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
 from raysweep.reporting.selection import all_keys, better_extremum, means_table, places_on
-from raysweep.reporting.words import interval, number, plain, settings, with_error
+from raysweep.reporting.words import BARS, interval, mean_of, number, plain, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def best_section(asked: Question) -> Section:
     vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
     where = settings(vary, [top[key] for key in vary], workload)
     headline = (
-        f"best {plain(metric)} ({told}): {with_error(float(top['mean']), float(top['standard_error']))}"
+        f"best {plain(metric)} ({told}): {mean_of(top)}"
         + (f" at {where}" if where else "")
         + f", the mean of {counted(int(top['draws']), 'seed')}; the best of {counted(len(table), 'cell')}"
         + importance_words(shares)
@@ -76,9 +76,7 @@ def best_section(asked: Question) -> Section:
         shown=[
             {
                 **{plain(key): number(row[key]) for key in keys},
-                "draws (metric)" if metric == "draws" else plain(metric): with_error(
-                    float(row["mean"]), float(row["standard_error"])
-                ),
+                "draws (metric)" if metric == "draws" else plain(metric): mean_of(row),
                 "draws": str(row["draws"]),
             }
             for row in table.head(SHOWN).to_dict("records")
@@ -101,7 +99,7 @@ def curve_over(asked: Question, axes: list[str]) -> list[Drawing]:
         places, at, categories = places_on(rows, x, asked.workload, asked.design)
         panels = series_panels(by_panel(places, every), every[:1], every[1:], at, asked.metric, asked.workload)
         if panels:
-            caption = f"{plain(asked.metric).capitalize()} against {plain(x)}: mean over seeds ± one standard error."
+            caption = f"{plain(asked.metric).capitalize()} against {plain(x)}: mean over seeds, with its {BARS}."
             figure, said = curves_figure(panels, x, asked.metric, asked.workload, categories)
             return [Drawing(f"{asked.name}_curves", f"{caption} {said}".strip(), figure)]
     return []
@@ -143,7 +141,7 @@ def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -
     if len(vary) == 1:
         second = number(table.iloc[1][vary[0]])
     metric, middle, half = plain(asked.metric), float(apart["mean"]), float(apart["half_width"])
-    values = " against ".join(with_error(row["mean"], row["standard_error"]) for row in table.to_dict("records"))
+    values = " against ".join(mean_of(row) for row in table.to_dict("records"))
     known = f"difference {interval(-middle, -middle - half, -middle + half)} (95 %, paired by seed); {values}"
     if abs(middle) <= half:
         return f"{metric} is not shown to differ between {first} and {second}: {known}"

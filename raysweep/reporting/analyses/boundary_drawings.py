@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.analyses.closed_form import smooth, zero_line
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_lines import line_figures
@@ -17,7 +16,7 @@ from raysweep.reporting.analyses.series import curves_drawing, series_panels
 from raysweep.reporting.figures.fitted_places import PlaceLine
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 from raysweep.reporting.selection import comparable, groups, is_number
-from raysweep.reporting.words import plain
+from raysweep.reporting.words import BARS, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,8 +76,6 @@ def slices_of(
 ) -> list[Drawing]:
     """The drawing of the metric over x, with up to six slices in each of up to six panels."""
     asked, x, metric = places.asked, places.asked.x, places.asked.metric
-    of_cells = asked.rows.groupby([*keys, *of_y, x], dropna=False)["seed"].nunique()
-    fewest, draws = int(of_cells.min()), int(of_cells.max())
     slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
     names = [*of_y, *keys]
     found = {
@@ -88,13 +85,7 @@ def slices_of(
     marked = [found.get(tuple(values)) for values, _ in slices]
     panels = series_panels(slices, names[:1], names[1:], x, metric, asked.workload, marked, panels=6)
     shown = sum(len(lines) for _, lines in panels)
-    quantile = f"{t_quantile(asked.level, draws - 1):.2f} for {draws} draws"
-    if fewest < draws:
-        quantile += f", {t_quantile(asked.level, fewest - 1):.2f} for {fewest}, the fewest" if fewest > 1 else ""
-    caption = (
-        f"{metric} against {plain(x)}: mean over draws ± one standard error (between draws; multiply by Student's t, "
-        f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)."
-    )
+    caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
     if shown < len(slices):
         caption += f" {shown} of {len(slices)} slices are shown; the table has all."
     return curves_drawing(asked, panels, caption, "slices", "fitted zero", zeros=True)

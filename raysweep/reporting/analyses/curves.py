@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from raysweep.fits.statistics import LEVEL
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.beside import Held, held_against, held_against_zero
 from raysweep.reporting.analyses.explored import explored
@@ -12,7 +13,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
 from raysweep.reporting.selection import better_extremum, means_table, places_on, signs_of
-from raysweep.reporting.words import plain, setting, with_error
+from raysweep.reporting.words import BARS, mean_of, plain, setting
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
@@ -34,7 +35,7 @@ def curves_section(asked: Question) -> Section:
         tables[name] = means_table(frame, [*keys, x], metric, workload)
         panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload, beside=beside)
         if panels:
-            caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws."
+            caption = f"{metric} against {plain(x)}: mean over ok draws, with its {BARS}."
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
         best, left_out = ends(tables[name], [*keys, x], metric, workload)
@@ -51,7 +52,7 @@ def curves_section(asked: Question) -> Section:
             f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
             f"{', '.join(map(plain, keys))} too."
         )
-    largest = "; ".join(found) + (" (± one standard error)" if any("±" in text for text in found) else "")
+    largest = "; ".join(found) + (f" ({100 * LEVEL:g} %)" if any("[" in text for text in found) else "")
     held = compared(asked, metrics, [*keys, x], beside)
     if held:
         notes = [*(f"{sentence.words}." for sentence in held[1:]), *([f"{largest}."] if largest else []), *notes]
@@ -91,14 +92,14 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) 
         return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
     mean = usable["mean"]
     if mean.min() == mean.max():
-        known = with_error(mean.iloc[0], usable["standard_error"].iloc[0])
+        known = mean_of(usable.iloc[0])
         return f"{metric} is {known} in {'all ' if len(usable) > 1 else ''}{counted(len(usable), 'cell')}", 0
     said = []
     for end in (mean.min(), mean.max()):
         row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1
         where = ", ".join(setting(key, row[key], workload) for key in keys)
         more = f" and {counted(tied, 'more cell')}" if tied else ""
-        said.append(f"{with_error(row['mean'], row['standard_error'])} at {where}{more}")
+        said.append(f"{mean_of(row)} at {where}{more}")
     if better_extremum(metric, workload, otherwise="max") == "min":
         said.reverse()
     return f"{metric} goes from {' to '.join(said)}", int(heavy.sum())

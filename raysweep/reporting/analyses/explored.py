@@ -54,7 +54,7 @@ def explored(
     values = finite_values(positions, at)
     curves = [(own, part, cell_means(part, at, metric, workload)) for own, part in parts]
     curves = [(own, part, means) for own, part, means in curves if len(means.x)]
-    ends = [end for _, _, means in curves for end in (means.low, means.high)]
+    ends = [end for _, _, means in curves for end in means.bars]
     order = [along, *keys] if along else keys
     number_keys = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
     over = next((key for key in order if key in number_keys), None)
@@ -124,7 +124,8 @@ def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Que
     shown, known = np.isin(means.x, places), np.isin(places, means.x)
     draws[:, shown] = values[:, known]
     theory_x, theory = theory_line(part, at, metric, asked)
-    every = np.concatenate([draws.ravel(), means.low, means.high])
+    low, high = means.bars
+    every = np.concatenate([draws.ravel(), low, high])
     span = float(np.nanmax(every) - np.nanmin(every)) or float(np.nanmax(np.abs(every))) or 1.0
     decimals = min(math.ceil(-math.log10(span / STEPS)), 290)  # more are beyond what floats can be rounded to
 
@@ -134,8 +135,8 @@ def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Que
     return {
         "x": [plain_number(float(f"{value:.9g}")) for value in means.x],
         "mean": rounded(means.centre),
-        "low": rounded(means.low),
-        "high": rounded(means.high),
+        "low": rounded(low),
+        "high": rounded(high),
         "median": bool(means.median.any()),
         "seeds": [int(seed) for seed in seeds],
         "draws": [rounded(row) for row in draws],

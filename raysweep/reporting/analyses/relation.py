@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits import rank
-from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.relation import Cloud, relation_figure
 from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
-from raysweep.reporting.words import settings
+from raysweep.reporting.words import BARS, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def relation_section(asked: Question) -> Section:
     ranks = [(label, estimate(rows, x, y)) for _, label, rows in parts] if by else []
     clouds = [cloud(rows, x, y, values, label, workload) for values, label, rows in parts]
     medians = " (medians, open, where draws have no variance)" if any(one.median.any() for one in clouds) else ""
-    caption = f"Each point is a cell: {y} against {x}, means over draws ± one standard error{medians}."
+    caption = f"Each point is a cell: {y} against {x}, means over draws, with their {BARS}s{medians}."
     caption += " Infinite values stand apart at the right." if np.isinf(good[x]).any() else ""
     listed = [{"group": label, **vars(one)} for label, one in [("all", overall), *ranks]]
     tables = {f"{asked.name}_ranks": pd.DataFrame(listed)}
@@ -154,6 +154,7 @@ def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: st
     middle, spread = [], []
     for metric in (x, y):
         mean, error = grouped[metric].mean().to_numpy(float), grouped[metric].sem().to_numpy(float)
+        error = half_width(LEVEL, error, grouped[metric].count().to_numpy())
         if metric == y:
             mean = np.where(heavy, grouped[metric].median().to_numpy(float), mean)
             error = np.where(heavy, 0.0, error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
+LINES = 8  # the most settings that share a panel although they differ in several keys
 Rows = TypeVar("Rows")
 Line = TypeVar("Line")
 Part = tuple[tuple[Any, ...], "pd.DataFrame"]
@@ -46,7 +48,8 @@ def laid_out(
     """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
 
     Returns (title, lines) for each panel. Of too many panels, those are shown that can be compared (see `comparable`);
-    of too many lines, an evenly spaced selection, the same settings of the line keys in every panel.
+    of too many lines, an evenly spaced selection, the same settings of the line keys in every panel. A few settings
+    that are no grid share one panel (see `in_one_panel`).
 
     parts: one (values of the line keys and then of the panel keys, rows) for each line.
     make: makes a line from (key, label, rows).
@@ -62,6 +65,8 @@ def laid_out(
     levels = sorted({own for inside in found.values() for own in inside}, key=lambda own: [*map(in_order, own)])
     if len(levels) > lines:
         levels = spread([own for own in levels if any(own in hit for hit in hits)] or levels, lines)
+    if few := in_one_panel(found, [*line_keys, *panel_keys], workload):
+        return [("", [make(label, label, rows) for label, rows in few])]
     out = []
     chosen = comparable(list(found), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
     for rest, inside in (item for place, item in enumerate(found.items()) if place in chosen):
@@ -71,6 +76,33 @@ def laid_out(
             made.append(make(own[0] if len(own) == 1 else label, label, inside[own]))
         out.append((settings(panel_keys, rest, workload), made))
     return [panel for panel in out if panel[1]]
+
+
+def in_one_panel(
+    found: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], Rows]], keys: Sequence[str], workload: Workload
+) -> list[tuple[str, Rows]]:
+    """(label, rows) of each setting if there are few, and far from all combinations of their values: they are easier to
+    compare in one panel. Else an empty list.
+
+    If all differ from one setting in a single key, the labels only say in what.
+
+    found: the rows by the values of the panel keys, and then of the line keys. keys: all keys, the line keys first.
+    """
+    every = {(*own, *rest): rows for rest, inside in found.items() for own, rows in inside.items()}
+    counts = [len({values[k] for values in every}) for k in range(len(keys))]
+    if len(found) < 2 or len(every) > LINES or 2 * len(every) > math.prod(counts):
+        return []
+    base = next((one for one in every if all(differing(one, other) < 2 for other in every)), None)
+    labels = []
+    for values in every:
+        own = [k for k in range(len(keys)) if base is None or values == base or values[k] != base[k]]
+        labels.append(settings([keys[k] for k in own], [values[k] for k in own], workload))
+    return list(zip(labels, every.values(), strict=True))
+
+
+def differing(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """In how many values two settings differ."""
+    return sum(mine != its for mine, its in zip(one, other, strict=True))
 
 
 def series_panels(

@@ -17,7 +17,7 @@ from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
 from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import interval, number, plain
+from raysweep.reporting.words import BARS, interval, number, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ def trend_section(asked: Question) -> Section:
     whole = judged(whole, level)
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in parts]
     panels = series_panels(parts, keys[:1], keys[1:], x, metric, workload)
-    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
+    caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
     known = bool((whole["closed_form"] != "").any())
     rows = whole.to_dict("records")
     return Section(

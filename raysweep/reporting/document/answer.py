@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-LONGEST, ALL = 60, 220
-"""So many words have one finding and all findings at most; the sections say the rest."""
+LONGEST, WIDEST, ALL = 50, 100, 220
+"""So many words have one of many findings, one of few, and all findings at most; the sections say the rest."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
 SURE, OPEN = "How sure", "Undecided"
@@ -37,15 +37,13 @@ class Finding:
     """What one section says, or what several say that ask the same or say the same.
 
     text: the question, if there is one, and the answer. places: of these sections.
-    asked: whether the space asks a question with them. means_only: whether they only show means.
-    whole: whether nothing was cut.
+    question: what the space asks with them. means_only: whether they only show means.
     """
 
     text: str
     places: tuple[int, ...]
-    asked: bool
+    question: str
     means_only: bool
-    whole: bool
 
 
 @dataclass(frozen=True)
@@ -77,20 +75,22 @@ def answer(
     every = findings(sections, names)
     comparison = {len(sections) - 1} if len(design.spaces) > 1 else set()  # what several sweeps are reported for
     every.sort(key=lambda one: comparison.isdisjoint(one.places))
-    if any(one.asked for one in every):
-        said = [one for one in every if one.asked or not comparison.isdisjoint(one.places)]
+    if any(one.question for one in every):
+        said = [one for one in every if one.question or not comparison.isdisjoint(one.places)]
     else:
         deciding = sum(not one.means_only for one in every)
         said = [one for one in every if deciding < ENOUGH or not one.means_only]
-    words = accumulate(len(one.text.split()) for one in said[:MOST])
-    said = [one for one, total in zip(said, words, strict=False) if total <= ALL]
-    found = [one.text for one in said]
-    whole = frozenset(place for one in said if one.whole for place in one.places)
+    most = min(WIDEST, max(LONGEST, ALL // max(len(said[:MOST]), 1)))
+    texts = [clipped(one.text, most + len(one.question.split())) for one in said[:MOST]]
+    total = accumulate(len(text.split()) for text in texts)
+    found = [text for text, words in zip(texts, total, strict=True) if words <= ALL]
+    said = said[: len(found)]
+    whole = frozenset(place for one, text in zip(said, found, strict=True) if text == one.text for place in one.places)
     if left := [one for one in every if one not in said]:
         titles = [sections[one.places[0]].title for one in left]
         found.append(f"{counted(len(left), 'more answer')} in the sections of the report{of_kinds(titles)}.")
     first, rest = ([sections[place] for one in some for place in one.places] for some in (said, left))
-    if not any(one.asked for one in every):
+    if not any(one.question for one in every):
         first, rest = list(sections), []
     widths = joined([section.sure for section in first], 45)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
@@ -116,11 +116,9 @@ def findings(sections: Sequence[Section], names: Collection[str]) -> list[Findin
     for places in together.values():
         several = [sections[place] for place in places]
         full = sentence("; ".join(dict.fromkeys(section.headline for section in several)), names)
-        text = clipped(full, LONGEST)
-        asked = several[0].question
-        means_only = not asked and all(section.means_only for section in several)
-        text, whole = f"{asked} {text}" if asked else text, text == full
-        out.append(Finding(text, tuple(places), bool(asked), means_only, whole))
+        question = several[0].question
+        means_only = not question and all(section.means_only for section in several)
+        out.append(Finding(f"{question} {full}".strip(), tuple(places), question, means_only))
     return sorted(out, key=lambda finding: finding.means_only)
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.comparison import Joint
-from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import QUALITATIVE, THEORY
-from raysweep.reporting.words import axis_label
+from raysweep.reporting.words import BARS, axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     left, right = figure.subplots(1, 2)
     theory, mean = table["theory"].to_numpy(float), table["mean"].to_numpy(float)
     error = table["standard_error"].fillna(0).to_numpy(float)
+    wide = half_width(LEVEL, error, table["draws"].to_numpy())
     look = {"alpha": 0.65, "label": "cells", "rasterized": len(table) > 2000}
-    drawing.points(left, theory, mean, (mean - error, mean + error), QUALITATIVE[0], 3, 0.8, None, **look)
+    drawing.points(left, theory, mean, (mean - wide, mean + wide), QUALITATIVE[0], 3, 0.8, None, **look)
     both = np.concatenate([theory, mean])
     sizes = np.abs(both[both != 0])
     if len(sizes) and sizes.max() > 50 * np.median(sizes):
@@ -39,7 +40,7 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     low, high = float(both.min()), float(both.max()) + 1e-12
     left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, linestyle=DASHES, label="equal", zorder=3)
     left.set_xlabel("closed form")
-    left.set_ylabel("mean over draws ± standard error")
+    left.set_ylabel(f"mean over draws, {BARS}")
     left.set_title(axis_label(metric, workload))
     left.legend(loc="upper left")
     order = np.arange(1, test.draws + 1)

@@ -67,7 +67,7 @@ def places_figure(
     spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
     spots = spots[np.isfinite(spots)]
     logarithmic = log_axis(spots, workload.logarithmic(along))
-    estimates = np.concatenate([line.table.loc[line.table["status"] == Status.LOCATED, "estimate"] for line in every])
+    shown = [line.table.loc[line.table["status"] == status, at] for line in every for status, at, _ in SHOWN]
     wanted = workload.logarithmic(x)
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
     shades = drawing.shades(parts)
@@ -79,7 +79,7 @@ def places_figure(
     references: list[Any] = []
     for panel, (title, inside) in zip(axes, parts, strict=True):
         scales.set_scale(panel.xaxis, spots, logarithmic)
-        if decades(estimates) if wanted is None else wanted:
+        if decades(np.concatenate(shown)) if wanted is None else wanted:
             scales.set_log(panel.yaxis)
         references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
         if one := shared_form(inside):  # not once more for each line, in the colour of the last

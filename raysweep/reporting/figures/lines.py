@@ -12,7 +12,7 @@ from raysweep.fits.draws import log_axis
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.words import axis_label
+from raysweep.reporting.words import BARS, axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def curves_figure(
     metric: str,
     workload: Workload,
     categories: Sequence[str] = (),
-    marks: str = "mean ± standard error",
+    marks: str = f"mean, {BARS}",
     of: str = "",
     beside: str = "",
     placed: str = "",
@@ -95,7 +95,7 @@ def curves_figure(
     logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
     far = scales.beyond(finite, logarithmic)
     drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
-    ends = np.concatenate([end for means in drawn for end in (means.low, means.high)])
+    ends = np.concatenate([end for means in drawn for end in means.bars])
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
@@ -138,7 +138,7 @@ def curves_figure(
             any(line.means.median.any() for line in every_line)
             and (
                 drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
-                "Open markers: medians, because draws have no variance.",
+                "Open markers: medians, because draws have no variance, with the interval of a sign test.",
             ),
             any(line.has_theory for line in every_line)
             and (
@@ -191,20 +191,13 @@ def draw_theory(panel: Axes, line: Series, shade: Any, shift: float, far: float,
 def draw_means(panel: Axes, means: CellMeans, shade: Any, marker: str, shift: float, far: float) -> None:
     """Draw the points of a line with their error bars; medians are open."""
     at = np.where(np.isfinite(means.x), means.x, far) + shift
+    low, high = means.bars
     for heavy in (False, True):
         use = means.median == heavy
         if use.any():
             look = {"fmt": marker, "zorder": 3, "markerfacecolor": "white" if heavy else shade}
             drawing.points(
-                panel,
-                at[use],
-                means.centre[use],
-                (means.low[use], means.high[use]),
-                shade,
-                drawing.SIZES[marker],
-                1.1,
-                1.8,
-                **look,
+                panel, at[use], means.centre[use], (low[use], high[use]), shade, drawing.SIZES[marker], 1.1, 1.8, **look
             )
 
 

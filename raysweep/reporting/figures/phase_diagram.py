@@ -10,7 +10,6 @@ import numpy as np
 
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.figures import drawing, regions, scales
 from raysweep.reporting.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.reporting.selection import cell_means, finite_values
@@ -180,17 +179,11 @@ def mean_grid(rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workloa
     have no variance."""
     xs, ys = finite_values(rows, x), finite_values(rows, y)
     centre, low, high = (np.full((len(ys), len(xs)), np.nan) for _ in range(3))
-    good = rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))]
-    draws = good.groupby([y, x]).size()
     for k, at in enumerate(ys):
-        cell = cell_means(rows[rows[y] == at], x, metric, workload)
+        cell = cell_means(rows[rows[y] == at], x, metric, workload, level)
         use = np.isfinite(cell.x)
-        where, middle = np.searchsorted(xs, cell.x[use]), cell.centre[use]
-        of = [int(draws[at, value]) for value in cell.x[use]]
-        wide = np.array([t_quantile(level, count - 1) if count > 1 else 0.0 for count in of])
-        centre[k, where] = middle
-        low[k, where] = middle - wide * (middle - cell.low[use])
-        high[k, where] = middle + wide * (cell.high[use] - middle)
+        where = np.searchsorted(xs, cell.x[use])
+        centre[k, where], low[k, where], high[k, where] = cell.centre[use], cell.low[use], cell.high[use]
     return Grid(xs, ys, centre, low, high)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.fits.draws import decades
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.selection import spread
-from raysweep.reporting.words import axis_label
+from raysweep.reporting.words import BARS, axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cloud:
-    """The cells of one group: centres with their errors, and whether a centre is a median (draws have no variance)."""
+    """The cells of one group: centres, half the widths of their intervals, and whether a centre is a median, which it
+    is if draws have no variance."""
 
     key: Any
     label: str
@@ -67,8 +68,7 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
         [panel], [drawing.mark(one.label, color=shade, marker=own, markersize=5.5) for one, shade, own in named]
     )
     kinds = [
-        any((~one.median).any() for one in clouds)
-        and drawing.mark("cell: mean ± standard error", marker="o", markersize=4.5),
+        any((~one.median).any() for one in clouds) and drawing.mark(f"cell: mean, {BARS}", marker="o", markersize=4.5),
         any(one.median.any() for one in clouds)
         and drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
     ]
