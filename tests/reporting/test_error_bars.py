@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from test_report import TRANSFER
 
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.series import by_panel, series_panels
+from raysweep.reporting.figures import scales
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.figures.lines import curves_figure
 from raysweep.reporting.selection import cell_means
@@ -97,3 +99,23 @@ def test_a_bound_that_is_decades_away_makes_the_axis_logarithmic() -> None:
         line = PlaceLine(1, "depth 1", pd.DataFrame(columns).assign(high=ends), np.arange(3.0), np.full(3, np.nan))
         figure, _ = places_figure([("", [line])], "pretrain_length", "gamma", UNSCALED, 0.95, "zero", {})
         assert figure.axes[0].get_yscale() == scale
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([2, 3], ["2", "3"]),
+        ([80, 160, 320, 640, 1280], ["80", "160", "320", "640", "1280"]),
+        ([1, 2, 3, 4, 100], None),  # 3 and 4 are too near
+        ([0.5, 1], None),
+        ([1000, 32768], None),
+    ],
+)
+def test_a_few_whole_numbers_are_the_ticks_of_a_logarithmic_axis(values: list[float], ticks: list[str] | None) -> None:
+    panel = Figure().subplots()
+    panel.plot(values, values)
+    scales.set_scale(panel.xaxis, np.array(values, dtype=float), True)
+    panel.figure.canvas.draw()
+    shown = [label.get_text() for label in panel.get_xticklabels()]
+    assert (shown == ticks) == (ticks is not None)
+    assert len(panel.get_xticks(minor=True)) == 0 or ticks is None

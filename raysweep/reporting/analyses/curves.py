@@ -27,6 +27,7 @@ def curves_section(asked: Question) -> Section:
     keys, beside = asked.keys(x), str(asked.options.get("beside") or "")
     places, at, categories = places_on(frame, x, workload, asked.design)
     parts = by_panel(places, keys)
+    varied = [key for key in [*keys, x] if frame[key].nunique(dropna=False) > 1] or [x]
     drawings, tables = [], {}
     found: list[str] = []
     notes: list[str] = []
@@ -38,7 +39,7 @@ def curves_section(asked: Question) -> Section:
             caption = f"{metric} against {plain(x)}: mean over ok draws, with its {BARS}."
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
-        best, left_out = ends(tables[name], [*keys, x], metric, workload)
+        best, left_out = ends(tables[name], varied, metric, workload)
         found += [best] if best else []
         if left_out:
             notes.append(
@@ -53,7 +54,7 @@ def curves_section(asked: Question) -> Section:
             f"{', '.join(map(plain, keys))} too."
         )
     largest = "; ".join(found) + (f" ({100 * LEVEL:g} %)" if any("[" in text for text in found) else "")
-    held = compared(asked, metrics, [*keys, x], beside)
+    held = compared(asked, metrics, varied, beside)
     if held:
         notes = [*(f"{sentence.words}." for sentence in held[1:]), *([f"{largest}."] if largest else []), *notes]
     return Section(

@@ -167,7 +167,9 @@ def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
             break
         kept.append(short)
     more = len(known) - len(kept) + further
-    return "; ".join([*(kept or [NOTHING_OPEN]), f"{more} more in the sections"] if more else kept)
+    if more and not kept:
+        return f"{NOTHING_OPEN}; in the sections {counted(more, 'more point')}"
+    return "; ".join([*kept, f"{more} more in the sections"] if more else kept)
 
 
 def seeds_words(frame: pd.DataFrame) -> str:

@@ -59,9 +59,9 @@ def surface_figure(
         panel.grid(False)
         panel.set_facecolor(MISSING)
         logs = log_axis(grid.x, workload.logarithmic(x)), log_axis(grid.y, workload.logarithmic(y))
-        for axis, logarithmic in zip((panel.xaxis, panel.yaxis), logs, strict=True):
+        for axis, values, logarithmic in zip((panel.xaxis, panel.yaxis), (grid.x, grid.y), logs, strict=True):
             if logarithmic:
-                scales.set_log(axis)
+                scales.set_scale(axis, values, True)
         borders.append((edges(grid.x, logs[0]), edges(grid.y, logs[1])))
         panel.pcolormesh(*borders[-1], grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
         regions.hatch(panel, *borders[-1], found == -1)

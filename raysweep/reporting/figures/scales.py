@@ -10,9 +10,10 @@ from raysweep.reporting.figures.style import FAINT
 
 
 def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
-    """Make an axis logarithmic, or linear with ticks at the values if these are a few whole numbers."""
+    """Make an axis logarithmic or linear, with ticks at the values if these are a few whole numbers."""
     if logarithmic:
         set_log(axis)
+        whole_log_ticks(axis, values)
     else:
         whole_ticks(axis, values)
 
@@ -67,6 +68,17 @@ def whole_ticks(axis: Any, values: np.ndarray) -> None:
         span = values[-1] - values[0]
         if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
             axis.set_ticks(values)
+
+
+def whole_log_ticks(axis: Any, values: np.ndarray) -> None:
+    """The same on a logarithmic axis: for values up to 2,000 that are far enough apart for their labels."""
+    from matplotlib.ticker import NullLocator
+
+    values = np.unique(values)
+    whole = bool(len(values)) and np.all(values == np.round(values)) and values[0] > 0 and values[-1] <= 2000
+    if whole and len(values) <= 8 and (np.diff(np.log(values)) >= 0.08 * np.log(values[-1] / values[0])).all():
+        axis.set_ticks(values)
+        axis.set_minor_locator(NullLocator())
 
 
 def asinh_width(values: np.ndarray) -> float:
