@@ -88,6 +88,8 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     assert words(against_zero(cells([-0.5, -2.0], noise=0.001))).startswith(
         "transfer hurts in 2 of 2 cells (by 0.5 to 2, most at γ = 1)"
     )
+    rounding = cells([0.5, 1e-13], noise=0.0)
+    assert "no effect at all in 1" in words(against_zero(rounding))
     none = words(against_zero(cells([0.0, np.nan])))
     assert none.startswith("in none of 2 cells is it shown that transfer helps or hurts: no effect at all in 1, no cl")
 

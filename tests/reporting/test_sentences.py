@@ -88,7 +88,7 @@ def test_a_widest_interval_that_is_lopsided_is_said_with_both_ends() -> None:
     table = table.assign(estimate=[0.1, 0.08], low=[0.08, 0.01], high=[0.125, 0.1])
     said = sure(Places(asked, table, ["gamma"], "best rate", "setting", "optimum", "the best is {place}"))
     assert said.startswith("best rate typically within a factor ")
-    assert "the widest 0.080 [0.010, 0.100]" in said
+    assert "the widest 0.08 [0.01, 0.1]" in said
 
 
 def test_of_a_few_comparisons_that_go_both_ways_each_is_named() -> None:
@@ -99,6 +99,15 @@ def test_of_a_few_comparisons_that_go_both_ways_each_is_named() -> None:
     both = pd.concat([table.assign(noise=noise) for noise in (0.0, 1.0)], ignore_index=True)  # six: as counts
     words = movement_words(both, ["shift", "gamma", "noise"])
     assert "shows no clear move with gamma (rises in 2 of 6 comparisons, falls in 2" in words
+
+
+def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
+    table = pd.DataFrame({"noise": [0.1, 0.2, 0.1, 0.1], "gamma": [0.1, 0.1, 0.2, 0.1], "depth": [2, 2, 2, 3]})
+    table = table.assign(status="located", estimate=[1.0, 0.5, 2.0, 1.01])
+    table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
+    said = movement_words(table, ["noise", "gamma", "depth"])
+    assert said == "falls with noise, rises with gamma (one comparison each)"  # of depth nothing is shown
+    assert movement_words(table[:2], ["noise", "gamma"]) == "falls with noise (one comparison)"
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:

@@ -95,6 +95,7 @@ def tested(
     """One row per cell: the keys, `mean`, `beside` (the mean of the other metric, or 0), their difference and `status`
     (of `per_cell`), `same` (no draw differs) and `open`. Cells with one draw are left out; None if none is left.
     """
+    # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
     names = [metric] if other is None else [metric, other]
     good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
     for name in names:
@@ -102,9 +103,8 @@ def tested(
     good = good.drop_duplicates([*keys, "seed"])
     value, beside = good[metric].astype(float), good[other].astype(float) if other else 0.0
     good = good[[*keys, "seed"]].assign(mean=value, beside=beside)
-    good = good.assign(
-        difference=good["mean"] - good["beside"], size=np.maximum(good["mean"].abs(), good["beside"].abs())
-    )
+    size = np.maximum(good["mean"].abs(), good["beside"].abs()) if other else good["mean"].abs().max()
+    good = good.assign(difference=good["mean"] - good["beside"], size=size)
     good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
     if not len(good):
         return None

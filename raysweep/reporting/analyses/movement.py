@@ -102,16 +102,18 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
 def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[str] = ()) -> str:
     """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with ...".
 
-    It includes only keys that were compared in several settings, without those that are left out. A move is one that
-    at least half of them show. Of a few comparisons that go both ways it says which go which way.
+    It includes only keys that were compared in several settings or moved the only one, without those that are left
+    out. A move is one that at least half of them show. Of a few comparisons that go both ways it says which go which
+    way.
     """
     moved: list[str] = []
+    single: list[str] = []
     still: list[str] = []
     for move in moves(table, keys):
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if total < 2 or move.key in left_out:
+        if move.key in left_out or (total < 2 and not count):
             continue
         if other and total <= NAMED:
             up, down = (" and at ".join(move.where[way]) for way in (RISES, FALLS))
@@ -119,8 +121,13 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
             continue
         opposed = f", {against} in {other}" if other else ""
         if count >= total / 2:
-            moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
+            if total > 1:
+                moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
+            else:
+                single.append(f"{word} with {plain(move.key)}")
         else:
             still.append(f"{plain(move.key)} ({f'{word} in ' if count else ''}{count} of {total}{opposed})")
-    parts = [*moved, *([f"shows no clear move with {', '.join(still)}"] if still else [])]
+    if single:
+        single[-1] += f" (one comparison{' each' if len(single) > 1 else ''})"
+    parts = [*moved, *single, *([f"shows no clear move with {', '.join(still)}"] if still else [])]
     return re.sub(r"( of \d+)", r"\1 comparisons", ", ".join(parts), count=1)  # the word stands once in a sentence

@@ -32,7 +32,10 @@ def sure(places: Places) -> str:
         width = f"± {number(float(np.median(widths)), 2)}{unit}"
     if len(low) > 1:
         widest = int(widths.argmax())
-        known = interval(places.found["estimate"].iloc[widest], low[widest], high[widest])
+        estimate = places.found["estimate"].iloc[widest]
+        known = interval(estimate, low[widest], high[widest])
+        if by_factors(places):  # as many digits at the lower end as at the upper one
+            known = f"{number(estimate, 3)} [{number(low[widest], 3)}, {number(high[widest], 3)}]"
         width = f"typically {width}, the widest {known}{unit}"
     return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''})"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-LONGEST, WIDEST, ALL = 50, 100, 220
+LONGEST, WIDEST, ALL = 50, 100, 260
 """So many words have one of many findings, one of few, and all findings at most; the sections say the rest."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
