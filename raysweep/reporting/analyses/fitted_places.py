@@ -181,7 +181,8 @@ class Places:
         left_out: axes of which another analysis says more.
         """
         words = movement_words(self.table, self.keys, left_out)
-        return f"; this {plain(self.asked.x)} {words}" if words else ""
+        name = plain(self.asked.x)
+        return f"; this {'value' if name.endswith('s') else name} {words}" if words else ""
 
     def against_theory(self) -> str:
         """Text to append to a line: in how many settings theory lies outside the interval; empty without a theory."""

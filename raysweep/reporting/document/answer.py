@@ -27,6 +27,8 @@ LONGEST, WIDEST, ALL = 50, 100, 260
 """So many words have one of many findings, one of few, and all findings at most; the sections say the rest."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
+WORD = re.compile(r"\S+(?: = \S+)?")
+"""A word; a setting such as "σ = 0.2" is one."""
 SURE, OPEN = "How sure", "Undecided"
 NOTHING_OPEN, ALL_OPEN = "nothing that was asked", "everything that was asked (deciding it takes rows that are ok)"
 NO_ROW = "No row is ok, so there is nothing to analyse; `raysweep debug` shows why a row failed."
@@ -81,8 +83,8 @@ def answer(
         deciding = sum(not one.means_only for one in every)
         said = [one for one in every if deciding < ENOUGH or not one.means_only]
     most = min(WIDEST, max(LONGEST, ALL // max(len(said[:MOST]), 1)))
-    texts = [clipped(one.text, most + len(one.question.split())) for one in said[:MOST]]
-    total = accumulate(len(text.split()) for text in texts)
+    texts = [clipped(one.text, most + len(WORD.findall(one.question))) for one in said[:MOST]]
+    total = accumulate(len(WORD.findall(text)) for text in texts)
     found = [text for text, words in zip(texts, total, strict=True) if words <= ALL]
     said = said[: len(found)]
     whole = frozenset(place for one, text in zip(said, found, strict=True) if text == one.text for place in one.places)
@@ -146,7 +148,7 @@ def clipped(text: str, most: int) -> str:
 
     Where no clause ends in their second half, the cut is after the last of them.
     """
-    words = text.split()
+    words = WORD.findall(text)
     if len(words) <= most:
         return text
     first = " ".join(words[:most])
@@ -163,7 +165,7 @@ def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
     kept: list[str] = []
     for text in known:
         short = clipped(text, most)
-        if kept and len(" ".join([*kept, short]).split()) > most:
+        if kept and len(WORD.findall(" ".join([*kept, short]))) > most:
             break
         kept.append(short)
     more = len(known) - len(kept) + further
