@@ -119,3 +119,13 @@ def test_a_few_whole_numbers_are_the_ticks_of_a_logarithmic_axis(values: list[fl
     shown = [label.get_text() for label in panel.get_xticklabels()]
     assert (shown == ticks) == (ticks is not None)
     assert len(panel.get_xticks(minor=True)) == 0 or ticks is None
+
+
+@pytest.mark.parametrize("ends", [(70, 180), (0.001, 0.0035), (12, 90), (3, 280), (1, 1e5)])
+def test_a_logarithmic_axis_has_at_least_two_labels_and_no_crowd(ends: tuple[float, float]) -> None:
+    panel = Figure().subplots()
+    scales.set_log(panel.yaxis)
+    panel.set_ylim(*ends)
+    panel.figure.canvas.draw()
+    inside = [tick for tick in panel.get_yticks() if ends[0] <= tick <= ends[1]]
+    assert 2 <= len(inside) <= 7

@@ -124,7 +124,7 @@ def test_power_laws_speak_of_a_closed_form_where_there_is_one(theory: bool, work
 
 
 def test_the_closed_form_of_the_agreement_differs_from_the_mean_in_print(workload: Workload) -> None:
-    table = pd.DataFrame({"theory": [1.0, 2.0], "mean": [1.1, 2.0], "standard_error": [0.1, 0.1]})
+    table = pd.DataFrame({"theory": [1.0, 2.0], "mean": [1.1, 2.0], "standard_error": [0.1, 0.1], "draws": [3, 3]})
     averages = np.array([-0.5, 0.1, 0.4])
     test = Joint(float(averages.mean()), 0.2, 0.0, 3, 0.0, averages)
     figure = agreement_figure(table, test, "risk_finetune", workload)

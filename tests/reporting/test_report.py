@@ -16,7 +16,9 @@ from toy_workloads import TOY
 from raysweep import workloads
 from raysweep.fits.comparison import student_coverage
 from raysweep.fits.rank import over_units
+from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.report import write_report
+from raysweep.reporting.words import interval
 from raysweep.theory import finetune_mean
 from raysweep.workloads.declaration import Workload
 
@@ -318,7 +320,9 @@ def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> N
         "transfer helps in 2 of 3 cells (by 0.425 to 0.688, most at γ = 0.2), hurts in 1"
     )
     text = (tmp_path / "report.md").read_text()
-    assert f"to {best['mean']:.4f} ± {best['standard_error']:.4f} at γ = 0.2 (± one standard error)" in text
+    half = t_quantile(0.95, 7) * best["standard_error"]
+    known = interval(best["mean"], best["mean"] - half, best["mean"] + half)
+    assert f"to {known} at γ = 0.2 (95 %)" in text
 
 
 def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(sandbox: Path, tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
     table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
     said = movement_words(table, ["noise", "gamma", "depth"])
     assert said == "falls with noise, rises with gamma (one comparison each)"  # of depth nothing is shown
-    assert movement_words(table[:2], ["noise", "gamma"]) == "falls with noise (one comparison)"
+    assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "rises with gamma (one comparison)"
+    assert movement_words(table[:2], ["noise", "gamma"]) == ""  # the places themselves say it
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:

@@ -102,18 +102,19 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
 def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[str] = ()) -> str:
     """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with ...".
 
-    It includes only keys that were compared in several settings or moved the only one, without those that are left
-    out. A move is one that at least half of them show. Of a few comparisons that go both ways it says which go which
-    way.
+    It includes only keys that were compared in several settings or, of several keys, moved the only one, without those
+    that are left out. A move is one that at least half of them show. Of a few comparisons that go both ways it says
+    which go which way.
     """
     moved: list[str] = []
     single: list[str] = []
     still: list[str] = []
+    several = sum(table[key].nunique() > 1 for key in keys) > 1
     for move in moves(table, keys):
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if move.key in left_out or (total < 2 and not count):
+        if move.key in left_out or (total < 2 and not (count and several)):
             continue
         if other and total <= NAMED:
             up, down = (" and at ".join(move.where[way]) for way in (RISES, FALLS))

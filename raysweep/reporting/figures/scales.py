@@ -19,13 +19,15 @@ def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
 
 
 def set_log(axis: Any) -> None:
-    """Make an axis logarithmic, with labels that do not overlap: 1, 2 and 5 on a short axis, decades on a long one."""
+    """Make an axis logarithmic, with labels that do not overlap: 1, 2 and 5 on a short axis, decades on a long one, and
+    more of them within a decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     class Apart(LogLocator):
         def tick_values(self, vmin: float, vmax: float) -> Any:
-            short = 0 < vmin < vmax < 100 * vmin
-            self.set_params(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=8)
+            ratio = vmax / vmin if 0 < vmin < vmax else np.inf
+            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 8 else (1.0, 2.0, 5.0) if ratio < 100 else (1.0,)
+            self.set_params(subs=subs, numticks=8)
             return super().tick_values(vmin, vmax)
 
     def written(value: float, position: int | None) -> str:
