@@ -75,12 +75,13 @@ def without_crossing(
     mean = standard_error(values)[0]
     lower = bool(sign * mean[0] < sign * mean[-1])  # the edge that is nearer to zero
     nearer, farther = (labels[0], labels[-1]) if lower else (labels[-1], labels[0])
-    if farther == 0:
-        return Status.UNDETERMINED, np.nan, np.nan, "sign not clear at the edges"
-    if nearer == 0 and (np.diff(clear) > 1).any():
-        return Status.UNDETERMINED, np.nan, np.nan, "sign not clear in several places"
     word = "positive" if sign > 0 else "negative"
+    partly = f"{word} at {len(clear)} of {len(x)} points, no clear sign at the others"
+    if farther == 0 or (nearer == 0 and (np.diff(clear) > 1).any()):
+        return Status.UNDETERMINED, np.nan, np.nan, partly
     if not falls_towards(lower, sign * values, level, exact):
+        if len(clear) < len(x):
+            return Status.UNDETERMINED, np.nan, np.nan, partly
         return Status.UNDETERMINED, np.nan, np.nan, f"{word} everywhere, towards neither edge"
     if lower:
         inside = f", {NOT_CLEAR} the lower edge" if nearer == 0 else ""

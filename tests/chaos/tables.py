@@ -72,8 +72,13 @@ def compare(found: Table, expected: Table, tolerance: float, damaged: Container[
         differences["changed rows"] += one.keys() != other.keys() or any(
             not _same(one[name], value, tolerance) for name, value in other.items()
         )
+    # Where a damaged stage has no learning curve, the mean over draws that MLflow shows of it is one over the others.
+    without = any(line[:2] in damaged for line in expected.curves - found.curves)
     for cell in expected.children.keys() & found.children.keys():
-        ours, theirs = found.children[cell], expected.children[cell]
+        ours, theirs = (
+            {key: value for key, value in of[cell].items() if not (without and "/" in key[0])}
+            for of in (found.children, expected.children)
+        )
         differences["changed runs"] += ours.keys() != theirs.keys() or any(
             not math.isclose(ours[key], value, rel_tol=max(tolerance, 1e-12), abs_tol=tolerance * 1e-4)
             for key, value in theirs.items()

@@ -44,6 +44,7 @@ def test_what_stands_below_the_cells_is_what_they_give(
 ) -> None:
     from matplotlib import pyplot
 
+    pyplot.close("all")  # those of other tests
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     with matplotlib.rc_context({"backend": "agg"}):

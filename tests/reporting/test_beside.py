@@ -51,7 +51,7 @@ def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells(
     held = against(cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001))
     assert words(held) == (
         "risk_finetune lies above risk_scratch in 2 of 5 cells (1.05 to 3 times as large, most at γ = 1), "
-        "below in 1 (0.5 times as large, at γ = 2), equal in 1, not told apart in 1; p < 0.05, Holm"
+        "below in 1 (0.5 times as large, at γ = 2), equal in 1, no clear difference in 1; p < 0.05, Holm"
     )
     assert held
     assert held.undecided == (
@@ -62,9 +62,9 @@ def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells(
 def test_where_nothing_differs_or_nothing_is_clear_that_is_the_answer() -> None:
     equal, unclear = against(cells([np.nan, np.nan])), against(cells([0.0, 0.0], seed=1))
     assert equal == Held("risk_finetune is equal to risk_scratch in all 2 cells; p < 0.05, Holm", "")
-    assert words(unclear) == "risk_finetune is not told apart from risk_scratch in all 2 cells; p < 0.05, Holm"
+    assert words(unclear) == "risk_finetune is not shown to differ from risk_scratch in any of 2 cells; p < 0.05, Holm"
     both = words(against(cells([0.0, np.nan])))
-    assert both.startswith("risk_finetune lies neither above nor below risk_scratch in any of 2 cells: equal in 1, not")
+    assert both.startswith("risk_finetune lies neither above nor below risk_scratch in any of 2 cells: equal in 1, no ")
 
 
 def test_one_draw_or_draws_without_a_variance_decide_nothing() -> None:
@@ -80,18 +80,20 @@ def test_one_draw_or_draws_without_a_variance_decide_nothing() -> None:
 def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     held = against_zero(cells([0.5, 2.0, -0.25, 0.0, np.nan], noise=0.001))
     assert words(held) == (
-        "transfer helps in 2 of 5 cells (by 0.5 to 2, most at γ = 1), hurts in 1 (by 0.25, at γ = 2), "
-        "no effect at all in 1, no clear effect in 1; by risk_finetune, p < 0.05, Holm"
+        "transfer helps in 2 of 4 cells (by 0.5 to 2, most at γ = 1), hurts in 1 (by 0.25, at γ = 2), "
+        "no clear effect in 1; in 1 more cell it is 0 in every draw (by risk_finetune, p < 0.05, Holm)"
     )
     assert held
-    assert held.undecided.startswith("whether transfer helps or hurts in 1 of 5 cells")
+    assert held.undecided.startswith("whether transfer helps or hurts in 1 of 4 cells")
     assert words(against_zero(cells([-0.5, -2.0], noise=0.001))).startswith(
         "transfer hurts in 2 of 2 cells (by 0.5 to 2, most at γ = 1)"
     )
     rounding = cells([0.5, 1e-13], noise=0.0)
-    assert "no effect at all in 1" in words(against_zero(rounding))
+    assert "in 1 of 1 cell (by 0.5, at γ = 0); in 1 more cell it is 0 in every draw" in words(against_zero(rounding))
     none = words(against_zero(cells([0.0, np.nan])))
-    assert none.startswith("in none of 2 cells is it shown that transfer helps or hurts: no effect at all in 1, no cl")
+    assert none.startswith("in none of 1 cell is it shown that transfer helps or hurts; in 1 more cell it is 0 in eve")
+    always = words(against_zero(cells([np.nan, np.nan])))
+    assert always == "risk_finetune is 0 in every draw (by risk_finetune, p < 0.05, Holm)"
 
 
 @pytest.mark.parametrize("common", [0.0, 0.8])

@@ -95,17 +95,17 @@ def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str],
     assert len(headline) == 3
     assert headline[0].startswith(
         "transfer helps below overlap angle 60.2° (γ = 0.2) to 60.9° (γ = 0.8), hurts above: "
-        "by transferability_finetune in 4 of 4 slices"
+        "by transferability_finetune in 4 of 4 settings"
     )
     assert "theory lies inside all 4 intervals" in headline[0]
-    assert max(map(len, headline)) < 200, headline  # read at the end of a run, in seconds
+    assert max(map(len, headline)) < 240, headline  # read at the end of a run, in seconds
     assert "beyond 1.96" in text
     top = text[: text.index("<details>")]  # all that is not folded
     for words in (
         "# my-sweep",
         "Does it tip over?",
         "![boundary surface]",
-        "in 4 of 4 slices",
+        "in 4 of 4 settings",
         "8 seeds in each of 40 cells",
         "317 of 320 rows ok, left out of every mean and fit: 1 not converged, 1 diverged, 1 failed",
         "a note for the reader",
@@ -158,7 +158,7 @@ def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path
         assert turns.loc[angle, "estimate"] == pytest.approx(best, abs=2 * half)
         assert 2 * half < 10 ** (2 / 14) * best - best  # less than the distance between two lengths of this grid
     assert report.headline[0].startswith("transferability_finetune is best inside the grid, at pretrain length ")
-    assert " in 2 of 2 curves" in report.headline[0]
+    assert " in 2 of 2 settings" in report.headline[0]
 
 
 def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Pat
     report = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s")
     turns = pd.read_csv(tmp_path / "tables" / "inflection_turns.csv").set_index("overlap_angle")
     assert turns["status"].ne("located").tolist() == [False, True]
-    said = re.search(r"length ([\d.]+) \[([\d.]+), ([\d.]+)\] flow time: in 1 of 2 curves", report.headline[0])
+    said = re.search(r"length ([\d.]+) \[([\d.]+), ([\d.]+)\] flow time: in 1 of 2 settings", report.headline[0])
     assert said
     for text, side in zip(said.groups(), ("estimate", "low", "high"), strict=True):
         assert float(text) == pytest.approx(turns.loc[30.0, side], abs=0.5 * 10.0 ** -len(text.partition(".")[2]))

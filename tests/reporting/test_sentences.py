@@ -53,7 +53,7 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
             "censored_high",
             "positive below",
             80.0,
-            "transfer helps up to overlap angle 80°, where the grid ends: risk_finetune is ",
+            "transfer helps at every overlap angle of the grid: risk_finetune is ",
         ),
         (
             *("censored_high", "positive below, no clear sign at the upper edge", 50.0),
@@ -62,9 +62,15 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
         ("undetermined", "negative everywhere, towards neither edge", np.nan, "transfer hurts at every overlap angle"),
         (
             "undetermined",
-            "sign not clear at the edges",
+            "negative at 1 of 3 points, no clear sign at the others",
             np.nan,
-            "zero: not decided (sign not clear at the edges); risk_finetune is ",
+            "transfer hurts at 1 of 3 values of overlap angle, not clear at the others: risk_finetune is ",
+        ),
+        (
+            "undetermined",
+            "no point has a clear sign",
+            np.nan,
+            "zero: not decided (no point has a clear sign); risk_finetune is ",
         ),
     ],
 )
@@ -109,6 +115,8 @@ def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
     assert said == "falls with noise, rises with gamma (one comparison each)"  # of depth nothing is shown
     assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "rises with gamma (one comparison)"
     assert movement_words(table[:2], ["noise", "gamma"]) == ""  # the places themselves say it
+    alike = table.iloc[[0, 3]]
+    assert movement_words(alike, ["noise", "depth"]) == "shows no clear move with depth (one comparison)"
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:

@@ -48,14 +48,14 @@ def held_against(
     count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
     sides = {"above": cells[cells["status"] == HIGHER], "below": cells[cells["status"] == LOWER]}
     first, second = sorted(sides, key=lambda side: -len(sides[side]))
-    rest = [f"{word} in {many}" for word, many in (("equal", same), ("not told apart", unclear)) if many]
+    rest = [f"{word} in {many}" for word, many in (("equal", same), ("no clear difference", unclear)) if many]
     if len(sides[first]):
         said = [f"lies {first} {other} in {len(sides[first])} of {count} ({larger_by(sides[first], keys, workload)})"]
         if len(sides[second]):
             said.append(f"{second} in {len(sides[second])} ({larger_by(sides[second], keys, workload)})")
         words = ", ".join([*said, *rest])
     elif len(rest) == 1:
-        words = f"{'is equal to' if same else 'is not told apart from'} {other} in all {count}"
+        words = f"{f'is equal to {other} in all' if same else f'is not shown to differ from {other} in any of'} {count}"
     else:
         words = f"lies neither above nor below {other} in any of {count}: {', '.join(rest)}"
     what = f"whether {metric} lies above or below {other}"
@@ -72,21 +72,23 @@ def held_against_zero(
     cells = tested(rows, keys, metric, None, workload, level)
     if cells is None:
         return None
-    count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
+    same, unclear = int(cells["same"].sum()), int(cells["open"].sum())
+    count = counted(len(cells) - same, "cell")  # one that is 0 in every draw is so by design
     sides = dict(zip(signs, (cells[cells["status"] == HIGHER], cells[cells["status"] == LOWER]), strict=True))
     first, second = sorted(signs, key=lambda side: -len(sides[side]))
     short = without_common_beginning(first, second)
-    rest = [f"{word} in {many}" for word, many in (("no effect at all", same), ("no clear effect", unclear)) if many]
     if len(sides[first]):
         said = [f"{first} in {len(sides[first])} of {count} ({larger_by(sides[first], keys, workload)})"]
         if len(sides[second]):
             said.append(f"{short} in {len(sides[second])} ({larger_by(sides[second], keys, workload)})")
-        words = ", ".join([*said, *rest])
-    else:
+        words = ", ".join([*said, *([f"no clear effect in {unclear}"] if unclear else [])])
+    elif unclear:
         words = f"in none of {count} is it shown that {signs[0]} or {without_common_beginning(*signs)}"
-        words += f": {', '.join(rest)}" if len(rest) > 1 else ""
+    else:
+        words = f"{metric} is 0 in every draw"
+    words += f"; in {counted(same, 'more cell')} it is 0 in every draw" if same and len(cells) > same else ""
     what = f"whether {signs[0]} or {without_common_beginning(*signs)}"
-    return Held(f"{words}; by {metric}, {how(level)}", still_open(what, unclear, len(cells), rows))
+    return Held(f"{words} (by {metric}, {how(level)})", still_open(what, unclear, len(cells) - same, rows))
 
 
 def tested(

@@ -12,7 +12,7 @@ from raysweep.reporting.analyses.effects import effects, effects_table, importan
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import all_keys, better_extremum, means_table, places_on
+from raysweep.reporting.selection import all_keys, better_extremum, is_number, means_table, places_on
 from raysweep.reporting.words import BARS, interval, mean_of, number, plain, settings
 
 if TYPE_CHECKING:
@@ -137,12 +137,14 @@ def _differences(asked: Question, keys: list[str], table: pd.DataFrame) -> pd.Da
 
 def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -> str:
     """Whether one of two cells is better, in words. apart: the second less the first."""
-    first, second = (settings(vary, [row[key] for key in vary], asked.workload) for _, row in table.iterrows())
+    rows, middle, half = table.to_dict("records"), -float(apart["mean"]), float(apart["half_width"])
+    if len(vary) == 1 and is_number(table, vary[0]) and rows[0][vary[0]] < rows[1][vary[0]]:
+        rows, middle = rows[::-1], -middle  # always the larger value less the smaller one
+    first, second = (settings(vary, [row[key] for key in vary], asked.workload) for row in rows)
     if len(vary) == 1:
-        second = number(table.iloc[1][vary[0]])
-    metric, middle, half = plain(asked.metric), float(apart["mean"]), float(apart["half_width"])
-    values = " against ".join(mean_of(row) for row in table.to_dict("records"))
-    known = f"difference {interval(-middle, -middle - half, -middle + half)} (95 %, paired by seed); {values}"
+        second = number(rows[1][vary[0]])
+    metric, values = plain(asked.metric), " against ".join(map(mean_of, rows))
+    known = f"difference {interval(middle, middle - half, middle + half)} (95 %, paired by seed); {values}"
     if abs(middle) <= half:
         return f"{metric} is not shown to differ between {first} and {second}: {known}"
-    return f"{metric} is {'lower' if middle > 0 else 'higher'} with {first} than with {second}: {known}"
+    return f"{metric} is {'lower' if middle < 0 else 'higher'} with {first} than with {second}: {known}"

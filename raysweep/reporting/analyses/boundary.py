@@ -79,7 +79,7 @@ def boundary_section(asked: Question) -> Section:
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
     what, at = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
-    places = Places(asked, whole, lead, what, "slice", "boundary", at, signs_of(metric, workload))
+    places = Places(asked, whole, lead, what, "setting", "boundary", at, signs_of(metric, workload))
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
@@ -161,9 +161,9 @@ def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, flo
 
 def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
     """The parts of a headline on several slices: how the zeros move, how many intervals theory and the reference lines
-    lie outside of, with an example, and how many slices have no zero."""
+    lie outside of, and how many slices have no zero."""
     against = verdicts(places, lines)
-    return [places.moving(), f"; {against}{example(places)}" if against else "", places.others()]
+    return [places.moving(), f"; {against}" if against else "", places.others()]
 
 
 def verdicts(places: Places, lines: Mapping[str, float]) -> str:
@@ -198,7 +198,7 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
     """
     table, percent = places.table, places.asked.percent
     beside, with_z = summary(table, places.asked.level), bool(table["z"].notna().any())
-    text = [f"{first_capital(beside)}."] if beside else []
+    text = [f"{first_capital(beside)}{example(places)}."] if beside else []
     if together is not None:
         text.append(
             "Slices share draws, so their z are not as many looks at the closed form. All located slices together, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
+PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
 
@@ -113,13 +115,15 @@ class Places:
         by = f": {self.asked.metric} is {sizes}" if sizes else f": by {self.asked.metric}"
         if row["note"].startswith(f"{word} everywhere"):
             return f"{meaning} at every {x} of the grid{by}"
+        if partly := PARTLY.search(row["note"]):
+            return f"{meaning} at {partly[1]} of {partly[2]} values of {x}, not clear at the others{by}"
         side = row["note"].removeprefix(f"{word} ").split(",")[0]
         if side not in ONE_SIDE:
             return ""
+        if status_word(row["status"], row["note"]) != MAYBE_BEYOND:
+            return f"{meaning} at every {x} of the grid{by}"
         reach, there = ONE_SIDE[side]
-        maybe = status_word(row["status"], row["note"]) == MAYBE_BEYOND
-        bound = bound_words(row, self.asked.unit)
-        return f"{meaning} {reach} {x} {bound}, {f'not clear {there}' if maybe else 'where the grid ends'}{by}"
+        return f"{meaning} {reach} {x} {bound_words(row, self.asked.unit)}, not clear {there}{by}"
 
     def sizes(self) -> str:
         """The mean of the metric at both ends of the grid with its interval over draws, for a single setting in which

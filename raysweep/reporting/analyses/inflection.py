@@ -45,7 +45,7 @@ def inflection_section(asked: Question) -> Section:
     what = f"turning point of {metric} in {plain(x)}"
     aimless = all(each.direction == "none" for each in workload.metrics if each.name == metric)
     at = f"{metric} {f'has its {word}' if aimless else 'is best'} inside the grid, at {plain(x)} {{place}}"
-    places = Places(asked, whole, keys, what, "curve", "optimum", at)
+    places = Places(asked, whole, keys, what, "setting", "optimum", at)
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(asked.rows, key) and runs_along(whole, keys, key)), None)

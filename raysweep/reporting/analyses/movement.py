@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
+FEW = 3  # a move that fewer comparisons show, and not half of them, is none
 NAMED = 4  # of so few comparisons that go both ways each is named
 
 
@@ -103,8 +104,8 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
     """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with ...".
 
     It includes only keys that were compared in several settings or, of several keys, moved the only one, without those
-    that are left out. A move is one that at least half of them show. Of a few comparisons that go both ways it says
-    which go which way.
+    that are left out. A move is one that at least half of them show, or a quarter if hardly any goes the other way. Of
+    a few comparisons that go both ways it says which go which way.
     """
     moved: list[str] = []
     single: list[str] = []
@@ -114,20 +115,21 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if move.key in left_out or (total < 2 and not (count and several)):
+        if move.key in left_out or (total < 2 and bool(count) != several):  # where it moved with one key, places say it
             continue
         if other and total <= NAMED:
             up, down = (" and at ".join(move.where[way]) for way in (RISES, FALLS))
             moved.append(f"{RISES} with {plain(move.key)} at {up} but {FALLS} at {down}")
             continue
         opposed = f", {against} in {other}" if other else ""
-        if count >= total / 2:
+        if count >= total / 2 or (FEW <= count >= total / 4 and count > 3 * other):
             if total > 1:
                 moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
             else:
                 single.append(f"{word} with {plain(move.key)}")
         else:
-            still.append(f"{plain(move.key)} ({f'{word} in ' if count else ''}{count} of {total}{opposed})")
+            shown = f"{f'{word} in ' if count else ''}{count} of {total}{opposed}" if total > 1 else "one comparison"
+            still.append(f"{plain(move.key)} ({shown})")
     if single:
         single[-1] += f" (one comparison{' each' if len(single) > 1 else ''})"
     parts = [*moved, *single, *([f"shows no clear move with {', '.join(still)}"] if still else [])]

@@ -55,6 +55,10 @@ def still_open(places: Places) -> str:
         for status, limit, edge in zip((Status.CENSORED_LOW, Status.CENSORED_HIGH), limits, edges, strict=True)
         if limit is not None and edge == limit
     }
+    if (
+        "between" in asked.options
+    ):  # of two curves it is asked which is better, so one that is better throughout is known
+        closed = {Status.CENSORED_LOW, Status.CENSORED_HIGH}
     settled = [
         row["status"] in closed and status_word(row["status"], row["note"]) == BEYOND
         for row in places.table.to_dict("records")

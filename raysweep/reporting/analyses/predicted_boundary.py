@@ -81,7 +81,9 @@ def headline(whole: pd.DataFrame, keys: list[str], asked: Question) -> str:
     if len(located):
         low, high = located["ratio"].min(), located["ratio"].max()
         text += (
-            f"; {number(low, 3)} to {number(high, 3)} times it" if len(located) > 1 else f"; {number(low, 3)} times it"
+            f"; where that is located, {number(low, 3)} to {number(high, 3)} times it"
+            if len(located) > 1
+            else f"; {number(low, 3)} times it"
         )
         row = located.iloc[(len(located) - 1) // 2]
         where = f"{settings(keys, row[keys], asked.workload)}: " if keys else ""

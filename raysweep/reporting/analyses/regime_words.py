@@ -185,7 +185,8 @@ def of_several(found: Regimes) -> str:
         said.append(f"decreasing, fast or slowly, in {decreasing} of the not decided")
     notes = [one.note for one in found.all if one.note]
     if notes and len(open_ones) == every:
-        said.append(note_words(Counter(notes).most_common(1)[0][0]))
+        note, shared = Counter(notes).most_common(1)[0]
+        said.append(note_words(note) + (f" in {shared}" if shared < every else ""))
     slopes = [one.slope for one in found.all if np.isfinite(one.slope)]
     if len(slopes) == 1:
         said.append(f"log-log slope {number(slopes[0], 2)}")

@@ -9,7 +9,7 @@ from raysweep.reporting.words import number, plain, values_in_words
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
-MEANT, SHORT = 2, 16
+MEANT, SHORT = 3, 18
 """The most metrics that the first screen explains, and the most words of one explanation."""
 
 
@@ -72,7 +72,10 @@ def names_in_words(design: Design, workload: Workload, text: str) -> str:
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]
     said = re.findall(r"\w+", text)
-    metrics = [each for each in workload.metrics if each.name in said and not each.name.isalpha()]
+    asked = design.metrics()  # a plain word, such as error, need not be the metric of this name
+    metrics = [
+        each for each in workload.metrics if each.name in said and (not each.name.isalpha() or each.name in asked)
+    ]
     metrics.sort(key=lambda each: said.index(each.name))
     meant = [f"{each.name}: {each.description}" for each in metrics[:MEANT] if len(each.description.split()) <= SHORT]
     return "; ".join([*symbols, *meant]) + "." if symbols or meant else ""
