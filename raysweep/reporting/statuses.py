@@ -5,6 +5,7 @@ Tables (CSV) and the Python API keep the values of `fits.result.Status` and the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary 
 NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
 BEST_INSIDE = "the mean is best inside the grid"  # so begins the note of a curve that may turn there all the same
 TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
+PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
+SOME_POINTS = "sign clear at some values only"
 MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
 WAYS = {"improves": "improves to the end", "degrades": "degrades from the start"}  # by how notes of such curves begin
 NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate lies beyond the grid leave it open"}
@@ -153,13 +156,15 @@ def why_one(note: str) -> str:
 
 
 def why(notes: Iterable[str]) -> str:
-    """The reasons in brackets, each with its number unless all have it; empty without any."""
+    """The reasons in brackets, each with its number unless all have it; empty without any. Notes that only differ in
+    how many points have a clear sign are one reason."""
     counts: dict[str, int] = {}
     total = 0
     for note in notes:
         total += 1
         if note:
-            counts[note_words(note)] = counts.get(note_words(note), 0) + 1
+            said = SOME_POINTS if PARTLY.search(note) else note_words(note)
+            counts[said] = counts.get(said, 0) + 1
     if not counts:
         return ""
     ordered = sorted(counts.items(), key=lambda each: -each[1])

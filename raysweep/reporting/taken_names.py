@@ -37,8 +37,8 @@ ADDED = {
     "engines": "difference draws engine error_by_reference largest mean mean_by_reference median metric quarter "
     "reference rows size standard_error three_quarters times_less_variance value",
     "relation": f"{MEANS} cells cells_of group high low note rank_correlation",
-    "r_squared": "best correlation draws high low more more_high more_low more_than_the_first note over_draws predictor "
-    "r_squared units",
+    "r_squared": "best correlation draws high low more more_high more_low more_than_the_first note over_draws "
+    "predictor r_squared units",
     "landscape": "draws grid metric seed value",
     "comparison": f"{EVERYWHERE} difference draws error high low p_holm p_value size status",
 }

@@ -255,6 +255,24 @@ def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
     assert fit.table["note"].tolist() == ["positive everywhere, towards neither edge"]
 
 
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [
+        ([-0.2, 0.01, -0.6], "negative at 1 of 3 points, no clear sign at the others"),
+        ([-0.6, 0.01, -0.2], "negative at 1 of 3 points, no clear sign at the others"),
+        ([0.6, 0.6, 0.6], "positive everywhere, towards neither edge"),
+        ([0.01, 0.01, 0.01], "no point has a clear sign"),
+    ],
+)
+def test_a_curve_has_one_sign_everywhere_only_where_every_point_shows_it(mean: list[float], said: str) -> None:
+    noise = np.random.default_rng(5).normal(0, 0.25, (6, 3))
+    fit = fit_boundary(
+        frame_of(np.array([1.0, 2.0, 3.0]), np.array(mean) + noise - noise.mean(0)), "x", None, "value", "seed"
+    )
+    assert fit.status == "undetermined"
+    assert fit.table["note"].tolist() == [said]
+
+
 def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
     x, rng = np.arange(1, 13), np.random.default_rng(3)  # as text, 10 would stand before 2
     frame = frame_of(x, np.tanh((x - 6.5) / 2) + 0.1 * rng.standard_normal((5, 12)))

@@ -20,6 +20,7 @@ from raysweep.reporting.document.answer import answer, of_kinds
 from raysweep.reporting.document.parts import with_lead
 from raysweep.reporting.document.question import names_in_words
 from raysweep.reporting.report import write_report
+from raysweep.reporting.statuses import why
 
 
 def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
@@ -79,6 +80,17 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
     assert one.headline([], lambda row: "").startswith(said)
     assert one.headline([], lambda row: "").endswith("is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)")
+
+
+def test_settings_with_a_sign_at_some_points_are_counted_as_one_reason() -> None:
+    notes = [
+        f"{word} at {count} of 6 points, no clear sign at the others"
+        for word, count in (("positive", 1), ("negative", 3))
+    ]
+    assert why(notes) == " (sign clear at some values only)"
+    assert why([*notes, "no point has a clear sign"]).startswith(
+        " (2 of them: sign clear at some values only; 1 of them: "
+    )
 
 
 def test_how_sure_is_said_with_the_widest_interval_too() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.statuses import (
     MAYBE_BEYOND,
     NO_EFFECT,
+    PARTLY,
     THEORY,
     bound_words,
     others,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
-PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
 
