@@ -71,6 +71,12 @@ def unit_of(name: str, workload: Workload) -> str:
     return "°" if unit == "degrees" else f" {unit}" if unit else ""
 
 
+def amount(value: float, unit: str) -> str:
+    """A number with its unit (`unit_of`), whose plural loses its s beside 1."""
+    text = number(value)
+    return text + (unit.removesuffix("s") if text == "1" else unit)
+
+
 def setting(name: str, value: Any, workload: Workload) -> str:
     """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
     if isinstance(value, str):

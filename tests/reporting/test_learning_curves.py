@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -199,3 +200,19 @@ def test_a_metric_may_have_the_name_of_a_parameter(sandbox: Path) -> None:
 def test_rows_without_curves_have_a_section_that_says_so(sandbox: Path) -> None:
     found = section(points_of(np.ones((2, 3))), stage="warm")
     assert found.headline == "warm logged nothing in these rows, so there are no learning curves to show"
+
+
+def test_every_setting_and_seed_can_be_explored_in_the_page(sandbox: Path) -> None:
+    slow, fast = (np.arange(400.0).reshape(2, 200) / 100 + start for start in (0.0, 4.0))
+    points = pd.concat([points_of(slow), points_of(fast, rate=1.0)], ignore_index=True)
+    whole = section(points)
+    (made,) = [one() for one in whole.explored]
+    assert json.loads(json.dumps(made)) == made
+    assert (made["metric"], made["x"], [key["number"] for key in made["keys"]]) == ("loss", "step", [True])
+    first, second = made["settings"]
+    assert (first["said"], first["at"], second["at"]) == ("rate = 0.5", [0.5], [1])
+    assert (first["x"][0], first["x"][-1], len(first["x"]), len(first["mean"])) == (0, 199, 60, 60)
+    assert first["seeds"] == second["seeds"] == [0, 1]
+    assert first["draws"][1][-1] == pytest.approx(3.99, abs=0.01)  # the last value of the second draw
+    assert second["mean"][0] == pytest.approx(5.0, abs=0.01)  # of draws that begin at 4 and 6
+    assert not section(points[points["step"] < 0]).explored

@@ -21,6 +21,7 @@ from raysweep.reporting.document.parts import with_lead
 from raysweep.reporting.document.question import names_in_words
 from raysweep.reporting.report import write_report
 from raysweep.reporting.statuses import why
+from raysweep.reporting.words import amount
 
 
 def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
@@ -145,10 +146,18 @@ def test_a_finding_stands_in_bold_and_symbols_are_explained() -> None:
     )
     assert of_kinds(["Experiment"]) == ""
     space = space_of("linear_transfer", {"gamma": [0.1, 0.2], "noise": [0.0, 0.1], "dim": [10]}, {}, [])
-    assert names_in_words(Design((space,), ("s",)), TRANSFER, "pretrain_scale is 3; risk is 2") == (
+    said = "pretrain_scale is 3 at γ = 0.1; risk is 2"
+    assert names_in_words(Design((space,), ("s",)), TRANSFER, said, "loss over\nnoise σ") == (
         "γ: gamma (target samples per dimension); σ: noise (standard deviation of the target's label noise); "
         "pretrain_scale: norm c of the pretrained end-to-end map."
     )
+    shown = names_in_words(Design((space,), ("s",)), TRANSFER, "at γ = 0.1", "σσ")  # no symbol but that is explained
+    assert shown == "γ: gamma (target samples per dimension)."
+
+
+def test_one_epoch_is_not_one_epochs() -> None:
+    assert [amount(value, " epochs") for value in (1, 2, 1.5)] == ["1 epoch", "2 epochs", "1.5 epochs"]
+    assert amount(1, "°") == "1°"
 
 
 def test_where_nothing_is_open_the_answer_says_so(tmp_path: Path) -> None:

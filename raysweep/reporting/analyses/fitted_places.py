@@ -27,7 +27,7 @@ from raysweep.reporting.statuses import (
     status_words,
     why_one,
 )
-from raysweep.reporting.words import interval, number, plain, settings, signed
+from raysweep.reporting.words import amount, interval, number, plain, settings, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +135,7 @@ class Places:
             return ""
         ends = draws.iloc[:, [0, -1]]
         said = [
-            f"{interval(mean, low, high)} at {number(x)}{asked.unit}"
+            f"{interval(mean, low, high)} at {amount(x, asked.unit)}"
             for x, mean, low, high in zip(ends.columns, *mean_band(ends.to_numpy(float), asked.level), strict=True)
             if np.isfinite(low)
         ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from raysweep.fits.draws import log_axis
 from raysweep.fits.statistics import mean_band
 from raysweep.ledger.curves import STEP, aligned
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.explored_learning import explored_learning
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.figures.learning_curves import Learning, learning_figure
@@ -30,9 +33,9 @@ VALUE = "_value"  # the column of a logged metric; no parameter name begins with
 class Setting:
     """The learning curves of one setting of the parameters.
 
-    values: the values of the keys, in the order in which figures use them: lines first.
+    values: the values of the keys.
     x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
-    draws: how many draws are ok.
+    seeds, stacked: the ok draws and their values at x, (draws, points).
     left_out: (x, values) of each draw that is not ok.
     words: the statuses of these.
     """
@@ -42,9 +45,15 @@ class Setting:
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    draws: int
+    seeds: list[int]
+    stacked: np.ndarray
     left_out: list[tuple[np.ndarray, np.ndarray]]
     words: list[str]
+
+    @property
+    def draws(self) -> int:
+        """How many draws are ok."""
+        return len(self.seeds)
 
 
 def learning_curves_section(asked: Question) -> Section:
@@ -71,6 +80,7 @@ def learning_curves_section(asked: Question) -> Section:
     rows = asked.rows[["sweep", "cell", "seed", "status", *keys]]
     drawings, tables, shown = [], {}, list[dict[str, str]]()
     headlines, notes = [], [how(asked)]
+    explored: list[Callable[[], dict[str, Any]]] = []
     for metric in metrics_of(asked.options):
         if metric not in logged:
             option = "metric" if asked.options.get("metric") == metric else "metrics"
@@ -79,6 +89,8 @@ def learning_curves_section(asked: Question) -> Section:
         name = f"{asked.name}_{metric}"
         tables[name] = points_table(found, keys, asked.x)
         drawings += drawn(found, keys, stage, metric, asked, name)
+        if any(len(one.x) for one in found):
+            explored.append(partial(explored_learning, found, keys, metric, asked, steps_called(asked)))
         shown += [shown_row(one, keys, metric, asked) for one in found]
         headlines.append(in_words(found, keys, stage, metric, asked))
         notes += left_out_words(found, metric)
@@ -91,7 +103,8 @@ def learning_curves_section(asked: Question) -> Section:
         notes.append(
             f"{stage} does not depend on {', '.join(map(plain, shared))}: rows that differ only in this share a curve."
         )
-    return Section(title, "; ".join(headlines), notes, drawings, shown, tables, means_only=True)
+    said = "; ".join(headlines)
+    return Section(title, said, notes, drawings, shown, tables, means_only=True, explored=explored)
 
 
 def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, asked: Question) -> list[Setting]:
@@ -116,14 +129,15 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     found = []
     for values, part in by_panel(table, keys):
         draws: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {True: [], False: []}
-        words = []
-        for _, draw in part.groupby("seed"):
+        words, seeds = [], list[int]()
+        for seed, draw in part.groupby("seed"):
             status = str(draw["status"].iloc[0])
             draws[status == "ok"].append((draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float)))
             words += [status] if status != "ok" else []
+            seeds += [int(str(seed))] if status == "ok" else []
         x, stacked = aligned(draws[True])
         band = mean_band(stacked, asked.level) if len(x) else (x, x, x)
-        found.append(Setting(values, x, *band, len(draws[True]), draws[False], words))
+        found.append(Setting(values, x, *band, seeds, stacked, draws[False], words))
     return found
 
 
@@ -177,8 +191,18 @@ def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked:
         caption += " The logarithmic axis leaves out 0."
     words = {word for one in visible for word in one.words}
     label = "diverged draw" if words == {DIVERGED} else "draw that is not ok"
-    x = called or ("step" if asked.x == STEP else "share of the steps")
-    return [Drawing(name, caption, learning_figure(panels, x, metric, log, asked.percent, label, asked.workload))]
+    return [
+        Drawing(
+            name,
+            caption,
+            learning_figure(panels, steps_called(asked), metric, log, asked.percent, label, asked.workload),
+        )
+    ]
+
+
+def steps_called(asked: Question) -> str:
+    """What the steps are, for an axis."""
+    return asked.options.get("called") or ("step" if asked.x == STEP else "share of the steps")
 
 
 def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, asked: Question) -> str:

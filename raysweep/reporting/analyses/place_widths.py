@@ -10,7 +10,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import BEYOND, status_word, undecided
-from raysweep.reporting.words import interval, number, plain
+from raysweep.reporting.words import amount, interval, number, plain
 
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
 
@@ -64,7 +64,7 @@ def still_open(places: Places) -> str:
         for row in places.table.to_dict("records")
     ]
     seeds = int(asked.rows["seed"].nunique()) if "seed" in asked.rows.columns else 0
-    grid = (f"{number(edges[0])}{asked.unit}", f"{number(edges[1])}{asked.unit}")
+    grid = (amount(edges[0], asked.unit), amount(edges[1], asked.unit))
     table, every = places.table[~np.array(settled)], len(places.table)
     known = undecided(table, places.what, places.noun, plain(x), every, grid, seeds)
     return "; ".join(text for text in (known, missed(places)) if text)

@@ -80,7 +80,8 @@ def all_parts(
     ]
     lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
-    if meant := names_in_words(design, workload, "\n".join([caption, *answer.lines])):
+    drawn = drawn_words(top[1]) if top else ""
+    if meant := names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn):
         lines += [f"*{coded(meant, workload)}*", ""]
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [
@@ -95,6 +96,13 @@ def all_parts(
     parts.append(Part("set-up", "Set-up: what was varied and measured", paragraphs(more)))
     parts.append(Part("provenance", "Where the numbers come from", provenance(frame, design, facts)))
     return [*first, Part("answer", "", lines), Part("contents", "", [contents(parts, workload), ""]), *parts]
+
+
+def drawn_words(drawing: Drawing) -> str:
+    """All text in a figure."""
+    from matplotlib.text import Text
+
+    return "\n".join(text.get_text() for text in drawing.figure.findobj(Text))
 
 
 def with_lead(text: str) -> str:

@@ -64,12 +64,18 @@ def set_up(design: Design, workload: Workload) -> str:
     return text + (f" Here {'. '.join(meant)}." if meant else "")
 
 
-def names_in_words(design: Design, workload: Workload, text: str) -> str:
-    """What the symbols of the varied parameters stand for, and what the first metrics that a text names mean."""
+def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "") -> str:
+    """What the symbols of the varied parameters stand for that a text or a figure shows, and what the first metrics
+    mean that the text names.
+
+    drawn: the words in the figure.
+    """
     symbols = [
         f"{symbol}: {plain(name)} ({first_clause(workload.by_name[name].description)})"
         for name in design.varied()
-        if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
+        if (symbol := workload.symbol(name))
+        and len(design.values(name)) > 1
+        and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", f"{text}\n{drawn}")
     ]
     said = re.findall(r"\w+", text)
     asked = design.metrics()  # a plain word, such as error, need not be the metric of this name

@@ -1,0 +1,74 @@
+"""What the page lets a reader explore of learning curves: every setting's mean, band and seeds over its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.draws import log_axis
+from raysweep.reporting.analyses.explored import STEPS, labels, plain_number
+from raysweep.reporting.figures.scales import asinh_width
+from raysweep.reporting.selection import spread
+from raysweep.reporting.words import axis_label, plain, settings
+
+if TYPE_CHECKING:
+    from raysweep.reporting.analyses.learning_curves import Setting
+    from raysweep.reporting.analyses.section import Question
+
+POINTS = 60  # a curve has so many points at most: enough for the eye, few enough for a small file
+
+
+def explored_learning(
+    found: Sequence[Setting], keys: Sequence[str], metric: str, asked: Question, called: str
+) -> dict[str, Any]:
+    """The learning curves of a metric, one per setting of the keys, in the form of `explored.explored`.
+
+    found: at least one has points. called: what the steps are, for the axis.
+    """
+    workload = asked.workload
+    made = [one for one in found if len(one.x)]
+    x = np.unique(np.concatenate([one.x for one in made]))
+    numbers = [key for key in keys if not workload.by_name[key].categorical]
+    return {
+        "metric": metric,
+        "name": metric,
+        "x": called,
+        "axis": called,
+        "unit": "",
+        "log": log_axis(x),
+        "width": asinh_width(np.concatenate([one.stacked.ravel() for one in made])),
+        "categories": [],
+        "keys": [{"label": axis_label(key, workload), "number": key in numbers, "log": False} for key in keys],
+        "along": -1,
+        "what": "",
+        "percent": asked.percent,
+        "grids": [[]],
+        "settings": [curve(one, keys, numbers, asked) for one in made],
+    }
+
+
+def curve(one: Setting, keys: Sequence[str], numbers: Sequence[str], asked: Question) -> dict[str, Any]:
+    """One setting: its mean, band and draws at up to `POINTS` of its steps."""
+    kept = np.array(spread(range(len(one.x)), POINTS))
+    span = float(np.nanmax(one.stacked) - np.nanmin(one.stacked)) or 1.0
+    decimals = min(int(np.ceil(-np.log10(span / STEPS))), 290)
+
+    def rounded(values: np.ndarray) -> list[Any]:
+        return [plain_number(value) for value in np.round(values[kept], decimals).tolist()]
+
+    low, high = (np.where(np.isfinite(end), end, one.mean) for end in (one.low, one.high))
+    return {
+        "said": settings(keys, one.values, asked.workload) or plain(asked.x),
+        "values": list(labels(one.values)),
+        "at": [plain_number(value) if key in numbers else None for key, value in zip(keys, one.values, strict=True)],
+        "x": [plain_number(value) for value in one.x[kept]],
+        "mean": rounded(one.mean),
+        "low": rounded(low),
+        "high": rounded(high),
+        "median": False,
+        "seeds": list(one.seeds),
+        "draws": [rounded(draw) for draw in one.stacked],
+        "theory": [0, []],
+    }
