@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import run
+from scipy.stats import ttest_1samp
 from spaces import small_space
 from test_report import TRANSFER
 
@@ -94,6 +95,17 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     assert none.startswith("in none of 1 cell is it shown that transfer helps or hurts; in 1 more cell it is 0 in eve")
     always = words(against_zero(cells([np.nan, np.nan])))
     assert always == "risk_finetune is 0 in every draw (by risk_finetune, p < 0.05, Holm)"
+
+
+def test_cells_that_are_zero_by_design_cost_the_others_no_probability() -> None:
+    """A difference with p = 0.03 by itself is clear beside any number of them."""
+    values = np.array([0.1, 1.9, 0.4, 1.3, -0.2, 1.2, 0.6, 0.1])
+    assert 0.01 < ttest_1samp(values, 0).pvalue < 0.05
+    rows = cells([0.0, *[np.nan] * 9]).assign(**{OTHER: 0.0})
+    rows[METRIC] = np.where(rows["gamma"] == 0, np.resize(values, len(rows)), 0.0)
+    assert words(against(rows)).startswith(
+        "risk_finetune lies above risk_scratch in 1 of 10 cells (by 0.675, at γ = 0), eq"
+    )
 
 
 @pytest.mark.parametrize("common", [0.0, 0.8])

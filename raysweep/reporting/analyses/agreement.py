@@ -111,7 +111,7 @@ def chance(test: Joint, metrics: int) -> str:
     from scipy.special import ndtr
 
     several = f" for {metrics} metrics" if metrics > 1 else ""
-    return f"p = {number(min(1.0, 2 * metrics * float(ndtr(-abs(test.z)))), 2)}{several}"
+    return f"p = {number(min(1.0, 2 * metrics * float(ndtr(-abs(test.z)))), 3)}{several}"
 
 
 def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.comparison import HIGHER, LOWER, UNCLEAR, per_cell
+from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.phrases import counted
 from raysweep.reporting.selection import heavy_rows
 from raysweep.reporting.words import number, settings, without_common_beginning
@@ -94,8 +94,10 @@ def held_against_zero(
 def tested(
     rows: pd.DataFrame, keys: list[str], metric: str, other: str | None, workload: Workload, level: float
 ) -> pd.DataFrame | None:
-    """One row per cell: the keys, `mean`, `beside` (the mean of the other metric, or 0), their difference and `status`
-    (of `per_cell`), `same` (no draw differs) and `open`. Cells with one draw are left out; None if none is left.
+    """One row per cell: the keys, `mean`, `beside` (the mean of the other metric, or 0), `status` (of `per_cell`),
+    `same` (no draw differs by more than rounding) and `open`. Cells with one draw are left out; None if none is left.
+
+    Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
     """
     # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
     names = [metric] if other is None else [metric, other]
@@ -110,11 +112,14 @@ def tested(
     good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
     if not len(good):
         return None
-    cells = per_cell(good, keys, level)
-    grouped = good.groupby(keys, sort=False, dropna=False)
-    cells = cells.assign(**{name: grouped[name].mean().to_numpy() for name in ("mean", "beside")})
-    same = (cells["low"] == 0) & (cells["high"] == 0)  # means and errors that are only rounding are 0 there
-    return cells.assign(same=same, open=(cells["status"] == UNCLEAR) & ~same)
+    good = good.assign(same=good["difference"].abs() <= ROUNDING * good["size"])
+    cells = good.groupby(keys, dropna=False).agg(mean=("mean", "mean"), beside=("beside", "mean"), same=("same", "all"))
+    cells = cells.reset_index()
+    differ = good[~good.groupby(keys, dropna=False)["same"].transform("all")]
+    status = per_cell(differ, keys, level)[[*keys, "status"]] if len(differ) else None
+    cells = cells.assign(status=UNCLEAR) if status is None else cells.merge(status, on=keys, how="left")
+    cells["status"] = cells["status"].fillna(UNCLEAR)
+    return cells.assign(open=(cells["status"] == UNCLEAR) & ~cells["same"])
 
 
 def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 PANELS = 9
+ALIKE = 0.005  # R² that differ less are alike as shown
 
 
 def r_squared_section(asked: Question) -> Section:
@@ -74,11 +75,9 @@ def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, 
         one = r_squared.explained(shaped[name], y, level)
         out.append({"predictor": name, **vars(one), "more": more, "more_low": low, "more_high": high, "best": False})
     known = [one for one in out if np.isfinite(one["r_squared"])]
-    if len(known) > 1:  # clearly the best: each other one explains less, by an interval of its own
+    if len(known) > 1:
         top = max(known, key=lambda one: one["r_squared"])
-        others = [shaped[one["predictor"]] for one in known if one is not top]
-        mine = shaped[top["predictor"]]
-        top["best"] = all(r_squared.difference(mine, other, y, level)[1] > 0 for other in others)
+        top["best"] = all(one["high"] < top["low"] for one in known if one is not top)
     return out
 
 
@@ -107,13 +106,13 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> str
     if len(highest) < 2:
         return f"R² of {asked.metric} over {unit}, in {where}: {', '.join(said)}"
     best = max(highest, key=lambda name: highest[name])
-    settings_of = table.index // len(predictors)  # one row per predictor in each setting
-    known = table[table["r_squared"].notna()]
-    leads = known.loc[known.groupby(settings_of)["r_squared"].idxmax(), "predictor"]
-    clearly = int(table.loc[table["predictor"] == best, "best"].sum())
-    count = f"in {int((leads == best).sum())} of {where} (clearly in {clearly}, {asked.percent})"
+    setting = table.index // len(predictors)  # one row per predictor in each
+    most = table.groupby(setting)["r_squared"].transform("max")
+    own = table["predictor"] == best
+    leads, clearly = int((own & (table["r_squared"] > most - ALIKE)).sum()), int((own & table["best"]).sum())
+    count = f"in {leads} of {where} (clearly in {clearly}, {asked.percent})"
     said.sort(key=lambda text: not text.startswith(f"{best} "))
-    return f"{best} explains {asked.metric} best, {unit} by {unit}, {count}: R² is {', '.join(said)}"
+    return f"{best} explains {asked.metric} best or as well as any, {unit} by {unit}, {count}: R² is {', '.join(said)}"
 
 
 def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Question) -> list[str]:
@@ -123,8 +122,8 @@ def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Que
         f"for other values of {plain(unit)} drawn like these: a jackknife over them on Fisher's scale with Student's "
         "t, whole draws kept together, 0 being its lower end where the sign of the correlation is open. ± is the "
         f"standard deviation over draws. The difference to {predictors[0]} has a jackknife of its own on the same "
-        "units; neither is corrected for the number of comparisons. Clearly the best is a predictor whose difference "
-        "to every other one is above 0 by this interval."
+        "units; neither is corrected for the number of comparisons. Clearly the best is a predictor whose interval "
+        "lies above those of all others."
     ]
     for name in predictors[1:]:
         own = table[table["predictor"] == name]
