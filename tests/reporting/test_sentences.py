@@ -45,7 +45,7 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     assert few.first_words().startswith("zero located in only 1 of 4 slices: 40.0 [39.0, 44.0]°")
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
     assert silent.first_words().startswith("the sign changes at 40.0 [39.0, 44.0]°: in 1 of 4 slices")
-    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).first_words() == "no zero is located in 2 slices"
+    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).first_words() == "zero located in none of 2 slices"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONG = 80  # the most letters of a setting that is named
+TINY = 1e-3  # a difference that is so much smaller than the largest one is not said
 NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
 
 
@@ -130,6 +131,8 @@ def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
     sizes = mean / beside if by_factor else np.abs(mean - beside)
     ends = [number(size, 4 if by_factor and abs(size - 1) < NEAR else 3) for size in (sizes.min(), sizes.max())]
     text = ("{} times as large" if by_factor else "by {}").format(" to ".join(dict.fromkeys(ends)))
+    if not by_factor and sizes.min() < TINY * sizes.max():
+        text = f"by up to {ends[1]}"
     least = by_factor and sizes.max() < 1
     farthest = cells[keys].iloc[int(sizes.argmin() if least else sizes.argmax())]
     where = settings(keys, farthest, workload)

@@ -118,8 +118,11 @@ def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload)
     way."""
     ways = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}
     positive, negative = signs_of(metric, workload)
-    if not positive or len(ways) != 1:
+    if len(ways) != 1:
         return f"{metric} changes sign at {plain(x)} {{place}}"
+    if not positive:
+        first, second = ("negative", "positive") if ways == {True} else ("positive", "negative")
+        return f"{metric} is {first} below {plain(x)} {{place}}, {second} above"
     below, above = (negative, positive) if ways == {True} else (positive, negative)
     short = without_common_beginning(below, above)
     return f"{below} below {plain(x)} {{place}}, {short} above: by {metric}"

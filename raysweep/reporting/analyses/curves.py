@@ -37,6 +37,8 @@ def curves_section(asked: Question) -> Section:
         panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload, beside=beside)
         if panels:
             caption = f"{metric} against {plain(x)}: mean over ok draws, with its {BARS}."
+            shown, every = sum(len(lines) for _, lines in panels), len(parts)
+            caption += f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
         best, left_out = ends(tables[name], varied, metric, workload)

@@ -149,7 +149,7 @@ class Places:
             found = self.at.replace("{place}", self.span(3))
             return f"{found}{'' if ': ' in found else ':'} in {among}"
         if not len(self.found):
-            return f"no {self.what} is located in {counted(len(self.table), self.noun)}"
+            return f"{self.what} located in none of {counted(len(self.table), self.noun)}"
         return f"{self.what} located in only {among}: {self.span(3)}"
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:

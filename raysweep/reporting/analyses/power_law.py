@@ -106,7 +106,7 @@ def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
     low, high = ([row[end] if np.isfinite(row[end]) else row["exponent"] for row in rows] for end in ("low", "high"))
     x = plain(asked.x)
     if not min(low) > 0 and not max(high) < 0:
-        return f"{asked.metric} has no one way to go with {x}: its log-log slope is"
+        return f"{asked.metric} does not go one way with {x} in all settings: its log-log slope is"
     verb = "grows" if min(low) > 0 else "falls"
     if 2 * sum(bool(row["bends"]) for row in rows) >= len(rows):
         return f"{asked.metric} {verb} with {x}, but not with one power: the exponent over all is"
