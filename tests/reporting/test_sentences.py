@@ -12,7 +12,7 @@ import pytest
 from test_report import TRANSFER, rows_of, space_of
 
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.analyses.movement import movement_words
+from raysweep.reporting.analyses.movement import movement_words, moves
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
@@ -130,6 +130,20 @@ def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
     assert movement_words(table[:2], ["noise", "gamma"]) == ""  # the places themselves say it
     alike = table.iloc[[0, 3]]
     assert movement_words(alike, ["noise", "depth"]) == "shows no clear move with depth (one comparison)"
+
+
+def test_of_few_places_their_bounds_tell_how_they_move() -> None:
+    """At small noise the turn lies beyond the grid, at large noise inside it."""
+    table = pd.DataFrame({"noise": [0.1, 0.5, 1.0, 2.0], "status": ["censored_high", "monotone", "located", "located"]})
+    table = table.assign(
+        low=[700.0, 900.0, 20.0, 25.0], high=[np.inf, np.inf, 40.0, 80.0], estimate=[np.nan] * 2 + [30, 50]
+    )
+    (move,) = moves(table, ["noise"])
+    assert (dict(move.fitted), move.ends) == ({"falls": 1}, (0.1, 2.0))
+    assert movement_words(table, ["noise"]) == "falls with noise (one comparison)"
+    (move,) = moves(table[2:], ["noise"])
+    assert dict(move.fitted) == {"is not told apart": 1}
+    assert moves(table[:2], ["noise"]) == []  # two bounds are compared with nothing
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:

@@ -198,8 +198,11 @@ def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
 
 
 def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
-    """(number of slices whose interval excludes the expected place, number of slices that can be compared)."""
-    asked = can_say(table)
+    """(number of slices whose interval excludes the expected place, number of slices that can be compared).
+
+    Where neither a place is located nor one is expected there is nothing to compare.
+    """
+    asked = can_say(table) & (np.isfinite(expected) | (table["status"] == Status.LOCATED).to_numpy())
     return int((misses(table, expected) & asked).sum()), int(asked.sum())
 
 

@@ -27,12 +27,13 @@ NAMED = 4  # of so few comparisons that go both ways each is named
 class Move:
     """How the place changes with one key.
 
-    It is counted over the settings of the other keys in which the place is located at two or more values of the key.
+    It is counted over the settings of the other keys in which the place is known at two or more values of the key.
 
     ends: the smallest and the largest of these values.
     fitted: in how many settings the place rises, falls, or shows no clear change from the first value to the last.
     theory: in how many settings the closed form's place rises, falls or stays between the same two values.
     where: in which settings the place rises, falls, or shows no clear change, by the word for it.
+    by_bounds: whether bounds count as places.
     """
 
     key: str
@@ -40,38 +41,53 @@ class Move:
     fitted: Counter[str]
     theory: Counter[str]
     where: dict[str, list[str]]
+    by_bounds: bool = False
 
 
 def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
     """Whether the place rises or falls with each key, with all other keys fixed.
 
     The places at the first and the last value of the key with a located place are compared. The place rises or falls
-    only if the two intervals do not overlap.
+    only if the two intervals do not overlap. If fewer than two settings can be compared so, bounds count as places.
 
     table: one row per setting with status, low, high, the keys, and the closed form's place `theory` if there is one.
     """
     found = table[table["status"] == Status.LOCATED]
+    bounded = table[table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])]
     out = []
     for key in keys:
         if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
             continue
-        fitted, theory = Counter[str](), Counter[str]()
-        where: dict[str, list[str]] = {RISES: [], FALLS: [], OPEN: []}
-        others = [other for other in keys if other != key]
-        for values, rows in groups(found, others):
-            if rows[key].nunique() < 2:
-                continue
-            first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
-            word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
-            fitted[word] += 1
-            where[word].append(", ".join(map(setting, others, values)))
-            step = last["theory"] - first["theory"] if "theory" in table.columns else np.nan
-            if np.isfinite(step):
-                size = 1e-6 * abs(first["theory"])
-                theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
-        if fitted:
-            out.append(Move(key, (float(found[key].min()), float(found[key].max())), fitted, theory, where))
+        move = moved(found, keys, key)
+        if move is None or move.fitted.total() < 2:  # of few places their bounds say more
+            move = moved(bounded, keys, key, by_bounds=True) or move
+        out += [move] if move else []
     return out
+
+
+def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = False) -> Move | None:
+    """How the place changes with one key between settings with a place or a bound; None if none can be compared.
+
+    Of two settings that are compared at least one has a place.
+    """
+    fitted, theory = Counter[str](), Counter[str]()
+    where: dict[str, list[str]] = {RISES: [], FALLS: [], OPEN: []}
+    others = [other for other in keys if other != key]
+    for values, rows in groups(known, others):
+        if rows[key].nunique() < 2:
+            continue
+        first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
+        if Status.LOCATED not in (first["status"], last["status"]):
+            continue
+        word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
+        fitted[word] += 1
+        where[word].append(", ".join(map(setting, others, values)))
+        step = last["theory"] - first["theory"] if "theory" in known.columns else np.nan
+        if np.isfinite(step):
+            size = 1e-6 * abs(first["theory"])
+            theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
+    ends = (float(known[key].min()), float(known[key].max())) if fitted else (np.nan, np.nan)
+    return Move(key, ends, fitted, theory, where, by_bounds) if fitted else None
 
 
 def setting(key: str, value: Any) -> str:
@@ -94,7 +110,7 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     if not parts:
         return []
     return [
-        f"How the {place} moves, from the first value at which it is located to the last, all else equal: "
+        f"How the {place} moves, from the first value at which it is known to the last, all else equal: "
         + "; ".join(parts)
         + ". A move counts where the two intervals do not meet; what lies between the ends is in the figure."
     ]
@@ -115,7 +131,9 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if move.key in left_out or (total < 2 and bool(count) != several):  # where it moved with one key, places say it
+        if move.key in left_out or (
+            total < 2 and bool(count) != several and not move.by_bounds
+        ):  # where it moved with one key, places say it
             continue
         if other and total <= NAMED:
             up, down = (" and at ".join(move.where[way]) for way in (RISES, FALLS))
