@@ -60,7 +60,8 @@ def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
             continue
         move = moved(found, keys, key)
         if move is None or move.fitted.total() < 2:  # of few places their bounds say more
-            move = moved(bounded, keys, key, by_bounds=True) or move
+            wider = moved(bounded, keys, key, by_bounds=True)
+            move = wider if wider and (move is None or wider.ends != move.ends) else move
         out += [move] if move else []
     return out
 
@@ -131,9 +132,8 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
-        if move.key in left_out or (
-            total < 2 and bool(count) != several and not move.by_bounds
-        ):  # where it moved with one key, places say it
+        silent = bool(count) != several and not move.by_bounds  # a single key that moves them is seen in the places
+        if move.key in left_out or (total < 2 and silent):
             continue
         if other and total <= NAMED:
             up, down = (" and at ".join(move.where[way]) for way in (RISES, FALLS))
