@@ -58,7 +58,7 @@ def test_a_small_version_answers_all_four_questions(call: Callable[..., Outcome]
     for title in ("<b>Turning point: ", "<b>Regime: ", "<b>Boundary: ", "<b>Optimum: "):
         assert title in text
     # how each answer moves with the other axes
-    assert text.count("from the first value at which it is located to the last") >= 2
+    assert text.count("from the first value at which it is known to the last") >= 2
     again = call(
         "run",
         "four_axes",
