@@ -69,7 +69,7 @@ def explained(x: Array, y: Array, level: float = LEVEL) -> Explained:
 def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[float, float, float]:
     """R² of y by x minus R² by another predictor on the same units, and its interval over units; (draws, units) each.
 
-    A jackknife of the difference of both means over draws; NaN if either has no result.
+    A jackknife of the difference of both means over draws, cut at -1 and 1; NaN if either has no result.
     """
     x, other, y = _complete(x, other, y)
     if x.shape[1] < FEWEST or not len(x):
@@ -78,7 +78,7 @@ def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[
     with np.errstate(invalid="ignore", divide="ignore"):
         error = _jackknife((_without_each(x, y) ** 2 - _without_each(other, y) ** 2).mean(0))
     half = t_quantile(level, x.shape[1] - 1) * error
-    return found, found - half, found + half
+    return found, max(found - half, -1.0), min(found + half, 1.0)
 
 
 ONE = 1 - 1e-15  # a correlation of 1 in rounding; atanh of it is finite
