@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from test_report import TRANSFER, rows_of, space_of
 
+from raysweep.reporting.analyses.curves import ends
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement_words, moves
 from raysweep.reporting.analyses.place_widths import still_open, sure
@@ -210,3 +211,22 @@ def test_means_are_not_said_beside_three_findings_that_decide_something() -> Non
         found = answer(frame, Design((), ()), TRANSFER, [means, *deciding[:count]]).found
         assert len(found) == count + 1
         assert found[-1] == said
+
+
+def test_of_two_curves_nothing_is_open_where_one_is_better_over_the_whole_grid(tmp_path: Path) -> None:
+    axes: dict[str, list[Any]] = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "depth": [1, 2]}
+    frame = rows_of(TRANSFER, axes, {}, 5, 0.01)
+    ahead = np.where(frame["depth"] == 2, 2 - frame["overlap_angle"] / 90, 0.0)  # by less and less
+    frame["risk_finetune"] = 1 + ahead + 0.01 * np.sin(frame["seed"] * (1 + frame["depth"]))
+    asked = [{"boundary": {"metric": "risk_finetune", "x": "overlap_angle", "between": {"depth": [1, 2]}}}]
+    report = write_report(frame, space_of("linear_transfer", axes, {}, asked), tmp_path, sweep="two")
+    assert report.answer[0].startswith("Depth 1 is better at every overlap angle of the grid: ")
+    assert report.answer[-1] == "Undecided: Nothing that was asked."
+
+
+def test_cells_without_a_variance_are_counted_where_all_others_are_alike() -> None:
+    table = pd.DataFrame({"gamma": [0.1, 0.2, 0.3], "mean": [1.0, 1.0, 9.0], "standard_error": 0.0, "draws": 3})
+    assert ends(table.assign(no_variance=[False, False, True]), ["gamma"], "risk_linear", TRANSFER) == (
+        "risk_linear is 1 (exact) in all 2 cells",
+        1,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,13 +48,9 @@ def held_against(
     if cells is None:
         return None
     count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
-    sides = {"above": cells[cells["status"] == HIGHER], "below": cells[cells["status"] == LOWER]}
-    first, second = sorted(sides, key=lambda side: -len(sides[side]))
     rest = [f"{word} in {many}" for word, many in (("equal", same), ("no clear difference", unclear)) if many]
-    if len(sides[first]):
-        said = [f"lies {first} {other} in {len(sides[first])} of {count} ({larger_by(sides[first], keys, workload)})"]
-        if len(sides[second]):
-            said.append(f"{second} in {len(sides[second])} ({larger_by(sides[second], keys, workload)})")
+    ways = (f"lies above {other}", "above"), (f"lies below {other}", "below")
+    if said := by_side(cells, ways, count, keys, workload):
         words = ", ".join([*said, *rest])
     elif len(rest) == 1:
         words = f"{f'is equal to {other} in all' if same else f'is not shown to differ from {other} in any of'} {count}"
@@ -75,21 +72,19 @@ def held_against_zero(
         return None
     same, unclear = int(cells["same"].sum()), int(cells["open"].sum())
     count = counted(len(cells) - same, "cell")  # one that is 0 in every draw is so by design
-    sides = dict(zip(signs, (cells[cells["status"] == HIGHER], cells[cells["status"] == LOWER]), strict=True))
-    first, second = sorted(signs, key=lambda side: -len(sides[side]))
-    short = without_common_beginning(first, second)
-    if len(sides[first]):
-        said = [f"{first} in {len(sides[first])} of {count} ({larger_by(sides[first], keys, workload)})"]
-        if len(sides[second]):
-            said.append(f"{short} in {len(sides[second])} ({larger_by(sides[second], keys, workload)})")
+    above, below = signs
+    either = f"{above} or {without_common_beginning(above, below)}"
+    ways = (above, without_common_beginning(below, above)), (below, without_common_beginning(above, below))
+    if said := by_side(cells, ways, count, keys, workload):
         words = ", ".join([*said, *([f"no clear effect in {unclear}"] if unclear else [])])
     elif unclear:
-        words = f"in none of {count} is it shown that {signs[0]} or {without_common_beginning(*signs)}"
+        words = f"in none of {count} is it shown that {either}"
     else:
         words = f"{metric} is 0 in every draw"
     words += f"; in {counted(same, 'more cell')} it is 0 in every draw" if same and len(cells) > same else ""
-    what = f"whether {signs[0]} or {without_common_beginning(*signs)}"
-    return Held(f"{words} (by {metric}, {how(level)})", still_open(what, unclear, len(cells) - same, rows))
+    return Held(
+        f"{words} (by {metric}, {how(level)})", still_open(f"whether {either}", unclear, len(cells) - same, rows)
+    )
 
 
 def tested(
@@ -100,7 +95,6 @@ def tested(
 
     Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
     """
-    # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
     names = [metric] if other is None else [metric, other]
     good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
     for name in names:
@@ -108,6 +102,7 @@ def tested(
     good = good.drop_duplicates([*keys, "seed"])
     value, beside = good[metric].astype(float), good[other].astype(float) if other else 0.0
     good = good[[*keys, "seed"]].assign(mean=value, beside=beside)
+    # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
     size = np.maximum(good["mean"].abs(), good["beside"].abs()) if other else good["mean"].abs().max()
     good = good.assign(difference=good["mean"] - good["beside"], size=size)
     good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
@@ -121,6 +116,21 @@ def tested(
     cells = cells.assign(status=UNCLEAR) if status is None else cells.merge(status, on=keys, how="left")
     cells["status"] = cells["status"].fillna(UNCLEAR)
     return cells.assign(open=(cells["status"] == UNCLEAR) & ~cells["same"])
+
+
+def by_side(
+    cells: pd.DataFrame, ways: Sequence[tuple[str, str]], count: str, keys: list[str], workload: Workload
+) -> list[str]:
+    """In how many cells the metric lies above and below, and by how much, the larger number first; empty if in none.
+
+    ways: for above and for below, how it is said first, and how in short after the other. count: all cells, in words.
+    """
+    sides = [(way, cells[cells["status"] == status]) for way, status in zip(ways, (HIGHER, LOWER), strict=True)]
+    there = sorted((side for side in sides if len(side[1])), key=lambda side: -len(side[1]))
+    return [
+        f"{way[place]} in {len(own)}{'' if place else f' of {count}'} ({larger_by(own, keys, workload)})"
+        for place, (way, own) in enumerate(there)
+    ]
 
 
 def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:

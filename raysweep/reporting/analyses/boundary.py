@@ -109,7 +109,7 @@ def boundary_section(asked: Question) -> Section:
         tables=tables,
         explored=[partial(explored_places, places, asked.rows, along)],
         sure=sure(places),
-        undecided=still_open(places),
+        undecided=still_open(places, one_of_two=asked is not measured),
     )
 
 

@@ -96,7 +96,9 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) 
     mean = usable["mean"]
     if mean.min() == mean.max():
         known = mean_of(usable.iloc[0])
-        return f"{metric} is {known} in {'all ' if len(usable) > 1 else ''}{counted(len(usable), 'cell')}", 0
+        return f"{metric} is {known} in {'all ' if len(usable) > 1 else ''}{counted(len(usable), 'cell')}", int(
+            heavy.sum()
+        )
     said = []
     for end in (mean.min(), mean.max()):
         row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1

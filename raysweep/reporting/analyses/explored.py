@@ -125,13 +125,7 @@ def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Que
     draws[:, shown] = values[:, known]
     theory_x, theory = theory_line(part, at, metric, asked)
     low, high = means.bars
-    every = np.concatenate([draws.ravel(), low, high])
-    span = float(np.nanmax(every) - np.nanmin(every)) or float(np.nanmax(np.abs(every))) or 1.0
-    decimals = min(math.ceil(-math.log10(span / STEPS)), 290)  # more are beyond what floats can be rounded to
-
-    def rounded(numbers: np.ndarray) -> list[Any]:
-        return [plain_number(value) for value in np.round(np.asarray(numbers, dtype=float), decimals).tolist()]
-
+    rounded = rounding(np.concatenate([draws.ravel(), low, high]))
     return {
         "x": [plain_number(float(f"{value:.9g}")) for value in means.x],
         "mean": rounded(means.centre),
@@ -142,6 +136,13 @@ def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Que
         "draws": [rounded(row) for row in draws],
         "theory": [[plain_number(float(f"{value:.4g}")) for value in theory_x], rounded(theory)],
     }
+
+
+def rounding(every: np.ndarray) -> Callable[[np.ndarray], list[Any]]:
+    """How numbers are rounded that are drawn on the scale of all these, as plain numbers."""
+    span = float(np.nanmax(every) - np.nanmin(every)) or float(np.nanmax(np.abs(every))) or 1.0
+    decimals = min(math.ceil(-math.log10(span / STEPS)), 290)  # more are beyond what floats can be rounded to
+    return lambda numbers: [plain_number(value) for value in np.round(np.asarray(numbers, float), decimals).tolist()]
 
 
 def theory_line(part: pd.DataFrame, at: str, metric: str, asked: Question) -> tuple[np.ndarray, np.ndarray]:

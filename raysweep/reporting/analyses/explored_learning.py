@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import log_axis
-from raysweep.reporting.analyses.explored import STEPS, labels, plain_number
+from raysweep.reporting.analyses.explored import labels, plain_number, rounding
 from raysweep.reporting.figures.scales import asinh_width
 from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label, plain, settings
@@ -52,23 +52,18 @@ def explored_learning(
 def curve(one: Setting, keys: Sequence[str], numbers: Sequence[str], asked: Question) -> dict[str, Any]:
     """One setting: its mean, band and draws at up to `POINTS` of its steps."""
     kept = np.array(spread(range(len(one.x)), POINTS))
-    span = float(np.nanmax(one.stacked) - np.nanmin(one.stacked)) or 1.0
-    decimals = min(int(np.ceil(-np.log10(span / STEPS))), 290)
-
-    def rounded(values: np.ndarray) -> list[Any]:
-        return [plain_number(value) for value in np.round(values[kept], decimals).tolist()]
-
+    rounded = rounding(one.stacked)
     low, high = (np.where(np.isfinite(end), end, one.mean) for end in (one.low, one.high))
     return {
         "said": settings(keys, one.values, asked.workload) or plain(asked.x),
         "values": list(labels(one.values)),
         "at": [plain_number(value) if key in numbers else None for key, value in zip(keys, one.values, strict=True)],
         "x": [plain_number(value) for value in one.x[kept]],
-        "mean": rounded(one.mean),
-        "low": rounded(low),
-        "high": rounded(high),
+        "mean": rounded(one.mean[kept]),
+        "low": rounded(low[kept]),
+        "high": rounded(high[kept]),
         "median": False,
         "seeds": list(one.seeds),
-        "draws": [rounded(draw) for draw in one.stacked],
+        "draws": [rounded(draw) for draw in one.stacked[:, kept]],
         "theory": [0, []],
     }

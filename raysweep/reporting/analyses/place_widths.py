@@ -40,11 +40,14 @@ def sure(places: Places) -> str:
     return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''})"
 
 
-def still_open(places: Places) -> str:
+def still_open(places: Places, one_of_two: bool = False) -> str:
     """What is open and what deciding it would take, in words; empty if nothing is.
 
     Nothing is open beyond the largest or the smallest value that the axis may have. An interval wider than a precision
     asks for is.
+
+    one_of_two: whether it is asked which of two curves is better. Then nothing is open beyond the grid: one is better
+    at every value of it.
     """
     asked = places.asked
     x, declared = asked.x, asked.workload.by_name.get(asked.x)
@@ -55,9 +58,7 @@ def still_open(places: Places) -> str:
         for status, limit, edge in zip((Status.CENSORED_LOW, Status.CENSORED_HIGH), limits, edges, strict=True)
         if limit is not None and edge == limit
     }
-    if (
-        "between" in asked.options
-    ):  # of two curves it is asked which is better, so one that is better throughout is known
+    if one_of_two:
         closed = {Status.CENSORED_LOW, Status.CENSORED_HIGH}
     settled = [
         row["status"] in closed and status_word(row["status"], row["note"]) == BEYOND
