@@ -12,6 +12,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def some_of(count: int, every: int, noun: str) -> str:
+    """How many of all there are: 3 of 12 settings, all 12 settings, both settings, the only setting."""
+    if count < every:
+        return f"{count:,} of {counted(every, noun)}"
+    return f"the only {noun}" if every == 1 else f"both {noun}s" if every == 2 else f"all {counted(every, noun)}"
+
+
 def rows_are(rows: int, every: str = "", of: str = "") -> str:
     """A number of rows with its verb: 1 row is, 12 rows are, all 12 rows are, 12 rows of this part are."""
     return f"1 row{of} is" if rows == 1 else f"{every}{counted(rows, 'row')}{of} are"

@@ -68,7 +68,8 @@ def workload(name: str) -> list[str]:
         lines.append(f"parameters of {stage}" if len(chain) > 1 else "parameters")
         for parameter in (workload.by_name[each] for each in names):
             default = ".inf" if parameter.default == float("inf") else parameter.default
-            lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}")
+            called = f"; called {parameter.label}" if parameter.label else ""
+            lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}{called}")
             lines.append(f"  {'':18} {parameter.description}")
         lines.append("")
     lines.append("metrics")
@@ -76,7 +77,8 @@ def workload(name: str) -> list[str]:
         unit = f" [{metric.unit}]" if metric.unit else ""
         direction = f" ({metric.direction})" if metric.direction != "none" else ""
         stage = f", measured in {metric.stage}" if metric.stage not in ("", last) else ""
-        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}{stage}")
+        called = f"; called {metric.label}" if metric.label else ""
+        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}{stage}{called}")
     if workload.symmetry is not None:
         apart = ", ".join(f"{name}{SIGN_SPREAD}" for name in workload.symmetry.metrics)
         lines += ["", f"with symmetric: true beside them, their standard deviation over the signs: {apart}"]

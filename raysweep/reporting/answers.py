@@ -23,12 +23,12 @@ class Answered:
     section: Section
 
     def __repr__(self) -> str:
-        return self.section.headline
+        return self.section.whole
 
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        lines = [f"<p>{html.escape(self.section.headline)}</p>"]
+        lines = [f"<p><b>{html.escape(self.section.headline)}</b><br>{html.escape(self.section.detail)}</p>"]
         if self.section.shown:
             lines.append(pd.DataFrame(list(self.section.shown[:SHOWN_ROWS])).to_html(index=False))
         if (left := len(self.section.shown) - SHOWN_ROWS) > 0:
@@ -48,7 +48,7 @@ class Answered:
         with styled():
             drawings = list(self.section.drawings)
         if not drawings:
-            raise InputError("plot", f"there is nothing to draw: {self.section.headline}")
+            raise InputError("plot", f"there is nothing to draw: {self.section.whole}")
         return _shown(drawings[0].figure)
 
 
@@ -135,7 +135,7 @@ def fitted(section: Section, level: float) -> Fitted:
     Raises InputError with the reason if there was nothing to fit.
     """
     if not section.fits:
-        raise InputError("fit", section.headline)
+        raise InputError("fit", section.whole)
     whole = merged(section.fits, next(iter(section.tables.values())))
     values: dict[str, Any] = {field.name: getattr(whole, field.name) for field in fields(Fit)}
     return Fitted(**{**values, "level": level}, section=section)
@@ -144,7 +144,7 @@ def fitted(section: Section, level: float) -> Fitted:
 def best(section: Section) -> Best:
     """The cells of a section. Raises InputError with the reason if there is no cell to choose from."""
     if not section.tables:
-        raise InputError("best", section.headline)
+        raise InputError("best", section.whole)
     return Best(next(iter(section.tables.values())), section)
 
 
@@ -153,7 +153,7 @@ def comparison(section: Section) -> Comparison:
     import pandas as pd
 
     if not section.tables:
-        raise InputError("compare", section.headline)
+        raise InputError("compare", section.whole)
     parts = []
     for name, table in section.tables.items():
         table = table.copy()

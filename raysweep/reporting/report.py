@@ -116,7 +116,7 @@ def write_report(
             path = _free(home / "tables" / f"{name}.csv")
             table.to_csv(path, index=False)
             files.append(path)
-    said = answer(frame, design, workload, sections, missing)
+    said = answer(frame, design, sections, missing)
     parts = all_parts(frame, design, workload, sections, said, sweep, notes, facts)
     explored = {f"part-{k}": [made() for made in section.explored] for k, section in enumerate(sections)}
     page = to_html(parts, f"raysweep: {sweep}", home, explored, next_sweep(design, sweep))
@@ -125,7 +125,7 @@ def write_report(
         files.append(home / name)
     manifest.remove_stale(home, files)
     manifest.record(home, files)
-    return Report(home, [section.headline for section in sections], said.lines, files)
+    return Report(home, [section.whole for section in sections], said.lines, files)
 
 
 def _save(drawn: tuple[Figure, list[Path]]) -> None:

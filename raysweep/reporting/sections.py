@@ -22,7 +22,7 @@ from raysweep.reporting.design import Design
 from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
-from raysweep.reporting.words import plain, setting
+from raysweep.reporting.words import labelled, plain, setting
 from raysweep.space.analyses import (
     ANALYSES,
     LANDSCAPE,
@@ -87,7 +87,7 @@ def designed(spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple
 def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:
     """The comparison of each sweep with the first one. frame: every row of every sweep, also rows that they share."""
     asked = given_way("comparison", Question(frame, {}, workload, "comparison", design))
-    return comparison_section(asked.rows, asked.design, asked.workload)
+    return in_words(comparison_section(asked.rows, asked.design, asked.workload), asked.workload)
 
 
 def all_sections(
@@ -120,9 +120,16 @@ def all_sections(
             headline = section.headline if question else f"{section.headline} ({only})"  # the question may say it
             section = replace(section, title=f"{section.title} ({only})", headline=headline)
             section = replace(section, undecided=f"{section.undecided} ({only})" if section.undecided else "")
-        sections.append(replace(section, question=question))
+        sections.append(in_words(replace(section, question=question), workload))
         on_step(len(sections))
     return sections
+
+
+def in_words(section: Section, workload: Workload) -> Section:
+    """The section with labels instead of the names of metrics and parameters in its title, question and answer."""
+    said = replace(section, question=labelled(section.question, workload), title=labelled(section.title, workload))
+    said = replace(said, headline=labelled(said.headline, workload), detail=labelled(said.detail, workload))
+    return replace(said, sure=labelled(said.sure, workload), undecided=labelled(said.undecided, workload))
 
 
 def chosen(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload) -> tuple[pd.DataFrame, str]:
@@ -169,12 +176,12 @@ def section_of(kind: str, asked: Question) -> Section:
         return Section(kind.capitalize(), why, undecided=f"{kind} (nothing could be analysed)")
     module = import_module(f"raysweep.reporting.analyses.{kind}")
     section: Section = getattr(module, f"{kind}_section")(fitted)
-    section = replace(section, explored=section.explored or every_curve(fitted))
-    return with_note(replace(section, headline=f"{section.headline}{not_fitted(good, metrics)}"), idle)
+    detail = "; ".join(filter(None, (section.detail, not_fitted(good, metrics))))
+    return with_note(replace(section, explored=section.explored or every_curve(fitted), detail=detail), idle)
 
 
 def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
-    """How many ok rows an analysis leaves out, as text to append to a headline; empty if none.
+    """How many ok rows an analysis leaves out, in words; empty if none.
 
     The reader must know this, because a mean over the remaining rows may be biased.
     """
@@ -185,7 +192,7 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
         for metric, count in counts.items()
         if count
     ]
-    return f" ({'; '.join(parts)})" if parts else ""
+    return "; ".join(parts)
 
 
 def too_large(asked: Question) -> str:

@@ -6,6 +6,7 @@ Tables (CSV) and the Python API keep the values of `fits.result.Status` and the 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -96,15 +97,17 @@ def outside(counts: Iterable[tuple[str, int, int]]) -> str:
     return ", ".join(said)
 
 
-def others(table: pd.DataFrame, unit: str) -> list[str]:
-    """How many settings have each status other than located, in words, in the order of the table.
+def others(table: pd.DataFrame, unit: str, signs: tuple[str, str] = ("", "")) -> list[str]:
+    """How many settings have each status other than located, in words, the most frequent first.
 
     Settings beyond the grid on one side are counted together, with the bound that all of them have.
+
+    signs: what positive and negative values mean, if they mean something.
     """
     rest = table[table["status"] != Status.LOCATED].reset_index(drop=True)
     words = [status_word(row["status"], row["note"]) for row in rest.to_dict("records")]
     said = []
-    for word in dict.fromkeys(words):
+    for word, _ in Counter(words).most_common():
         rows = rest[[one == word for one in words]]
         text = f"{word} in {len(rows)}"
         if word in (BEYOND, AT_EDGE, MAYBE_BEYOND):
@@ -118,25 +121,20 @@ def others(table: pd.DataFrame, unit: str) -> list[str]:
             ]
             text += f" ({', '.join(sides)})"
         elif word == NO_TURN:
-            text += _ways(rows["note"])
+            text = _ways(rows["note"], WAYS) or text
+        elif word == NO_SIGN_CHANGE and all(signs):
+            meant = zip(("positive", "negative"), signs, strict=True)
+            text = _ways(rows["note"], {f"{sign} everywhere": f"{way} everywhere" for sign, way in meant}) or text
         elif word == NOT_DECIDED and len(rest) == len(table):
             text += why(rows["note"])
         said.append(text)
     return said
 
 
-def _ways(notes: Iterable[str]) -> str:
-    """Which way curves without a turning point go, in brackets; empty if no note says so."""
-    counts: dict[str, int] = {}
-    total = 0
-    for note in notes:
-        total += 1
-        for beginning, words in WAYS.items():
-            if note.startswith(beginning):
-                counts[words] = counts.get(words, 0) + 1
-    if list(counts.values()) == [total]:
-        return f" ({next(iter(counts))})"
-    return f" ({', '.join(f'{words} in {count}' for words, count in counts.items())})" if counts else ""
+def _ways(notes: Iterable[str], words: Mapping[str, str]) -> str:
+    """What curves do, and in how many; empty unless all notes say so. words: by how such notes begin."""
+    ways = [next((said for start, said in words.items() if note.startswith(start)), "") for note in notes]
+    return ", ".join(f"{way} in {count}" for way, count in Counter(ways).most_common()) if all(ways) else ""
 
 
 def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool) -> str:

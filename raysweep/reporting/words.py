@@ -37,12 +37,36 @@ def without_common_beginning(first: str, second: str) -> str:
     return " ".join(second.split()[both:])
 
 
+def called(name: str, workload: Workload) -> str:
+    """What sentences and figures call a column: its label, else a parameter's name with spaces, a metric's as it is."""
+    if name in workload.by_name:
+        return workload.by_name[name].label or plain(name)
+    return next((metric.label for metric in workload.metrics if metric.name == name), "") or name
+
+
+def labelled(text: str, workload: Workload) -> str:
+    """The text with the labels of metrics and parameters instead of their names, if they have one.
+
+    They are found by their names with spaces too, as text has them. Names in code style are not changed, nor are names
+    of one word, which may be a word of the text.
+    """
+    labels = {name: metric.label for metric in workload.metrics for name in (metric.name, plain(metric.name))}
+    labels |= {name: one.label for one in workload.parameters for name in (one.name, plain(one.name))}
+    labels = {name: label for name, label in labels.items() if label and not name.isalpha()}
+    if not labels:
+        return text
+    labels |= {label: label for label in labels.values()}  # what has its label already is not changed
+    names = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
+    return re.sub(rf"(?<![\w`/\[-])({names})(?![\w`-]|\.\w)", lambda match: labels[match[1]], text)
+
+
 def coded(text: str, workload: Workload) -> str:
-    """Markdown text with the names of the workload's metrics in code style.
+    """Markdown text with the labels of metrics and parameters, and in code style the names of metrics without one.
 
     A name that is a plain word (value, mean, loss) is left as it is, because the text uses such words too.
     """
-    known = [metric.name for metric in workload.metrics if not metric.name.isalpha()]
+    text = labelled(text, workload)
+    known = [metric.name for metric in workload.metrics if not metric.name.isalpha() and not metric.label]
     if not known:
         return text
     names = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
@@ -60,7 +84,7 @@ def axis_label(name: str, workload: Workload) -> str:
     declared = workload.by_name.get(name) or metrics.get(name)
     unit = declared.unit if declared else ""
     symbol = workload.symbol(name)
-    word = name if name in metrics else plain(name)
+    word = called(name, workload) if declared else plain(name)
     return word + (f" {symbol}" if symbol else "") + (f" ({unit})" if unit else "")
 
 
@@ -81,9 +105,9 @@ def setting(name: str, value: Any, workload: Workload) -> str:
     """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
     if isinstance(value, str):
         is_engine = workload.engines is not None and name == workload.engines.parameter
-        return printable(value) if is_engine else f"{plain(name)} {printable(value)}"
+        return printable(value) if is_engine else f"{called(name, workload)} {printable(value)}"
     unit = unit_of(name, workload)
-    return f"{workload.symbol(name) or plain(name)} = {number(value)}{unit if unit == '°' else ''}"
+    return f"{workload.symbol(name) or called(name, workload)} = {number(value)}{unit if unit == '°' else ''}"
 
 
 def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) -> str:
@@ -170,7 +194,8 @@ def interval(estimate: float, low: float, high: float) -> str:
     if largest >= 1e5 or width < 1e-5:
         digits = digits_for(largest, width)
         return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
-    return f"{estimate:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+    form = f"{',' if largest >= 1e4 else ''}.{decimals}f"
+    return f"{estimate:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def values_in_words(name: str, values: list[Any], workload: Workload, any_between: bool = False) -> str:
@@ -178,6 +203,8 @@ def values_in_words(name: str, values: list[Any], workload: Workload, any_betwee
     range."""
     unit = unit_of(name, workload)
     label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
+    if name in workload.by_name and workload.by_name[name].label:
+        label += f" (`{name}`)"
     if any_between:
         return f"{label} anywhere from {number(min(values))} to {number(max(values))}{unit}"
     if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):

@@ -72,6 +72,8 @@ class Metric:
     free_of: parameters of this stage or of the stages before on which it does not depend.
     positive, negative: what a value above or below 0 means, in two or three words ("transfer helps", "transfer hurts");
         figures write them where the metric has that sign. Empty if they mean nothing in particular.
+    label: what sentences and figures call it ("risk from scratch"); empty: its name. A name of one word, which may be a
+        word of a sentence, has none.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Metric:
     free_of: tuple[str, ...] = ()
     positive: str = ""
     negative: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class Parameter:
     scale: how its axis is drawn and fitted (log or linear) if a space does not say; empty: decided by the spacing of
         the values.
     symbol: its letter in papers and figures.
+    label: what sentences and figures call it ("fine-tuning rate"); empty: its name with spaces. A name of one word has
+        none, since it may be a word of a sentence.
     formerly: its name and values in an earlier release, or None.
     searched_by: the search (boundary, optimum) that refines along it if a space names no axis.
     """
@@ -62,6 +64,7 @@ class Parameter:
     absent: Any = _REQUIRED
     scale: str = ""
     symbol: str = ""
+    label: str = ""
     searched_by: str = ""
     formerly: Former | None = None
 

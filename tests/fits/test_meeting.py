@@ -106,9 +106,8 @@ def test_a_report_lays_the_prediction_beside_the_measured_boundary(tmp_path: Pat
     }
     report = write_report(frame.assign(sweep="s"), space, tmp_path, sweep="s")
     (said,) = report.headline
-    assert (
-        "as predicted from the power law of risk_scratch and risk_linear: apart from the measured one in 1 of 3" in said
-    )
+    assert said.startswith("the prediction is off in 1 of 3 settings: ")
+    assert said.endswith("; predicted is where the power law of risk from scratch meets risk of linear transfer")
     table = pd.read_csv(tmp_path / "tables" / "predicted_boundary_places.csv")
     assert table["apart"].tolist() == [False, False, True]
     assert table["predicted"][1] == pytest.approx(PLACE, rel=0.1)

@@ -107,8 +107,10 @@ def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_pa
     space = {**space, "analysis": [{"power_law": {"metric": "risk_finetune", "x": "finetune_lr"}}]}
     report = write_report(frame, space, tmp_path, sweep="s")
     (said,) = report.headline
-    assert said.startswith("risk_finetune grows with a power of finetune lr: the exponent is 0.75 (exact)")
-    assert "in 6 settings (95 %); along finetune lr the exponent grows in 2 (p < 0.05, Holm)" in said
+    assert said.startswith(
+        "risk after fine-tuning grows with fine-tuning rate to the power 0.75 to 0.98, in all 6 settings; 0.75 (exact) "
+    )
+    assert said.endswith(" (95 %); towards larger fine-tuning rate the exponent gets larger in 2 (p < 0.05, Holm)")
     table = pd.read_csv(tmp_path / "tables" / "power_law_exponents.csv")
     assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
     means = pd.read_csv(tmp_path / "tables" / "power_law_means.csv")

@@ -201,7 +201,7 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
     assert section.shown[0]["regime by the slope"] == verdict_word(table["verdict"][0]) != "quickly decreasing"
     alone = regime_section(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
     assert alone.tables["regime_slopes"]["paper_case"].isin(["", None]).all()
-    assert not any("O §3.4.2's case by" in text for text in (alone.headline, *alone.paragraphs))
+    assert not any("O §3.4.2's case by" in text for text in (alone.whole, *alone.paragraphs))
 
 
 @pytest.mark.parametrize(("first", "ratio"), [(1.0, 4 / 8), (-1.0, (4 + 4 / 0.5) / 8)])
@@ -285,10 +285,9 @@ def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
 def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
     frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
     report = write_report(frame, space, tmp_path, sweep="s")
-    assert report.headline[0].startswith("best finetune lr 0.00")
-    assert " for risk finetune: in 10" in report.headline[0]
-    assert " in 10 of 10 settings" in report.headline[0]
-    assert report.headline[1].startswith("the best finetune lr falls slowly with pretrain length in 2 of 2")
+    assert report.headline[0].startswith("the best fine-tuning rate for risk after fine-tuning is 0.00")
+    assert ", in all 10 settings; " in report.headline[0]
+    assert report.headline[1].startswith("the best fine-tuning rate falls slowly with pretraining length in 2 of 2")
     assert "improves, then degrades in 2" in report.headline[1]
     for name in ("optimum_curves", "optimum_line", "regime_rates", "regime_risk_finetune", "regime_pretrain_loss"):
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
@@ -299,7 +298,7 @@ def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
     assert "must lie within ±0.1 (constant)" in text
     one = write_report(frame[frame["depth"] == 1], {**space, "axes": {}}, tmp_path / "one", sweep="s")
     slope = r"log-log slope (\S+) \[(\S+), (\S+)\] \(95 %\)"
-    said = re.search(rf"falls slowly with pretrain length: {slope}", one.headline[1])
+    said = re.search(rf"falls slowly with pretraining length, {slope}", one.headline[1])
     assert said is not None
     assert float(said[2]) <= -0.3 <= float(said[3])
 
@@ -348,7 +347,7 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
         )
     )
     assert len(regime.shown) == 1
-    assert "of 3 settings" not in regime.headline
+    assert "3 settings" not in regime.whole
     optimum = optimum_section(
         Question(
             frame,

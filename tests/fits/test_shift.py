@@ -75,8 +75,11 @@ def test_a_report_names_each_setting_beside_the_first_of_the_space(storage: Path
     )
     report = sweep.report()
     (said,) = report.headline
-    assert said.startswith("the best lr for value moves in 2 of 2 other settings: times 3.8")
-    assert "with steps = 8; 0.5" in said
+    assert said.startswith(
+        "the best lr moves in 2 of 2 other settings: by 3.8 with steps = 8 and by 0.5 with steps = 64; factors 3.82 ["
+    )
+    assert "] with steps = 8, 0.500 [" in said
+    assert said.endswith("] with steps = 64 (95 %); all beside that with steps = 32, for value")
     table = pd.read_csv(report.directory / "tables" / "shift_factors.csv")
     assert ((table["low"] < [4, 0.5]) & (table["high"] > [4, 0.5])).all()
     assert {*table.columns} <= {"steps", *taken_names.ADDED["shift"].split()}

@@ -175,16 +175,16 @@ def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame
         (
             -1,
             2,
-            "loss falls with x, with a clear rise in between: over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
+            "loss falls with x, with a clear rise in between; over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
             "to 2; least-squares slope over all -1 per unit, exactly: draws do not differ in it",
         ),
         (
             -1,
             3,
-            "loss shows no clear trend with x, but a clear rise and a clear fall: over x it falls by 4 from -1 to 1 "
+            "loss shows no clear trend with x, but a clear rise and a clear fall; over x it falls by 4 from -1 to 1 "
             "and rises by 4 from 1 to 3; least-squares slope over all 0 per unit, exactly: draws do not differ in it",
         ),
-        (1, 3, "loss rises throughout with x: 2 per unit, exactly: draws do not differ in it"),
+        (1, 3, "loss rises throughout with x; least-squares slope 2 per unit, exactly: draws do not differ in it"),
     ],
 )
 def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_been_estimated(
@@ -192,12 +192,13 @@ def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_bee
 ) -> None:
     frame = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.0)
     section = section_of(frame)
-    assert section.headline == said
+    assert section.whole == said
+    assert section.headline == said.split("; ")[0]
     assert "000000" not in str(section.shown)
     noisy = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.05)
-    headline = section_of(noisy).headline
-    assert headline.split(" by ")[0] == said.split(" by ")[0] if low < 1 else headline.startswith("loss rises ")
-    assert "exactly" not in headline
+    told = section_of(noisy).whole
+    assert told.split(" by ")[0] == said.split(" by ")[0] if low < 1 else told.startswith("loss rises ")
+    assert "exactly" not in told
 
 
 def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() -> None:
@@ -208,7 +209,8 @@ def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() ->
     steps = section_of(looks(np.round, x, 0.05))
     (row,) = steps.tables["trend_trends"].to_dict("records")
     assert (row["status"], row["turns_back"], row["throughout"]) == ("rises", False, False)
-    assert f": {row['slope']:.4g} [" in steps.headline
+    assert steps.headline == "loss rises overall with x"
+    assert steps.detail.startswith(f"least-squares slope {row['slope']:.4g} [")
     assert {"p if there is no trend", "p if it never turns back"} <= {*steps.shown[0]}
 
 
@@ -219,7 +221,7 @@ def test_words_legends_and_columns_speak_of_a_closed_form_only_where_there_is_on
         for workload, known in ((plug_in(form), False), (plug_in(lambda c: {"loss": np.log(c["x"] / 3) ** 2}), True)):
             rows = frame.assign(loss_theory=np.log(frame["x"] / 3) ** 2) if known else frame
             section = make(Question(rows, {"metric": "loss", "x": "x"}, workload, kind))
-            said = [section.headline, *section.paragraphs, *map(str, section.shown)]
+            said = [section.whole, *section.paragraphs, *map(str, section.shown)]
             for drawing in section.drawings:
                 said += [
                     drawing.caption,
@@ -234,8 +236,10 @@ def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> Non
     space = {**space, "analysis": [{"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}]}
     report = write_report(frame, space, tmp_path, sweep="s")
     said = report.headline[0]
-    assert said.startswith("risk_finetune rises with pretrain length in 12 of 12 settings: ")
-    assert said.endswith(" (p < 0.05, Holm)")
+    assert said == (
+        "risk after fine-tuning rises throughout with pretraining length in all 12 settings; "
+        "tested with p < 0.05 (Holm)"
+    )
     table = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")
     assert (table["p_holm"] >= table["p_value"]).all()
 

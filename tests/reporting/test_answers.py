@@ -10,9 +10,11 @@ import pandas
 import pytest
 from conftest import run
 from spaces import small_space
+from test_report import TRANSFER
 
 import raysweep
 from raysweep.errors import InputError
+from raysweep.reporting.words import called
 from raysweep.sweep import Sweep
 
 ANGLES = [30, 45, 60, 75, 90]
@@ -96,7 +98,7 @@ def test_what_cannot_be_fitted_is_told_in_one_line(asked: dict[str, Any], said: 
 
 def test_where_nothing_can_be_fitted_the_error_says_why(storage: Path) -> None:
     one = run(storage, small_space(axes={"overlap_angle": [30, 60]}, seeds=1, fixed={"dim": 20, "gamma": 1.0}))
-    with pytest.raises(InputError, match="^fit: optimum: wasserstein_1 is finite in no row, so there is nothing to"):
+    with pytest.raises(InputError, match="^fit: optimum: Wasserstein-1 distance is finite in no row, so there is"):
         one.fit(optimum={"metric": "wasserstein_1", "x": "overlap_angle"})
 
 
@@ -158,7 +160,7 @@ def test_two_sweeps_are_compared_draw_by_draw(angles: Sweep, tmp_path: Path) -> 
     assert "deeper (depth = 3) less small (depth = 2)" in repr(comparison)
     assert "overlap angle" in comparison.plot().figure.axes[0].get_xlabel()
     shown = list(dict.fromkeys(comparison.table["metric"]))
-    assert all(metric in comparison.plot(metric).get_ylabel().replace("\n", "") for metric in shown)
+    assert all(called(metric, TRANSFER) in " ".join(comparison.plot(metric).get_ylabel().split()) for metric in shown)
     with pytest.raises(InputError, match="^plot: unknown metric 'los'"):
         comparison.plot("los")
     with pytest.raises(InputError, match="^compare: expected another sweep than small itself"):

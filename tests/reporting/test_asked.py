@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from conftest import run
+from markdown_it import MarkdownIt
 from spaces import small_space
 from test_report import TRANSFER
 
 from raysweep.errors import InputError
 from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.design import Design
-from raysweep.reporting.document.answer import answer
-from raysweep.reporting.document.parts import with_lead
+from raysweep.reporting.document.answer import Finding, answer
+from raysweep.reporting.document.parts import item
 
 FRAME = pd.DataFrame({"cell": ["a", "b"], "seed": [0, 0], "status": "ok", "sweep": "one"})
 
 
 def found(sections: list[Section], sweeps: int = 1) -> list[str]:
-    """The findings of a report with these sections."""
-    return answer(FRAME, Design(({},) * sweeps, ("one", "two")[:sweeps]), TRANSFER, sections).found
+    """The findings of a report with these sections, and how many more there are."""
+    lines = answer(FRAME, Design(({},) * sweeps, ("one", "two")[:sweeps]), sections).lines
+    assert lines[-2].startswith("How sure: ")
+    return lines[:-2]
 
 
 def test_questions_are_answered_in_the_order_of_the_space_and_the_rest_is_counted() -> None:
     sections = [
-        Section("Curves: c", "c goes from 1 to 2", means_only=True),
-        Section("Curves: a", "a goes from 1 to 2", means_only=True, question="How far does a go?"),
+        Section("Curves: c", "c is 1 to 2", means_only=True),
+        Section("Curves: a", "a is 1 to 2", means_only=True, question="How far does a go?", detail="lowest 1 at x = 3"),
         Section("Boundary: b", "b changes sign at 3"),
         Section("Trend: d", "it rises", question="Does d rise?", sure="d ± 1"),
     ]
     assert found(sections) == [
-        "How far does a go? A goes from 1 to 2.",
+        "How far does a go? A is 1 to 2. Lowest 1 at x = 3.",
         "Does d rise? It rises.",
-        "2 more answers in the sections of the report (boundary: 1, curves: 1).",
+        "2 more answers in the report (boundary: 1, curves: 1).",
     ]
-    assert answer(FRAME, Design(({},), ("one",)), TRANSFER, sections).whole == {1, 3}
+    said = answer(FRAME, Design(({},), ("one",)), sections)
+    assert said.whole == {1, 3}
+    assert said.found[0] == Finding("How far does a go?", "A is 1 to 2.", "Lowest 1 at x = 3.", (1,), False)
 
 
 def test_two_analyses_that_ask_the_same_give_one_answer() -> None:
     sections = [Section("Trend: a", word, question="Does it rise?") for word in ("a rises", "b falls", "a rises")]
     assert found(sections) == ["Does it rise? A rises; b falls."]
+    details = [replace(section, detail=text) for section, text in zip(sections, ("in 1", "in 2", "in 1"), strict=True)]
+    assert found(details) == ["Does it rise? A rises; b falls. In 1; in 2."]
 
 
 def test_the_comparison_of_several_sweeps_still_stands_first() -> None:
@@ -51,9 +60,33 @@ def test_the_comparison_of_several_sweeps_still_stands_first() -> None:
     assert found([*sections, comparison], sweeps=2)[:2] == ["The second is better.", "Does it rise? A rises."]
 
 
-def test_the_question_is_what_stands_in_bold() -> None:
-    assert with_lead("How fast? Best rate 0.1: in all.") == "**How fast?** Best rate 0.1: in all."
-    assert with_lead("Best rate 0.1: in all.") == "**Best rate 0.1:** in all."
+def test_the_answer_stands_in_bold_on_the_line_below_its_question() -> None:
+    def lines(*texts: str) -> list[str]:
+        return item(Finding(*texts, (0,), False), TRANSFER)
+
+    assert lines("How fast?", "It is 0.1.", "In all.") == ["- *How fast?*\\", "  **It is 0.1.**\\", "  In all."]
+    assert lines("How fast?", "It is 0.1.", "") == ["- *How fast?*\\", "  **It is 0.1.**"]
+    assert lines("", "It is 0.1.", "In all.") == ["- **It is 0.1.**\\", "  In all."]
+    assert lines("", "It is 0.1.", "") == ["- **It is 0.1.**"]
+    page = MarkdownIt("commonmark").render("\n".join(lines("How fast?", "It is 0.1.", "In all.")))
+    assert page.count("<br") == 2
+    assert re.sub(r"\s*<br />\s*", "|", page) == (
+        "<ul>\n<li><em>How fast?</em>|<strong>It is 0.1.</strong>|In all.</li>\n</ul>\n"
+    )
+
+
+def test_a_long_detail_is_cut_but_never_a_question_or_a_headline() -> None:
+    """The sections say in full what the first screen cuts."""
+    headline = f"it is {' '.join(f'h{k}' for k in range(60))}"
+    sections = [
+        Section(f"Trend: {k}", f"{headline} {k}", question=f"And {k}?", detail=" ".join(f"d{k}" for k in range(60)))
+        for k in range(5)
+    ]
+    said = answer(FRAME, Design(({},), ("one",)), sections)
+    assert [one.headline for one in said.found] == [f"It is {headline[6:]} {k}." for k in range(5)]
+    assert [one.question for one in said.found] == [f"And {k}?" for k in range(5)]
+    assert {one.detail for one in said.found} == {f"D0 {' '.join(f'd{k}' for k in range(1, 18))} …"}
+    assert said.whole == set()
 
 
 def test_it_stands_in_the_report_and_in_the_terminal(tmp_path: Path) -> None:
@@ -63,12 +96,15 @@ def test_it_stands_in_the_report_and_in_the_terminal(tmp_path: Path) -> None:
     space = small_space(seeds=6, axes=axes, analysis=[{"curves": curves}, {"boundary": boundary}])
     report = run(tmp_path, space).report(tmp_path / "report")
     text = (tmp_path / "report" / "report.md").read_text()
-    assert report.answer[0].startswith("At 0.3? risk_finetune goes from ")
+    assert report.answer[0].startswith("At 0.3? Risk after fine-tuning is 0")
     assert "only γ = 0.3" not in report.answer[0]
     assert report.answer[1].startswith("Up to which angle? ")
-    assert "- **Up to which angle?** " in text
-    assert "\nCurves: risk_finetune over overlap angle (only γ = 0.3)" in text.replace("<b>", "\n").replace("`", "")
-    assert "**Question.** At 0.3; up to which angle?" in text
+    for line, more in zip(report.answer[:2], ("Lowest ", "This overlap angle "), strict=True):
+        asked, said = line.split("? ", 1)
+        headline, detail = said.split(f" {more}")
+        assert f"\n- *{asked}?*\\\n  **{headline}**\\\n  {more}{detail}\n" in text
+    assert "\nCurves: risk after fine-tuning over overlap angle (only γ = 0.3)" in text.replace("<b>", "\n")
+    assert "\n**At 0.3; up to which angle?**\n" in text
 
 
 @pytest.mark.parametrize("question", ["How fast", "", 3, ["How fast?"], "How\nfast?"])

@@ -33,8 +33,10 @@ def test_an_analysis_is_made_of_the_rows_that_it_names_and_says_so(storage: Path
     report = sweep(
         storage, {"power_law": {**law, "where": {"kind": 2}}}, {"power_law": {**law, "where": {"kind": [1, 3]}}}
     ).report()
-    assert report.headline[0] == "loss grows with a power of x: the exponent is 2 (exact) (95 %) (only kind = 2)"
-    assert report.headline[1].endswith("(only kind = 1 or kind = 3)")
+    assert report.headline[0] == "loss grows with x to the power 2 (exact) (95 %) (only kind = 2)"
+    assert report.headline[1].startswith(
+        "loss grows with x to the power 1 to 3, in both settings (only kind = 1 or kind = 3); "
+    )
     table = pd.read_csv(report.directory / "tables" / "power_law_2_exponents.csv")
     assert table["exponent"].tolist() == pytest.approx([1, 3])
 

@@ -21,14 +21,18 @@ TITLES = "Features are fate", "Overtrained Language Models Are Harder to Fine-Tu
 @pytest.mark.parametrize(
     ("description", "papers"),
     [
-        ("Does F Fig. 1 hold, and what of O §3?", f"*Papers: F is {TITLES[0]}; O is {TITLES[1]}.*"),
+        ("Does F Fig. 1 hold, and what of O §3?", f"Papers: F is {TITLES[0]}; O is {TITLES[1]}."),
         ("Which angle is best?", ""),
     ],
 )
-def test_letters_of_papers_are_spelled_out_below_the_question(description: str, papers: str, storage: Path) -> None:
+def test_letters_of_papers_are_spelled_out_in_the_small_print_of_the_first_screen(
+    description: str, papers: str, storage: Path
+) -> None:
     sweep = run(storage, {**SPACE, "description": description}, report=True)
     screen = (sweep.folder / "report" / "report.md").read_text().split("<details>")[0]
-    question, _, below = screen.partition(f"**Question.** {description}\n\n")
-    assert question
-    assert below.startswith(papers or "!") or not papers
-    assert ("*Papers:" in screen) == bool(papers)
+    question, _, below = screen.partition(f"**{description}**\n\n")
+    assert question == "# cited\n\n"
+    small = below.partition("**Undecided.** ")[2].split("\n\n")[1]
+    assert small.startswith("*")
+    assert small.endswith(f" {papers}*" if papers else "*")
+    assert screen.count("Papers:") == bool(papers)

@@ -48,10 +48,10 @@ def test_trends_and_power_laws_are_not_repeated(tmp_path: Path) -> None:
         {"trend": {"metric": "residual", "x": "ablation", "by": ["target_samples"]}},
         {"best": {"metric": "residual"}},
     )
-    assert said[0].startswith("residual rises throughout with ablation: ")
-    assert said[1].startswith("risk_scratch falls with a power of target samples: the exponent is -1")
-    assert "of 4 settings" in said[2]  # it depends on both
-    assert "of 4 settings" in said[3]  # asked for
+    assert said[0].startswith("residual rises throughout with ablation; least-squares slope 0.0")
+    assert said[1].startswith("risk from scratch falls with target samples to the power -1")
+    assert " in all 4 settings; " in said[2]  # it depends on both
+    assert " in all 4 settings; " in said[3]  # asked for
     assert "more cell" not in said[4]
     text = (tmp_path / "report.md").read_text()
     assert "This does not depend on target samples: each draw counts once." in text

@@ -39,7 +39,7 @@ def test_the_crossing_is_located_beside_that_of_the_closed_form_and_no_length_mo
     assert told["mean"].to_numpy() == pytest.approx(difference)
     assert (told["draws"] == 12).all()
     text = (storage / "report" / "report.md").read_text()
-    assert "risk_finetune` of shift top minus bottom" in text
+    assert "risk after fine-tuning of shift top minus bottom" in text
 
 
 @pytest.mark.parametrize(

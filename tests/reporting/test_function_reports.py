@@ -117,7 +117,7 @@ def test_arguments_with_such_names_have_columns_of_their_own(undrawn: None, stor
             table = table.replace({"axis": {"low": "x", "draws_argument": "y"}})
             pd.testing.assert_frame_equal(table, expected)
     assert "Varied: low 1, 2, 3, 4; draws 1, 2." in report_text(theirs)
-    assert "at low = 2, draws argument = 1," in theirs.headline[1]
+    assert " at low = 2, draws argument = 1; " in theirs.headline[1]
 
 
 def test_steps_that_are_too_large_for_an_integer_stay_what_they_are(undrawn: None, storage: Path) -> None:
@@ -155,7 +155,10 @@ def test_no_control_character_of_a_value_reaches_the_terminal(undrawn: None, sto
         return len(kind) + seed
 
     report = swept(train, storage, axes={"kind": ["\x1b[31mred", "a\rb"]}, seeds=2).report()
-    assert report.headline[0].startswith("value is lower with kind a\\rb than with \\x1b[31mred: difference -5 ")
+    assert report.headline[0] == (
+        "value is lower with kind a\\rb than with \\x1b[31mred: 3.5 [-2.9, 9.9] against 8.5 [2.1, 14.9]; "
+        "difference -5 (exact) (95 %, paired by seed)"
+    )
     assert report_text(report).replace("\n", "").isprintable()
 
 
@@ -241,7 +244,7 @@ def test_words_of_a_report_are_words_also_where_a_metric_is_called_so(undrawn: N
     assert "\nVaried: lr 0.1, 0.2. Workload `train`:" in text
     assert "`mean`" not in text
     assert "- **`val_loss` " in text
-    assert "- **mean " in text
+    assert "- **Mean " in text
 
     def broken(lr: float, seed: int) -> float:
         raise ValueError("never")

@@ -168,9 +168,9 @@ def test_a_report_of_a_sweep_has_the_curves_of_each_stage(
         assert part["mean"].to_numpy() == pytest.approx(np.exp(-rate * np.arange(4)) + 0.05)
     assert len(tune) == 4 * len(settings)
     text = (folder / "report.md").read_text(encoding="utf-8")
-    assert "- Loss of warm goes from 1.5 at step 1 to" in text
-    assert "epochs only says how far warm goes: rows that differ in it have one curve" in text
-    assert "warm does not depend on rate" in text
+    assert "- **Loss of warm goes from 1.5 at step 1 to" in text
+    assert "Epochs only says how far warm goes: rows that differ in it have one curve" in text
+    assert "Warm does not depend on rate" in text
     assert "In no mean of loss: 4 draws (4 diverged)" in text
     assert "diverged draw" in (folder / "figures" / "curves_2_loss.svg").read_text(encoding="utf-8")
 

@@ -109,7 +109,7 @@ def test_the_page_is_complete_without_javascript(browser: Chromium, report: Path
     assert min(summaries) > 10
     assert len(tables) == len(re.findall(r"^\|---", text, re.MULTILINE))
     assert min(tables) > 30
-    assert "Question." in shown
+    assert "Does it tip over?" in shown
     assert "How sure." in shown
     assert "explored" not in shown
 
@@ -162,7 +162,7 @@ def test_a_fitted_point_shows_its_curve_interval_and_next_step_to_pointer_and_ke
     assert pointed != stepped
     for text in (pointed, stepped):
         (label,) = [label for label in points if text.startswith(label)]
-        assert "Turning point of transferability_finetune in pretrain length" in label
+        assert "Turning point of gain by fine-tuning in pretraining length" in label
         assert "8 seeds." in text
         assert "raysweep debug small c" in text
     assert "raysweep run small-next.yaml" in pointed
@@ -291,4 +291,4 @@ def test_axe_finds_nothing_serious(page: Chromium, scheme: str) -> None:
 
 def test_figures_say_in_words_what_they_show(page: Chromium) -> None:
     texts = page.run("[...document.images].map((image) => image.alt)")
-    assert all("transferability_finetune" in text and len(text.split()) > 8 for text in texts)
+    assert all("gain by fine-tuning" in text and len(text.split()) > 8 for text in texts)

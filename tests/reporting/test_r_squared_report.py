@@ -63,11 +63,13 @@ def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
         one["low"].idxmax() == one["r_squared"].idxmax() == ("risk_linear") and one["low"].max() > one["high"].min()
         for one in (own.droplevel([0, 1]) for _, own in table.groupby(level=[0, 1]))
     )
-    assert report.headline[0].startswith("risk_linear explains risk_finetune best or as well as any, overlap angle by ")
-    assert f", in 3 of 6 settings (clearly in {clearly}, 95 %): R² is risk_linear " in report.headline[0]
+    assert report.headline[0].startswith(
+        "risk of linear transfer explains risk after fine-tuning best in 3 of 6 settings, "
+        f"shown to be so in {clearly} (95 %); overlap angle by overlap angle, R² is risk of linear transfer "
+    )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     more = int((table["more_low"] > 0).sum())
-    said = f"`risk_scratch` explains clearly more than `risk_linear` in {more} and clearly less in 3 of 6 settings."
+    said = f"Risk from scratch explains clearly more than risk of linear transfer in {more} and clearly less in 3 of 6 "
     assert said in text
     assert more > 0
     assert "The metric falls where the predictor rises in" in text

@@ -94,9 +94,9 @@ def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str],
     _, headline, text = phase
     assert len(headline) == 3
     assert headline[0].startswith(
-        "transfer helps below overlap angle 60.2° (γ = 0.2) to 60.9° (γ = 0.8), hurts above: "
-        "by transferability_finetune in 4 of 4 settings"
+        "transfer helps below overlap angle 60.2° (γ = 0.2) to 60.9° (γ = 0.8), hurts above, in all 4 settings; "
     )
+    assert headline[0].endswith("; measured by gain by fine-tuning")
     assert "theory lies inside all 4 intervals" in headline[0]
     assert max(map(len, headline)) < 240, headline  # read at the end of a run, in seconds
     assert "beyond 1.96" in text
@@ -105,7 +105,7 @@ def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str],
         "# my-sweep",
         "Does it tip over?",
         "![boundary surface]",
-        "in 4 of 4 settings",
+        "in all 4 settings",
         "8 seeds in each of 40 cells",
         "317 of 320 rows ok, left out of every mean and fit: 1 not converged, 1 diverged, 1 failed",
         "a note for the reader",
@@ -157,8 +157,8 @@ def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path
         half = (turns.loc[angle, "high"] - turns.loc[angle, "low"]) / 2
         assert turns.loc[angle, "estimate"] == pytest.approx(best, abs=2 * half)
         assert 2 * half < 10 ** (2 / 14) * best - best  # less than the distance between two lengths of this grid
-    assert report.headline[0].startswith("transferability_finetune is best inside the grid, at pretrain length ")
-    assert " in 2 of 2 settings" in report.headline[0]
+    assert report.headline[0].startswith("gain by fine-tuning is highest at pretraining length ")
+    assert ", in both settings; " in report.headline[0]
 
 
 def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Pat
     report = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s")
     turns = pd.read_csv(tmp_path / "tables" / "inflection_turns.csv").set_index("overlap_angle")
     assert turns["status"].ne("located").tolist() == [False, True]
-    said = re.search(r"length ([\d.]+) \[([\d.]+), ([\d.]+)\] flow time: in 1 of 2 settings", report.headline[0])
+    said = re.search(r"length ([\d.]+) \[([\d.]+), ([\d.]+)\] flow time, in 1 of 2 settings", report.headline[0])
     assert said
     for text, side in zip(said.groups(), ("estimate", "low", "high"), strict=True):
         assert float(text) == pytest.approx(turns.loc[30.0, side], abs=0.5 * 10.0 ** -len(text.partition(".")[2]))
@@ -200,7 +200,7 @@ def test_engines_are_paired_by_draw(tmp_path: Path) -> None:
     )
     table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
     assert table["median"].tolist() == pytest.approx([0.002, 0.02, 0.2], rel=1e-9)
-    assert "of order 1.00 as finetune lr → 0" in report.headline[0]
+    assert "of order 1.00 as fine-tuning rate → 0" in report.headline[0]
 
 
 def test_engines_of_different_depth_are_kept_apart_and_a_constant_difference_is_named(tmp_path: Path) -> None:
@@ -215,11 +215,14 @@ def test_engines_of_different_depth_are_kept_apart_and_a_constant_difference_is_
     frame.loc[lost, "status"] = "not_converged"  # one draw of six is left there, and would bend the median
     options = {"metrics": ["risk_finetune", "risk_scratch"], "by": ["depth"]}
     report = write_report(frame, space_of("linear_transfer", axes, {}, [{"engines": options}]), tmp_path, sweep="s")
-    assert "risk_finetune: network of order 1.00 to 2.00" in report.headline[0]
-    assert "risk_scratch: network a constant 0.004 off (start at init_scale)" in report.headline[0]
+    assert "risk after fine-tuning: network of order 1.00 to 2.00" in report.headline[0]
+    assert "risk from scratch: network a constant 0.004 off (start at initialization scale)" in report.headline[0]
     table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
     assert sorted(table["finetune_lr"].unique()) == [0.01, 0.1]
-    assert re.search(r" 4 pairs at a \S*finetune", (tmp_path / "report.md").read_text(encoding="utf-8")), "left out"
+    assert re.search(
+        r" 4 pairs at a fine-tuning rate where fewer than half of the draws are ok left out\.",
+        (tmp_path / "report.md").read_text(encoding="utf-8"),
+    ), "left out"
 
 
 def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(sandbox: Path, tmp_path: Path) -> None:
@@ -271,10 +274,10 @@ def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path
     assert np.isnan(ranks.loc["σ = 0", "rank_correlation"])  # it does not vary there
     (whole,) = pd.read_csv(tmp_path / "tables" / "relation_2_ranks.csv").to_dict("records")
     assert whole["low"] < 0 < whole["high"]
-    assert report.headline[1].startswith("wasserstein_1 is not shown to predict transferability_finetune: ")
+    assert report.headline[1].startswith("Wasserstein-1 distance is not shown to predict gain by fine-tuning: ")
     assert report.headline[1].endswith(
-        f" {whole['rank_correlation']:+.2f} [{whole['low']:+.2f}, {whole['high']:+.2f}] "
-        f"(95 % over {whole['draws']} draws)"
+        f" {whole['rank_correlation']:+.2f} [{whole['low']:+.2f}, {whole['high']:+.2f}]; "
+        f"95 % over {whole['draws']} draws"
     )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "infinite in 32 of 64 rows" in text
@@ -301,9 +304,7 @@ def test_a_relation_over_cells_that_are_a_sample_has_an_interval_over_them(tmp_p
         assert (found["cells"], found["draws"]) == (8, seeds)
         text = (tmp_path / "report.md").read_text(encoding="utf-8")
         assert "The interval is for other cells" in text
-    assert report.headline[1].endswith(
-        "+0.95 [+0.95, +0.95] (95 % over 20 draws)"
-    )  # over draws, which are all the same
+    assert report.headline[1].endswith(" +0.95 [+0.95, +0.95]; 95 % over 20 draws")  # which are all the same
     assert "fewer than 5 cells" in report.headline[2]
 
 
@@ -317,12 +318,12 @@ def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> N
     assert means.index[means["no_variance"]].tolist() == [1.0]
     best = means[~means["no_variance"]].loc[0.2]
     assert report.headline[0].startswith(
-        "transfer helps in 2 of 3 cells (by 0.425 to 0.688, most at γ = 0.2), hurts in 1"
+        "transfer helps in 2 of 3 cells, hurts in 1; helps: by 0.425 to 0.688, most at γ = 0.2; hurts: by 0.0328, at"
     )
     text = (tmp_path / "report.md").read_text()
     half = t_quantile(0.95, 7) * best["standard_error"]
     known = interval(best["mean"], best["mean"] - half, best["mean"] + half)
-    assert f"to {known} at γ = 0.2 (95 %)" in text
+    assert f"highest {known} at γ = 0.2; 95 %." in text
 
 
 def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(sandbox: Path, tmp_path: Path) -> None:
@@ -389,6 +390,6 @@ def test_a_metric_that_is_finite_nowhere_is_said_and_not_a_crash(tmp_path: Path)
     analysis = [{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]
     report = write_report(frame, space_of("linear_transfer", axes, {"dim": 20}, analysis), tmp_path, sweep="endless")
     (said,) = report.headline
-    assert said.startswith("boundary: transferability_linear ")
+    assert said.startswith("boundary: gain by linear transfer is finite in no row")
     assert not list(tmp_path.glob("tables/*"))
     assert (tmp_path / "report.html").is_file()

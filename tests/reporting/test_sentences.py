@@ -18,7 +18,6 @@ from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document.answer import answer, of_kinds
-from raysweep.reporting.document.parts import with_lead
 from raysweep.reporting.document.question import names_in_words
 from raysweep.reporting.report import write_report
 from raysweep.reporting.statuses import why
@@ -41,47 +40,57 @@ def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
 def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     none = "zero everywhere"
     most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
-    assert most.first_words() == "the sign changes at 40° (γ = 0) to 41° (γ = 0.1): in 2 of 3 slices"
+    assert most.of_several() == (
+        "the sign changes at 40° (γ = 0) to 41° (γ = 0.1), in 2 of 3 slices",
+        ["not decided in 1", ""],
+    )
+    assert most.said(["this moves", ""], lambda row: "")[1] == "this moves; not decided in 1"
     few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
-    assert few.first_words().startswith("zero located in only 1 of 4 slices: 40.0 [39.0, 44.0]°")
+    assert few.of_several() == ("zero, located in only 1 of 4 slices: 40.0 [39.0, 44.0]°", ["not decided in 3"])
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
-    assert silent.first_words().startswith("the sign changes at 40.0 [39.0, 44.0]°: in 1 of 4 slices")
-    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).first_words() == "zero located in none of 2 slices"
+    assert silent.of_several() == (
+        "the sign changes at 40.0 [39.0, 44.0]°, in 1 of 4 slices",
+        ["no effect anywhere in 3", ""],
+    )
+    nowhere = "no zero is located in any of 2 slices"
+    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).of_several() == (
+        f"{nowhere}: no effect anywhere in 2",
+        [],
+    )
+    unclear = places(["undetermined"] * 2, ["no point has a clear sign"] * 2, [0.0, 90.0])
+    assert unclear.of_several() == (f"not decided: {nowhere}", ["no point has a clear sign"])
 
 
 @pytest.mark.parametrize(
     ("status", "note", "low", "said"),
     [
-        (
-            "censored_high",
-            "positive below",
-            80.0,
-            "transfer helps at every overlap angle of the grid: risk_finetune is ",
-        ),
+        ("censored_high", "positive below", 80.0, "transfer helps at every overlap angle of the grid"),
         (
             *("censored_high", "positive below, no clear sign at the upper edge", 50.0),
-            "transfer helps up to overlap angle 50°, not clear above: risk_finetune is ",
+            "transfer helps up to overlap angle 50°, not clear above",
         ),
-        ("undetermined", "negative everywhere, towards neither edge", np.nan, "transfer hurts at every overlap angle"),
+        (
+            "undetermined",
+            "negative everywhere, towards neither edge",
+            np.nan,
+            "transfer hurts at every overlap angle of the grid",
+        ),
         (
             "undetermined",
             "negative at 1 of 3 points, no clear sign at the others",
             np.nan,
-            "transfer hurts at 1 of 3 values of overlap angle, not clear at the others: risk_finetune is ",
+            "transfer hurts at 1 of 3 values of overlap angle, not clear at the others",
         ),
-        (
-            "undetermined",
-            "no point has a clear sign",
-            np.nan,
-            "zero: not decided (no point has a clear sign); risk_finetune is ",
-        ),
+        ("undetermined", "no point has a clear sign", np.nan, "zero: not decided (no point has a clear sign)"),
     ],
 )
 def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: str, low: float, said: str) -> None:
     one = places([status], [note], [0.0, 90.0])
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
-    assert one.headline([], lambda row: "").startswith(said)
-    assert one.headline([], lambda row: "").endswith("is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)")
+    assert one.said([], lambda row: "") == (
+        said,
+        "risk_finetune is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)",
+    )
 
 
 def test_settings_with_a_sign_at_some_points_are_counted_as_one_reason() -> None:
@@ -153,9 +162,7 @@ def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
         assert still_open(places(["located", "censored_high"], ["", "positive below"], [0.0, largest])) == said
 
 
-def test_a_finding_stands_in_bold_and_symbols_are_explained() -> None:
-    assert with_lead("It tips over at 40°: in 3 of 4 slices") == "**It tips over at 40°:** in 3 of 4 slices"
-    assert with_lead("It tips over at 40° in 3 of 4 slices") == "It tips over at 40° in 3 of 4 slices"
+def test_answers_are_counted_by_kind_and_symbols_are_explained() -> None:
     assert (
         of_kinds(["Curves: a over b", "Curves: c over d", "Best: e", "Experiment"]) == " (curves: 2, best: 1, other: 1)"
     )
@@ -198,7 +205,7 @@ def test_a_best_rate_that_a_regime_follows_over_the_length_is_not_followed_twice
     for asked, followed in (([optimum], True), ([optimum, regime], False)):
         space = space_of("linear_transfer", axes, {"finetune_steps": 100.0}, asked)
         report = write_report(frame, space, tmp_path / str(followed), sweep="rates")
-        assert ("with pretrain length (" in report.headline[0]) is followed
+        assert ("with pretraining length (" in report.headline[0]) is followed
         assert "rises with depth (4 of 4" in report.headline[0]
 
 
@@ -206,11 +213,11 @@ def test_means_are_not_said_beside_three_findings_that_decide_something() -> Non
     frame = pd.DataFrame({"cell": [0, 0], "seed": [0, 1], "status": "ok"})
     deciding = [Section(f"Trend: {name}", f"{name} rises") for name in "abc"]
     means = Section("Curves: d", "d is largest at x = 3", means_only=True)
-    left = "1 more answer in the sections of the report (curves: 1)."
+    left = "1 more answer in the report (curves: 1)."
     for count, said in ((2, "D is largest at x = 3."), (3, left)):
-        found = answer(frame, Design((), ()), TRANSFER, [means, *deciding[:count]]).found
-        assert len(found) == count + 1
-        assert found[-1] == said
+        lines = answer(frame, Design((), ()), [means, *deciding[:count]]).lines
+        assert len(lines) == count + 3  # and how sure that is, and what is open
+        assert lines[count] == said
 
 
 def test_of_two_curves_nothing_is_open_where_one_is_better_over_the_whole_grid(tmp_path: Path) -> None:
@@ -220,13 +227,29 @@ def test_of_two_curves_nothing_is_open_where_one_is_better_over_the_whole_grid(t
     frame["risk_finetune"] = 1 + ahead + 0.01 * np.sin(frame["seed"] * (1 + frame["depth"]))
     asked = [{"boundary": {"metric": "risk_finetune", "x": "overlap_angle", "between": {"depth": [1, 2]}}}]
     report = write_report(frame, space_of("linear_transfer", axes, {}, asked), tmp_path, sweep="two")
-    assert report.answer[0].startswith("Depth 1 is better at every overlap angle of the grid: ")
+    assert report.answer[0].startswith("Depth 1 is better at every overlap angle of the grid. ")
     assert report.answer[-1] == "Undecided: Nothing that was asked."
 
 
 def test_cells_without_a_variance_are_counted_where_all_others_are_alike() -> None:
     table = pd.DataFrame({"gamma": [0.1, 0.2, 0.3], "mean": [1.0, 1.0, 9.0], "standard_error": 0.0, "draws": 3})
     assert ends(table.assign(no_variance=[False, False, True]), ["gamma"], "risk_linear", TRANSFER) == (
-        "risk_linear is 1 (exact) in all 2 cells",
+        "risk_linear is 1 (exact) in both cells",
+        "",
         1,
+    )
+
+
+def test_means_are_said_in_a_few_digits_and_their_places_with_intervals() -> None:
+    table = pd.DataFrame({"gamma": [0.1, 0.2, 0.3, 0.4], "mean": [2.0, 0.12345, 0.5, 2.0], "draws": 3})
+    table = table.assign(standard_error=0.01, no_variance=False)
+    assert ends(table, ["gamma"], "risk_linear", TRANSFER) == (
+        "risk_linear is 0.123 to 2",
+        "lowest 0.123 [0.080, 0.166] at γ = 0.2; highest 2.000 [1.957, 2.043] at γ = 0.1 and 1 more cell",
+        0,
+    )
+    assert ends(table.assign(no_variance=True), ["gamma"], "risk_linear", TRANSFER) == (
+        "risk_linear: no cell whose draws have a variance",
+        "",
+        4,
     )

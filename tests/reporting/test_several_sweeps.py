@@ -58,14 +58,16 @@ def test_sweeps_that_differ_in_a_fixed_parameter_are_a_curve_each(call: Callable
         assert table["depth"].tolist() == [1, 8], name
         assert (table["points"] == 8).all(), name
     assert "depth L 1, 8" in text
-    assert "pretrain length from 0.3 to 30 flow time (16 values)" in text
-    assert "`shallow` has pretrain length from 0.3 to 22.07 flow time (8 values), depth = 1" in text
-    assert "`deep` has pretrain length from 0.4078 to 30 flow time (8 values), depth = 8" in text
+    assert "pretraining length (`pretrain_length`) from 0.3 to 30 flow time (16 values)" in text
+    assert (
+        "`shallow` has pretraining length (`pretrain_length`) from 0.3 to 22.07 flow time (8 values), depth = 1" in text
+    )
+    assert "`deep` has pretraining length (`pretrain_length`) from 0.4078 to 30 flow time (8 values), depth = 8" in text
     fixed = next(line for line in text.splitlines() if line.startswith("- Fixed: "))
     assert "depth" not in fixed
     assert "dim 60" in fixed
-    (line,) = [line for line in done.out.splitlines() if line.startswith("deep (depth = 8) less shallow (depth = 1): ")]
-    assert " cell " in line  # none of one has a partner in the other
+    (line,) = [line for line in done.out.splitlines() if line.endswith(": deep (depth = 8) less shallow (depth = 1).")]
+    assert line.startswith("No cell of one has a partner in the other")
     assert not list(tables.glob("comparison*"))
 
 
@@ -161,7 +163,7 @@ def test_sweeps_on_the_same_draws_are_compared_draw_by_draw(call: Callable[..., 
     assert (found["draws"] == 8).all()
     assert (found["status"] == "lower").all()
     assert (found["low_simultaneous"] < found["low"]).all()
-    assert f"{METRIC}, deep (depth = 8) less shallow (depth = 1): -" in done.out
+    assert done.out.startswith("Gain by fine-tuning, deep (depth = 8) less shallow (depth = 1): -")
     assert "clearly higher in 0, lower in 6 of 6 cells (Holm)" in done.out
     assert "pointwise" in text
     assert (storage / "report" / "figures" / f"comparison_{METRIC}.png").stat().st_size > 5000
@@ -173,9 +175,9 @@ def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], 
     run(storage, asked("again", 1, LENGTHS[2:5]))
     done, _, tables = reported(call, storage, "shallow", "others")
     (line,) = [
-        line for line in done.out.splitlines() if line.startswith("others (depth = 8) less shallow (depth = 1): ")
+        line for line in done.out.splitlines() if line.endswith(": others (depth = 8) less shallow (depth = 1).")
     ]
-    assert " seed " in line
+    assert line.startswith("No seed in common")
     assert not list(tables.glob("comparison*"))
     done, _, _ = reported(call, storage, "shallow", "again")
     assert "again less shallow: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out

@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.fits.comparison import Joint, joint, student_coverage
 from raysweep.fits.statistics import normal_quantile
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.agreement import agreement_figure
 from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
@@ -71,7 +71,8 @@ def agreement_section(asked: Question) -> Section:
         "whose draws have no variance are left out."
     )
     paragraphs = [text, *skewed, *([f"{'; '.join(without)}."] if without else [])]
-    return Section(title, verdict(tests, max(map(len, tables.values()))), paragraphs, drawings, shown, tables)
+    headline, detail = verdict(tests, max(map(len, tables.values())))
+    return Section(title, headline, paragraphs, drawings, shown, tables, detail=detail)
 
 
 def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
@@ -83,27 +84,29 @@ def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray
     return table.pivot_table(index="seed", columns="cell", values="difference").to_numpy(float)
 
 
-def verdict(tests: Mapping[str, Joint | None], cells: int) -> str:
-    """The metrics that agree with their closed form and those that do not, in one line."""
+def verdict(tests: Mapping[str, Joint | None], cells: int) -> tuple[str, str]:
+    """(which metrics agree with their closed form, the largest differences), in words."""
     known = {metric: test for metric, test in tests.items() if test is not None}
     if not known:
-        return f"theory: too few seeds or no variation to test {', '.join(tests)}"
+        return f"{THEORY}: too few seeds or no variation to test {', '.join(tests)}", ""
     limit = normal_quantile(1 - 0.05 / len(known))
     far = {metric: test for metric, test in known.items() if abs(test.z) > limit}
     draws = max(test.draws for test in known.values())
     unit = f"{counted(draws, 'seed')} as units, all {counted(cells, 'cell')} together"
     if far:
-        worst = sorted(far, key=lambda metric: -abs(far[metric].z))
+        worst = sorted(far, key=lambda metric: -abs(far[metric].z))[:2]
+        every = f" in {len(far)} of {counted(len(known), 'metric')}" if len(known) > 1 else ""
         listed = ", ".join(
-            f"{metric} (z = {far[metric].z:+.1f}, {far[metric].mean:+.2g} SD, {chance(far[metric], len(known))})"
-            for metric in worst[:2]
+            f"{metric}: z = {far[metric].z:+.1f}, {far[metric].mean:+.2g} SD, {chance(far[metric], len(known))}"
+            for metric in worst
         )
-        return f"{THEORY} and experiment differ in {len(far)} of {counted(len(known), 'metric')}: {listed}; {unit}"
+        return f"{THEORY} and experiment differ{every}: {', '.join(worst)}", f"{listed}; {unit}"
     metric = max(known, key=lambda name: abs(known[name].z))
-    one = f"z = {known[metric].z:+.2f}, {chance(known[metric], len(known))} ({unit})"
+    one = f"z = {known[metric].z:+.2f}, {chance(known[metric], len(known))}; {unit}"
     if len(known) == 1:
-        return f"{THEORY} and experiment agree in {metric}: {one}"
-    return f"{THEORY} and experiment agree in {len(known)} metrics: the farthest is {metric}, {one}"
+        return f"{THEORY} and experiment agree in {metric}", one
+    every = some_of(len(known), len(known), "metric")
+    return f"{THEORY} and experiment agree in {every}", f"the farthest is {metric}: {one}"
 
 
 def chance(test: Joint, metrics: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.selection import heavy_rows
 from raysweep.reporting.words import number, settings, without_common_beginning
 from raysweep.workloads.declaration import Workload
@@ -26,11 +26,13 @@ NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
 class Held:
     """What the cells of a sweep say of a metric beside another one, or beside 0.
 
-    words: in how many cells it lies on which side, and by how much.
+    words: in how many cells it lies on which side.
+    detail: by how much, and how it was tested.
     undecided: what is open and what deciding it would take; empty if nothing is.
     """
 
     words: str
+    detail: str
     undecided: str
 
 
@@ -50,14 +52,16 @@ def held_against(
     count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
     rest = [f"{word} in {many}" for word, many in (("equal", same), ("no clear difference", unclear)) if many]
     ways = (f"lies above {other}", "above"), (f"lies below {other}", "below")
-    if said := by_side(cells, ways, count, keys, workload):
+    said, sizes = by_side(cells, ways, count, keys, workload)
+    if said:
         words = ", ".join([*said, *rest])
     elif len(rest) == 1:
-        words = f"{f'is equal to {other} in all' if same else f'is not shown to differ from {other} in any of'} {count}"
+        every = some_of(len(cells), len(cells), "cell")
+        words = f"is equal to {other} in {every}" if same else f"is not shown to differ from {other} in any of {count}"
     else:
         words = f"lies neither above nor below {other} in any of {count}: {', '.join(rest)}"
     what = f"whether {metric} lies above or below {other}"
-    return Held(f"{metric} {words}; {how(level)}", still_open(what, unclear, len(cells), rows))
+    return Held(f"{metric} {words}", "; ".join([*sizes, how(level)]), still_open(what, unclear, len(cells), rows))
 
 
 def held_against_zero(
@@ -75,16 +79,16 @@ def held_against_zero(
     above, below = signs
     either = f"{above} or {without_common_beginning(above, below)}"
     ways = (above, without_common_beginning(below, above)), (below, without_common_beginning(above, below))
-    if said := by_side(cells, ways, count, keys, workload):
+    said, sizes = by_side(cells, ways, count, keys, workload)
+    if said:
         words = ", ".join([*said, *([f"no clear effect in {unclear}"] if unclear else [])])
     elif unclear:
         words = f"in none of {count} is it shown that {either}"
     else:
         words = f"{metric} is 0 in every draw"
-    words += f"; in {counted(same, 'more cell')} it is 0 in every draw" if same and len(cells) > same else ""
-    return Held(
-        f"{words} (by {metric}, {how(level)})", still_open(f"whether {either}", unclear, len(cells) - same, rows)
-    )
+    sizes += [f"0 in every draw in {counted(same, 'more cell')}"] if same and len(cells) > same else []
+    detail = "; ".join([*sizes, f"measured by {metric}, {how(level)}"])
+    return Held(words, detail, still_open(f"whether {either}", unclear, len(cells) - same, rows))
 
 
 def tested(
@@ -120,17 +124,20 @@ def tested(
 
 def by_side(
     cells: pd.DataFrame, ways: Sequence[tuple[str, str]], count: str, keys: list[str], workload: Workload
-) -> list[str]:
-    """In how many cells the metric lies above and below, and by how much, the larger number first; empty if in none.
+) -> tuple[list[str], list[str]]:
+    """(in how many cells the metric lies above and below, by how much), the larger number first; empty if in none.
 
     ways: for above and for below, how it is said first, and how in short after the other. count: all cells, in words.
     """
     sides = [(way, cells[cells["status"] == status]) for way, status in zip(ways, (HIGHER, LOWER), strict=True)]
     there = sorted((side for side in sides if len(side[1])), key=lambda side: -len(side[1]))
-    return [
-        f"{way[place]} in {len(own)}{'' if place else f' of {count}'} ({larger_by(own, keys, workload)})"
-        for place, (way, own) in enumerate(there)
-    ]
+    amounts = [larger_by(own, keys, workload) for _, own in there]
+    if len(there) == 1:
+        (way, _), own = there[0]
+        where = f"{len(own)} of {count}" if len(own) < len(cells) else some_of(len(own), len(cells), "cell")
+        return [f"{way} in {where}"], amounts
+    said = [f"{way[place]} in {len(own)}{'' if place else f' of {count}'}" for place, (way, own) in enumerate(there)]
+    return said, [f"{way[1]}: {amount}" for (way, _), amount in zip(there, amounts, strict=True)]
 
 
 def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
@@ -154,7 +161,7 @@ def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
 
 def how(level: float) -> str:
     """How the cells were tested, in short."""
-    return f"p < {1 - level:.2g}, Holm"
+    return f"tested with p < {1 - level:.2g} (Holm)"
 
 
 def still_open(what: str, unclear: int, cells: int, rows: pd.DataFrame) -> str:

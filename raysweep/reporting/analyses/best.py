@@ -41,12 +41,9 @@ def best_section(asked: Question) -> Section:
     main = effects(table, keys, largest)
     vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
     where = settings(vary, [top[key] for key in vary], workload)
-    headline = (
-        f"best {plain(metric)} ({told}): {mean_of(top)}"
-        + (f" at {where}" if where else "")
-        + f", the mean of {counted(int(top['draws']), 'seed')}; the best of {counted(len(table), 'cell')}"
-        + importance_words(shares)
-    )
+    headline = f"best {plain(metric)} ({told}): {mean_of(top)}{f' at {where}' if where else ''}"
+    of_seeds = f"the mean of {counted(int(top['draws']), 'seed')}, the best of {counted(len(table), 'cell')}"
+    detail = "; ".join(filter(None, (of_seeds, importance_words(shares))))
     few = int(top["draws"]) < 2
     undecided = "which cell is best, by one seed a cell (deciding it takes more seeds)" if few else ""
     if alike:
@@ -55,7 +52,7 @@ def best_section(asked: Question) -> Section:
             f"whether {counted(alike, 'other cell')} {are} as good in {plain(metric)} (deciding it takes more seeds)"
         )
     if len(table) == 2 and len(apart):
-        headline = _of_two(table, vary, apart.iloc[0], asked)
+        headline, detail = _of_two(table, vary, apart.iloc[0], asked)
         undecided = (
             f"whether {plain(metric)} differs between the two cells (deciding it takes more seeds)" if alike else ""
         )
@@ -72,6 +69,7 @@ def best_section(asked: Question) -> Section:
     return Section(
         title=f"Best: {plain(metric)}",
         headline=headline,
+        detail=detail,
         paragraphs=paragraphs,
         shown=[
             {
@@ -99,7 +97,7 @@ def curve_over(asked: Question, axes: list[str]) -> list[Drawing]:
         places, at, categories = places_on(rows, x, asked.workload, asked.design)
         panels = series_panels(by_panel(places, every), every[:1], every[1:], at, asked.metric, asked.workload)
         if panels:
-            caption = f"{plain(asked.metric).capitalize()} against {plain(x)}: mean over seeds, with its {BARS}."
+            caption = f"{asked.metric} against {plain(x)}: mean over seeds, with its {BARS}."
             figure, said = curves_figure(panels, x, asked.metric, asked.workload, categories)
             return [Drawing(f"{asked.name}_curves", f"{caption} {said}".strip(), figure)]
     return []
@@ -135,8 +133,8 @@ def _differences(asked: Question, keys: list[str], table: pd.DataFrame) -> pd.Da
     return pd.DataFrame(found, columns=["mean", "half_width"])
 
 
-def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -> str:
-    """Whether one of two cells is better, in words. apart: the second less the first."""
+def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -> tuple[str, str]:
+    """(whether one of two cells is better, by how much), in words. apart: the second less the first."""
     rows, middle, half = table.to_dict("records"), -float(apart["mean"]), float(apart["half_width"])
     if len(vary) == 1 and is_number(table, vary[0]) and rows[0][vary[0]] < rows[1][vary[0]]:
         rows, middle = rows[::-1], -middle  # always the larger value less the smaller one
@@ -144,7 +142,7 @@ def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -
     if len(vary) == 1:
         second = number(rows[1][vary[0]])
     metric, values = plain(asked.metric), " against ".join(map(mean_of, rows))
-    known = f"difference {interval(middle, middle - half, middle + half)} (95 %, paired by seed); {values}"
+    by = f"difference {interval(middle, middle - half, middle + half)} (95 %, paired by seed)"
     if abs(middle) <= half:
-        return f"{metric} is not shown to differ between {first} and {second}: {known}"
-    return f"{metric} is {'lower' if middle < 0 else 'higher'} with {first} than with {second}: {known}"
+        return f"{metric} is not shown to differ between {first} and {second}: {values}", by
+    return f"{metric} is {'lower' if middle < 0 else 'higher'} with {first} than with {second}: {values}", by

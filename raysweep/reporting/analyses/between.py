@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.selection import parameters_of
-from raysweep.reporting.words import number
+from raysweep.reporting.words import called, number
 from raysweep.workloads.declaration import Columns, Metric, Workload, column
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def _with_difference(workload: Workload, metric: str, axis: str, pair: tuple[Any
         above, below = (f"{ends[(direction == 'maximize') == first]} is better" for first in (True, False))
     else:
         above, below = (f"more at {ends[first]}" for first in (True, False))
-    difference = Metric(name, f"difference of {metric}", positive=above, negative=below)
+    label = name.replace(metric, called(metric, workload), 1)
+    difference = Metric(name, f"difference of {metric}", positive=above, negative=below, label=label)
     return replace(
         workload,
         metrics=(*workload.metrics, difference),

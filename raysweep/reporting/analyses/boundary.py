@@ -78,8 +78,8 @@ def boundary_section(asked: Question) -> Section:
         maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
-    what, at = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
-    places = Places(asked, whole, lead, what, "setting", "boundary", at, signs_of(metric, workload))
+    what, (at, by) = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
+    places = Places(asked, whole, lead, what, "setting", "boundary", at, signs_of(metric, workload), by)
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
@@ -92,12 +92,15 @@ def boundary_section(asked: Question) -> Section:
             first, second = second, first
         return [*first, *second, *slices_of(parts, keys, of_y, places)]
 
+    several = [places.moving(), verdicts(places, lines)]
+    headline, detail = places.said(several, lambda row: beside_place(places, row, lines))
     tables = {f"{asked.name}_zeros": whole}
     if asked is not measured:  # a difference is a metric of no other table
         tables[f"{asked.name}_differences"] = means_table(asked.rows, [*keys, *of_y, x], metric, workload)
     return Section(
         title=f"Boundary: where {metric} changes sign",
-        headline=places.headline(several_words(places, lines), lambda row: beside_place(places, row, lines)),
+        headline=headline,
+        detail=detail,
         paragraphs=[
             *movement(whole, lead, "zero"),
             *paragraphs(places, lines, joint(moved)),
@@ -113,19 +116,19 @@ def boundary_section(asked: Question) -> Section:
     )
 
 
-def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload) -> str:
-    """What changes at a zero, as `Places.at`: by what the signs mean, if they mean something and all zeros go the same
-    way."""
+def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload) -> tuple[str, str]:
+    """What changes at a zero, as `Places.at` and `Places.by`: by what the signs mean, if they mean something and all
+    zeros go the same way."""
     ways = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}
     positive, negative = signs_of(metric, workload)
     if len(ways) != 1:
-        return f"{metric} changes sign at {plain(x)} {{place}}"
+        return f"{metric} changes sign at {plain(x)} {{place}}", ""
     if not positive:
         first, second = ("negative", "positive") if ways == {True} else ("positive", "negative")
-        return f"{metric} is {first} below {plain(x)} {{place}}, {second} above"
+        return f"{metric} is {first} below {plain(x)} {{place}}, {second} above", ""
     below, above = (negative, positive) if ways == {True} else (positive, negative)
     short = without_common_beginning(below, above)
-    return f"{below} below {plain(x)} {{place}}, {short} above: by {metric}"
+    return f"{below} below {plain(x)} {{place}}, {short} above", f"measured by {metric}"
 
 
 def one_line(
@@ -154,19 +157,12 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:
-    """Text to append to a single zero: theory's zero, and whether reference lines lie outside its interval."""
-    asked, text = places.asked, places.beside_theory(row)
+    """What stands beside a single zero: theory's zero, and whether reference lines lie outside its interval."""
+    asked, said = places.asked, [places.beside_theory(row)]
     for name, value in lines.items():
         verdict = "inside" if row["low"] <= value <= row["high"] else "outside"
-        text += f"; {line_label(name, value, asked.x, asked.workload)} lies {verdict} the interval"
-    return text
-
-
-def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
-    """The parts of a headline on several slices: how the zeros move, how many intervals theory and the reference lines
-    lie outside of, and how many slices have no zero."""
-    against = verdicts(places, lines)
-    return [places.moving(), f"; {against}" if against else "", places.others()]
+        said.append(f"{line_label(name, value, asked.x, asked.workload)} lies {verdict} the interval")
+    return "; ".join(filter(None, said))
 
 
 def verdicts(places: Places, lines: Mapping[str, float]) -> str:

@@ -47,10 +47,10 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
         ]
         what = f"{sides[0]} less {sides[1]}"
         if set(one["seed"]).isdisjoint(other["seed"]):
-            said.append(f"{what}: no seed in common, so draws cannot be compared in pairs")
+            said.append(f"no seed in common, so draws cannot be compared in pairs: {what}")
             continue
         if not len(one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same)):
-            said.append(f"{what}: no cell of one has a partner in the other, all other parameters equal")
+            said.append(f"no cell of one has a partner in the other, all other parameters equal: {what}")
             continue
         for metric in metrics_named(design, workload, frame):
             usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]

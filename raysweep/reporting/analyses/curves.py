@@ -6,14 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from raysweep.fits.statistics import LEVEL
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.beside import Held, held_against, held_against_zero
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import better_extremum, means_table, places_on, signs_of
-from raysweep.reporting.words import BARS, mean_of, plain, setting
+from raysweep.reporting.selection import means_table, places_on, signs_of
+from raysweep.reporting.words import BARS, mean_of, number, plain, setting
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
@@ -29,7 +29,7 @@ def curves_section(asked: Question) -> Section:
     parts = by_panel(places, keys)
     varied = [key for key in [*keys, x] if frame[key].nunique(dropna=False) > 1] or [x]
     drawings, tables = [], {}
-    found: list[str] = []
+    found: list[tuple[str, str]] = []
     notes: list[str] = []
     for metric in metrics:
         name = f"{asked.name}_{metric}"
@@ -41,12 +41,12 @@ def curves_section(asked: Question) -> Section:
             caption += f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
-        best, left_out = ends(tables[name], varied, metric, workload)
-        found += [best] if best else []
+        span, where, left_out = ends(tables[name], varied, metric, workload)
+        found += [(span, where)] if span else []
         if left_out:
             notes.append(
-                f"{counted(left_out, 'cell')} of {metric} have draws without a variance: their means mean nothing, the "
-                "figure shows their medians, and none of them can be the best."
+                f"Draws of {metric} have no variance in {counted(left_out, 'cell')}: means there mean nothing, the "
+                "figure shows medians, and none of them can be the best."
             )
     if beside:
         tables[f"{asked.name}_{beside}"] = means_table(frame, [*keys, x], beside, workload)
@@ -55,17 +55,22 @@ def curves_section(asked: Question) -> Section:
             f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
             f"{', '.join(map(plain, keys))} too."
         )
-    largest = "; ".join(found) + (f" ({100 * LEVEL:g} %)" if any("[" in text for text in found) else "")
+    whole = ["; ".join(filter(None, both)) for both in found]
+    level = [f"{100 * LEVEL:g} %"] * any("[" in text for text in whole)
     held = compared(asked, metrics, varied, beside)
     if held:
-        notes = [*(f"{sentence.words}." for sentence in held[1:]), *([f"{largest}."] if largest else []), *notes]
+        further = [f"{one.words}; {one.detail}." for one in held[1:]]
+        notes = [*further, *([f"{'; '.join([*whole, *level])}."] if whole else []), *notes]
     return Section(
         f"Curves: {', '.join(metrics)} over {plain(x)}",
-        held[0].words if held else largest or f"no usable rows for {', '.join(metrics)}",
+        held[0].words if held else found[0][0] if found else f"no usable rows for {', '.join(metrics)}",
         notes,
         drawings,
         [],
         tables,
+        detail=held[0].detail
+        if held
+        else "; ".join(filter(None, [*(one[1] for one in found[:1]), *whole[1:], *level])),
         undecided=held[0].undecided if held else "",
         means_only=not held,
         explored=[partial(explored, asked, frame, metric, keys) for metric in metrics],
@@ -84,27 +89,23 @@ def compared(asked: Question, metrics: list[str], keys: list[str], beside: str) 
     return [held for held in known if held]
 
 
-def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:
-    """(where the mean is smallest and where largest, in words, the best last; how many cells were left out because
-    their draws have no variance)."""
+def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, str, int]:
+    """(the smallest and the largest mean in words, where they are, how many cells were left out because their draws
+    have no variance)."""
     if not len(table) or not table["mean"].notna().any():
-        return "", 0
+        return "", "", 0
     heavy = table["no_variance"].to_numpy(bool)
-    usable = table[~heavy & table["mean"].notna()]
+    usable, left_out = table[~heavy & table["mean"].notna()], int(heavy.sum())
     if not len(usable):
-        return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
+        return f"{metric}: no cell whose draws have a variance", "", left_out
     mean = usable["mean"]
     if mean.min() == mean.max():
-        known = mean_of(usable.iloc[0])
-        return f"{metric} is {known} in {'all ' if len(usable) > 1 else ''}{counted(len(usable), 'cell')}", int(
-            heavy.sum()
-        )
+        cells = some_of(len(usable), len(usable), "cell")
+        return f"{metric} is {mean_of(usable.iloc[0])} in {cells}", "", left_out
     said = []
-    for end in (mean.min(), mean.max()):
+    for word, end in (("lowest", mean.min()), ("highest", mean.max())):
         row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1
         where = ", ".join(setting(key, row[key], workload) for key in keys)
         more = f" and {counted(tied, 'more cell')}" if tied else ""
-        said.append(f"{mean_of(row)} at {where}{more}")
-    if better_extremum(metric, workload, otherwise="max") == "min":
-        said.reverse()
-    return f"{metric} goes from {' to '.join(said)}", int(heavy.sum())
+        said.append(f"{word} {mean_of(row)} at {where}{more}")
+    return f"{metric} is {number(mean.min(), 3)} to {number(mean.max(), 3)}", "; ".join(said), left_out

@@ -97,9 +97,9 @@ def effects_table(table: pd.DataFrame, shares: dict[str, float], metric: str) ->
 
 
 def importance_words(shares: dict[str, float], most: int = 3) -> str:
-    """Text to append to a line: the most important axes with their shares; empty without any."""
+    """The most important axes with their shares; empty without any."""
     said = [f"{plain(key)} {percent(share)}" for key, share in list(shares.items())[:most] if share >= 0.01]
-    return f"; what matters most: {', '.join(said)}" if said else ""
+    return f"what matters most: {', '.join(said)}" if said else ""
 
 
 def percent(share: float) -> str:

@@ -104,9 +104,10 @@ def engines_section(asked: Question) -> Section:
     known = matched.rows[matched.rows["engine"] == reference]
     control = control_variate.by_reference(pairs, known, matched.keys(), asked.workload, matched.reference_from_zero)
     figure, told = engines_figure(table, differences, by, x, reference, matched.metrics, asked.workload)
+    first, *others = metric_words(differences, matched)
     return Section(
         f"Engines against {reference} on the same draws",
-        f"difference to {reference}, " + "; ".join(metric_words(differences, matched)),
+        f"difference to {reference}, {first}",
         [
             *paragraphs(matched, differences, pairs, thin),
             *([control_variate.sentence(control, reference)] if len(control) else []),
@@ -114,6 +115,7 @@ def engines_section(asked: Question) -> Section:
         [Drawing(asked.name, f"{caption} {told}".strip(), figure)],
         [shown_row(one, matched, pairs) for one in differences],
         {f"{asked.name}_differences": table, **({f"{asked.name}_means": control} if len(control) else {})},
+        detail="; ".join(others),
     )
 
 

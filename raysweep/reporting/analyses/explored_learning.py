@@ -32,7 +32,7 @@ def explored_learning(
     x = np.unique(np.concatenate([one.x for one in made]))
     numbers = [key for key in keys if not workload.by_name[key].categorical]
     return {
-        "metric": metric,
+        "metric": axis_label(metric, workload),
         "name": metric,
         "x": called,
         "axis": called,

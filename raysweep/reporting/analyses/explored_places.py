@@ -25,7 +25,7 @@ from raysweep.reporting.statuses import (
     status_words,
     why_one,
 )
-from raysweep.reporting.words import first_capital, interval, number, plain, signed
+from raysweep.reporting.words import first_capital, interval, labelled, number, plain, signed
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def explored_places(places: Places, rows: pd.DataFrame, along: str | None) -> di
         {**row, "lines": told(places, row), "next": narrower(places, row, rows)}
         for row in places.table.to_dict("records")
     ]
-    return explored(places.asked, rows, places.asked.metric, places.keys, table, places.what, along)
+    return explored(
+        places.asked, rows, places.asked.metric, places.keys, table, labelled(places.what, places.asked.workload), along
+    )
 
 
 def told(places: Places, row: Mapping[str, Any]) -> list[str]:
@@ -62,7 +64,7 @@ def told(places: Places, row: Mapping[str, Any]) -> list[str]:
         lines.append(f"To halve the interval: {advice(places, row)}.")
     elif status_word(row["status"], row["note"]) in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
         lines.append(f"Deciding it takes {needed(row['status'], row['note'], x)}.")
-    return lines
+    return [labelled(line, asked.workload) for line in lines]
 
 
 def advised(row: Mapping[str, Any]) -> bool:

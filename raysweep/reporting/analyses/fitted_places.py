@@ -11,13 +11,14 @@ import numpy as np
 
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import mean_band
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.statuses import (
     MAYBE_BEYOND,
     NO_EFFECT,
+    NOT_DECIDED,
     PARTLY,
     THEORY,
     bound_words,
@@ -63,6 +64,7 @@ class Places:
     kind: what a `precision` calls such a place: boundary or optimum.
     at: the finding with {place} for the place, for example "risk changes sign at gamma {place}".
     signs: what positive and negative values of the metric mean, if they mean something.
+    by: which metric says so, if `at` does not name it.
     """
 
     asked: Question
@@ -73,6 +75,7 @@ class Places:
     kind: str
     at: str
     signs: tuple[str, str] = ("", "")
+    by: str = ""
 
     @cached_property
     def found(self) -> pd.DataFrame:
@@ -84,45 +87,44 @@ class Places:
         """Whether the closed form has a place in some setting."""
         return bool(self.table["theory"].notna().any())
 
-    def headline(self, several: Sequence[str], beside: Callable[[Mapping[str, Any]], str]) -> str:
-        """The result and its uncertainty, in one line.
+    def said(self, several: Sequence[str], beside: Callable[[Mapping[str, Any]], str]) -> tuple[str, str]:
+        """(the headline, the detail) of the section.
 
-        several: with several settings, the texts after the range of the places and the number of settings with one.
-        beside: with a single setting, gives the text after its place.
+        several: with several settings, what the detail says of them; empty texts are left out.
+        beside: with a single setting, gives the text that stands after its place.
         """
         if len(self.table) > 1:
-            first, rest = self.first_words(), "".join(several)
-            return first + (rest if ": " in first else rest.replace("; ", ": ", 1))
+            headline, rest = self.of_several()
+            return headline, "; ".join(text for text in (*several, *rest) if text)
         row, unit = self.table.iloc[0], self.asked.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
-            return f"{self.at.replace('{place}', f'{known}{unit}')} ({self.asked.percent}){beside(row)}"
+            found = self.at.replace("{place}", f"{known}{unit}")
+            return f"{found} ({self.asked.percent})", "; ".join(filter(None, (self.by, beside(row))))
         known = status_words(row.to_dict(), self.asked.x, unit)
         sizes = self.sizes()
-        text = f"{self.what}: {known}{why_one(row['note'])}"
-        return self.one_sign(row, sizes) or (f"{text}; {self.asked.metric} is {sizes}" if sizes else text)
+        way = self.one_sign(row)
+        detail = f"{self.asked.metric} is {sizes}" if sizes else f"measured by {self.asked.metric}" if way else ""
+        return way or f"{self.what}: {known}{why_one(row['note'])}", detail
 
-    def one_sign(self, row: Mapping[str, Any], sizes: str) -> str:
-        """What a single setting without a zero says if its metric has one sign that means something; else empty.
-
-        sizes: the metric at the ends of the grid (see `sizes`).
-        """
+    def one_sign(self, row: Mapping[str, Any]) -> str:
+        """What a single setting without a zero says if its metric has one sign that means something; else empty."""
         word, x = row["note"].split(" ")[0], plain(self.asked.x)
         meaning = dict(zip(("positive", "negative"), self.signs, strict=True)).get(word, "")
         if not meaning:
             return ""
-        by = f": {self.asked.metric} is {sizes}" if sizes else f": by {self.asked.metric}"
+        everywhere = f"{meaning} at every {x} of the grid"
         if row["note"].startswith(f"{word} everywhere"):
-            return f"{meaning} at every {x} of the grid{by}"
+            return everywhere
         if partly := PARTLY.search(row["note"]):
-            return f"{meaning} at {partly[1]} of {partly[2]} values of {x}, not clear at the others{by}"
+            return f"{meaning} at {partly[1]} of {partly[2]} values of {x}, not clear at the others"
         side = row["note"].removeprefix(f"{word} ").split(",")[0]
         if side not in ONE_SIDE:
             return ""
         if status_word(row["status"], row["note"]) != MAYBE_BEYOND:
-            return f"{meaning} at every {x} of the grid{by}"
+            return everywhere
         reach, there = ONE_SIDE[side]
-        return f"{meaning} {reach} {x} {bound_words(row, self.asked.unit)}, not clear {there}{by}"
+        return f"{meaning} {reach} {x} {bound_words(row, self.asked.unit)}, not clear {there}"
 
     def sizes(self) -> str:
         """The mean of the metric at both ends of the grid with its interval over draws, for a single setting in which
@@ -141,23 +143,31 @@ class Places:
         ]
         return f"{' and '.join(said)} ({asked.percent})" if said else ""
 
-    def first_words(self) -> str:
-        """The places of several settings and how many have one; the number comes first where most have none."""
-        among = f"{len(self.found)} of {counted(len(self.table), self.noun)}"
+    def of_several(self) -> tuple[str, list[str]]:
+        """(the places of several settings and how many have one, what the others say and why).
+
+        Where most have none, their number comes first.
+        """
+        every, rest = counted(len(self.table), self.noun), others(self.table, self.asked.unit, self.signs)
+        among = some_of(len(self.found), len(self.table), self.noun)
         silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
         if 2 * len(self.found) >= len(self.table) - silent > 0:
-            found = self.at.replace("{place}", self.span(3))
-            return f"{found}{'' if ': ' in found else ':'} in {among}"
-        if not len(self.found):
-            return f"{self.what} located in none of {counted(len(self.table), self.noun)}"
-        return f"{self.what} located in only {among}: {self.span(3)}"
+            return f"{self.at.replace('{place}', self.span(3))}, in {among}", [*rest, self.by]
+        if len(self.found):
+            return f"{self.what}, located in only {among}: {self.span(3)}", rest
+        nowhere, (most, *less) = f"no {self.what} is located in any of {every}", rest
+        brief, _, why = most.partition(" (")
+        headline = (
+            f"{NOT_DECIDED}: {nowhere}" if brief == f"{NOT_DECIDED} in {len(self.table)}" else f"{nowhere}: {brief}"
+        )
+        return headline, [*([why.removesuffix(")")] if why else []), *less]
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
-        """Text to append to a place: the theory's place and, if known, z; empty without a closed form."""
+        """The theory's place and, if known, z; empty without a closed form."""
         if not np.isfinite(row["theory"]):
             return ""
         score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
-        return f"; {THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
+        return f"{THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
 
     def span(self, digits: int = 4) -> str:
         """The range of the located places, or a single one with its interval; empty without any.
@@ -174,29 +184,26 @@ class Places:
         varied = [key for key in self.keys if self.table[key].nunique() > 1]
         rows = (self.found.iloc[int(place)] for place in (every.argmin(), every.argmax()))
         where = [settings(varied, row[varied], self.asked.workload) for row in rows]
-        if first != last and 0 < max(map(len, where)) <= SHORT:
+        if first == last:
+            return f"{first}{unit}"
+        if 0 < max(map(len, where)) <= SHORT:
             return f"{first}{unit} ({where[0]}) to {last}{unit} ({where[1]})"
         return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
 
     def moving(self, left_out: Collection[str] = ()) -> str:
-        """Text to append to a line: how the place changes with the other axes; empty if nothing can be compared.
+        """How the place changes with the other axes; empty if nothing can be compared.
 
         left_out: axes of which another analysis says more.
         """
         words = movement_words(self.table, self.keys, left_out)
         name = plain(self.asked.x)
-        return f"; this {'value' if name.endswith('s') else name} {words}" if words else ""
+        return f"this {'value' if name.endswith('s') else name} {words}" if words else ""
 
     def against_theory(self) -> str:
-        """Text to append to a line: in how many settings theory lies outside the interval; empty without a theory."""
+        """In how many settings theory lies outside the interval; empty without a theory."""
         if not self.with_theory:
             return ""
-        said = outside([(THEORY, *excluded(self.table, self.table["theory"].to_numpy(float)))])
-        return f"; {said}" if said else ""
-
-    def others(self) -> str:
-        """Text to append to a line: how many settings have no place, and why."""
-        return "".join(f"; {one}" for one in others(self.table, self.asked.unit))
+        return outside([(THEORY, *excluded(self.table, self.table["theory"].to_numpy(float)))])
 
     @property
     def logarithmic(self) -> bool | None:

@@ -43,8 +43,7 @@ def inflection_section(asked: Question) -> Section:
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
     what = f"turning point of {metric} in {plain(x)}"
-    aimless = all(each.direction == "none" for each in workload.metrics if each.name == metric)
-    at = f"{metric} {f'has its {word}' if aimless else 'is best'} inside the grid, at {plain(x)} {{place}}"
+    at = f"{metric} is {'highest' if turn == 'max' else 'lowest'} at {plain(x)} {{place}}"
     places = Places(asked, whole, keys, what, "setting", "optimum", at)
     beside = summary(whole, level)
 
@@ -59,10 +58,11 @@ def inflection_section(asked: Question) -> Section:
             *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
         ]
 
-    several = [places.moving(), places.against_theory(), places.others()]
+    headline, detail = places.said([places.moving(), places.against_theory()], places.beside_theory)
     return Section(
         title=f"Turning point: where {metric} turns in {plain(x)}",
-        headline=places.headline(several, places.beside_theory),
+        headline=headline,
+        detail=detail,
         paragraphs=[
             *movement(whole, keys, word),
             places.methods(),

@@ -72,9 +72,10 @@ def landscape_section(asked: Question) -> Section:
     figure, told = landscape_figure(surfaces, metrics, x, y, asked.workload)
     lines = [line(one, keys, asked) for one in found]
     best, worst = (pick(found, key=lambda one: float(np.mean(above(one)))) for pick in (min, max))
+    told_of, detail = headline(best, worst, varying(found, keys), asked)
     return Section(
         title,
-        headline(best, worst, varying(found, keys), asked),
+        told_of,
         [
             f"The figure shows a single draw, {seed}: other draws have other directions. The table has the means over "
             f"all ok draws of what the values are in the middle, and of how much higher they are on average over the "
@@ -83,6 +84,7 @@ def landscape_section(asked: Question) -> Section:
         [Drawing(asked.name, f"{caption} {told}".strip(), figure)],
         lines,
         {f"{asked.name}_values": pd.concat([of_draws(one, keys, x, y) for one in found], ignore_index=True)},
+        detail=detail,
     )
 
 
@@ -126,28 +128,24 @@ def with_interval(values: np.ndarray, level: float) -> str:
     return interval(mean, low, high)
 
 
-def headline(best: Seen, worst: Seen, keys: dict[str, int], asked: Question) -> str:
-    """Where a metric rises least and most above its middle, and by how much more, in the draws of both."""
+def headline(best: Seen, worst: Seen, keys: dict[str, int], asked: Question) -> tuple[str, str]:
+    """(where a metric rises least and most above its middle, by how much more in the draws of both), in words."""
     low, high = (with_interval(above(one), asked.level) for one in (best, worst))
     if best is worst:
-        return f"{best.metric} is on average {low} above its middle"
+        return f"{best.metric} is on average {low} above its middle", ""
     first, second = said(best, keys, asked), said(worst, keys, asked)
     if best.metric != worst.metric:
-        return (
-            f"{best.metric} rises least, with {first}, and {worst.metric} most, with {second}: {low} and {high} above "
-            "the middle on average"
-        )
+        text = f"{best.metric} rises least, with {first}, and {worst.metric} most, with {second}"
+        return text, f"{low} and {high} above the middle on average"
     values = dict(zip(worst.draws, above(worst), strict=True))
     pairs = [values[seed] - value for seed, value in zip(best.draws, above(best), strict=True) if seed in values]
     text = f"{low} against {high} above the middle on average"
     if len(pairs) < 2:
-        return f"{best.metric} rises least with {first}, most with {second}: {text}"
+        return f"{best.metric} rises least with {first}, most with {second}", text
     mean, least, most = (float(each[0]) for each in mean_band(np.array(pairs)[:, None], asked.level))
     verdict = "less with {} than with {}" if least > 0 else "not clearly less with {} than with {}"
-    return (
-        f"{best.metric} rises {verdict.format(first, second)}: {text}, difference {interval(mean, least, most)} "
-        f"({asked.percent}, same draws)"
-    )
+    difference = f"difference {interval(mean, least, most)} ({asked.percent}, same draws)"
+    return f"{best.metric} rises {verdict.format(first, second)}", f"{text}, {difference}"
 
 
 def said(one: Seen, keys: dict[str, int], asked: Question) -> str:

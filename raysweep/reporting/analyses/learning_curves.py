@@ -103,8 +103,10 @@ def learning_curves_section(asked: Question) -> Section:
         notes.append(
             f"{stage} does not depend on {', '.join(map(plain, shared))}: rows that differ only in this share a curve."
         )
-    said = "; ".join(headlines)
-    return Section(title, said, notes, drawings, shown, tables, means_only=True, explored=explored)
+    first, *others = headlines
+    return Section(
+        title, first, notes, drawings, shown, tables, means_only=True, explored=explored, detail="; ".join(others)
+    )
 
 
 def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, asked: Question) -> list[Setting]:

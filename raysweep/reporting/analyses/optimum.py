@@ -46,15 +46,15 @@ def optimum_section(asked: Question) -> Section:
     how = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
     expected = [np.empty(0)] * len(parts) if blind else mapped(how, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
-    what = f"best {plain(x)} for {plain(metric)}"
-    places = Places(asked, whole, keys, what, "setting", "optimum", f"best {plain(x)} {{place}} for {plain(metric)}")
+    what = f"best {plain(x)} for {metric}"
+    places = Places(asked, whole, keys, what, "setting", "optimum", f"the best {plain(x)} for {metric} is {{place}}")
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
 
     def drawings() -> list[Drawing]:
         line_caption = f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}."
-        caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over draws, with its {BARS}."
+        caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
         panels = marked_panels(parts, keys, whole, asked)
         if blind:  # level lines would say nothing of the rate
             panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
@@ -63,10 +63,12 @@ def optimum_section(asked: Question) -> Section:
             *curves_drawing(asked, panels, caption, placed="fitted optimum"),
         ]
 
-    several = [places.moving(lengths_of_regimes(asked)), places.against_theory(), places.others()]
+    several = [places.moving(lengths_of_regimes(asked)), places.against_theory()]
+    headline, detail = places.said(several, lambda row: "")
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
-        headline=places.headline(several, lambda row: ""),
+        headline=headline,
+        detail=detail,
         paragraphs=[
             *movement(whole, keys, f"best {plain(x)}"),
             places.methods(left_out="none"),

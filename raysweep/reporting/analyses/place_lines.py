@@ -10,6 +10,7 @@ from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.section import Drawing
 from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.figures.fitted_places import NOT_FOUND, PlaceLine, places_figure
+from raysweep.reporting.words import labelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,7 @@ def line_figures(
         return []
     parts = laid_out(tables, of_line, of_panel, line, asked.workload, located=located)
     shown = sum(len(inside) for _, inside in parts)
+    place = labelled(place, asked.workload)
     figure, said = places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
     left_out = f" {shown} of {len(every)} lines are shown; the table has all." if shown < len(every) else ""
     return [Drawing(f"{asked.name}_line", f"{caption} {said}{left_out}", figure)]

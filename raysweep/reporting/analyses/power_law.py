@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.fits.power_law import fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import grid_theory, laid_out
 from raysweep.reporting.figures.power_law import Law, power_law_figure
@@ -61,9 +61,11 @@ def power_law_section(asked: Question) -> Section:
     if panels:
         figure, told = power_law_figure(panels, x, metric, asked.workload, asked.percent)
         drawings = [Drawing(asked.name, f"{caption} {told}".strip(), figure)]
+    headline, detail = of_one(whole.iloc[0].to_dict(), asked) if len(whole) == 1 else of_several(whole, asked)
     return Section(
         title=f"Power law: {metric} over {plain(x)}",
-        headline=of_one(whole.iloc[0].to_dict(), asked) if len(whole) == 1 else of_several(whole, asked),
+        headline=headline,
+        detail=detail,
         paragraphs=[how(asked, len(whole)), *left_out(whole)],
         drawings=drawings,
         shown=[shown_row(row, keys, asked, bool(whole["theory"].notna().any())) for row in whole.to_dict("records")],
@@ -106,45 +108,49 @@ def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
     low, high = ([row[end] if np.isfinite(row[end]) else row["exponent"] for row in rows] for end in ("low", "high"))
     x = plain(asked.x)
     if not min(low) > 0 and not max(high) < 0:
-        return f"{asked.metric} does not go one way with {x} in all settings: its log-log slope is"
+        return f"{asked.metric} is not shown to go one way with {x} in all settings: log-log slope"
     verb = "grows" if min(low) > 0 else "falls"
     if 2 * sum(bool(row["bends"]) for row in rows) >= len(rows):
-        return f"{asked.metric} {verb} with {x}, but not with one power: the exponent over all is"
-    return f"{asked.metric} {verb} with a power of {x}: the exponent is"
+        return f"{asked.metric} {verb} with {x}, not with one power: mean exponent"
+    return f"{asked.metric} {verb} with {x} to the power"
 
 
-def of_one(row: Mapping[str, Any], asked: Question) -> str:
-    """The exponent of a single setting and its interval, in words."""
+def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
+    """(the exponent of a single setting and its interval, what stands beside it), in words."""
     over = f"{asked.metric} over {plain(asked.x)}"
     if not np.isfinite(row["exponent"]):
-        return f"{over}: no power law can be fitted ({row['note']})"
-    text = f"{way([row], asked)} {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
-    if np.isfinite(row["theory"]):
-        text += f"; {THEORY} {number(row['theory'], 4)}"
+        return f"{over}: no power law can be fitted ({row['note']})", ""
+    headline = f"{way([row], asked)} {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
+    detail = [f"{THEORY} {number(row['theory'], 4)}"] if np.isfinite(row["theory"]) else []
     if row["bends"]:
-        text += f"; it is not one power: the exponent changes by {known(row, 'bend', 'bend_low', 'bend_high')} over "
-        text += f"{number(row['first'])} to {number(row['last'])}"
-    return text
+        change = known(row, "bend", "bend_low", "bend_high")
+        ends = f"{number(row['first'])} to {number(row['last'])}"
+        detail.append(f"it is not one power: the exponent changes by {change} over {ends}")
+    return headline, "; ".join(detail)
 
 
-def of_several(whole: pd.DataFrame, asked: Question) -> str:
-    """The smallest and the largest exponent, and in how many settings it changes, in words."""
+def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
+    """(the smallest and the largest exponent; their intervals, and in how many settings it changes), in words."""
     found = whole[np.isfinite(whole["exponent"])].sort_values("exponent")
+    every = counted(len(whole), "setting")
     if not len(found):
-        return (
-            f"no power law of {asked.metric} over {plain(asked.x)} can be fitted, in {counted(len(whole), 'setting')} "
-            f"({whole['note'].iloc[0]})"
-        )
-    ends = [known(row, "exponent", "low", "high") for row in found.iloc[[0, -1]].to_dict("records")]
-    text = f"{way(found.to_dict('records'), asked)} {' to '.join(ends)} in "
-    text += f"{counted(len(found), 'setting')} ({asked.percent})"
-    if len(found) < len(whole):
-        text += f"; no power law can be fitted in {len(whole) - len(found)}"
+        why = whole["note"].iloc[0]
+        return f"no power law of {asked.metric} over {plain(asked.x)} can be fitted, in {every} ({why})", ""
+    ends = found.iloc[[0, -1]].to_dict("records")
+    span = " to ".join(dict.fromkeys(number(row["exponent"], 3) for row in ends))
+    among = some_of(len(found), len(whole), "setting")
+    headline = f"{way(found.to_dict('records'), asked)} {span}, in {among}"
+    intervals = " to ".join(known(row, "exponent", "low", "high") for row in ends)
     bends = found[found["bends"]]
     grows = int((bends["bend"] > 0).sum())
-    said = [f"grows in {grows}"] * bool(grows) + [f"falls in {len(bends) - grows}"] * (len(bends) > grows)
-    text += f"; along {plain(asked.x)} the exponent {' and '.join(said) if said else 'is not shown to change'}"
-    return text + (f" (p < {1 - asked.level:.2g}, Holm)" if said else "")
+    said = [f"larger in {grows}"] * bool(grows) + [f"smaller in {len(bends) - grows}"] * (len(bends) > grows)
+    x = plain(asked.x)
+    changes = (
+        f"towards larger {x} the exponent gets {' and '.join(said)} (p < {1 - asked.level:.2g}, Holm)"
+        if said
+        else f"along {x} the exponent is not shown to change"
+    )
+    return headline, f"{intervals} ({asked.percent}); {changes}"
 
 
 def how(asked: Question, settings: int) -> str:

@@ -34,9 +34,11 @@ def predicted_boundary_section(asked: Question) -> Section:
             for values, rows in groups(asked.rows, keys)
         ]
     )
+    said, detail = headline(whole, keys, asked)
     return Section(
         title=f"Predicted boundary: the power law of {law} equated with {meets}",
-        headline=headline(whole, keys, asked),
+        headline=said,
+        detail=detail,
         paragraphs=[how(asked), *not_found(whole)],
         drawings=drawings(whole, keys, asked),
         shown=[shown_row(row, keys, asked) for row in whole.to_dict("records")],
@@ -69,26 +71,26 @@ def compared(whole: pd.DataFrame) -> pd.DataFrame:
     return whole[np.isfinite(whole["predicted"]) & (whole["status"] != Status.UNDETERMINED)]
 
 
-def headline(whole: pd.DataFrame, keys: list[str], asked: Question) -> str:
-    """In how many settings the intervals are apart, and the setting in the middle, in words."""
+def headline(whole: pd.DataFrame, keys: list[str], asked: Question) -> tuple[str, str]:
+    """(how far the prediction is from what was measured, the setting in the middle as an example), in words."""
     law, meets, both = asked.options["law"], asked.options["meets"], compared(whole)
-    text = f"zero of {asked.metric} in {plain(asked.x)} as predicted from the power law of {law} and {meets}: "
+    what = f"predicted is where the power law of {law} meets {meets}"
     if not len(both):
-        return f"{text}no setting has both"
-    apart = both[both["apart"]]
-    text += f"apart from the measured one in {len(apart)} of {counted(len(both), 'setting')} ({asked.percent})"
+        return "no setting has both the predicted and the measured place", what
+    apart, every = int(both["apart"].sum()), counted(len(both), "setting")
+    agree = f"the prediction is off in {f'{apart} of' if apart < len(both) else 'all'} {every}"
+    agree = agree if apart else f"the prediction is not shown to be off in any of {every}"
     located = both[both["status"] == Status.LOCATED]
-    if len(located):
-        low, high = located["ratio"].min(), located["ratio"].max()
-        text += (
-            f"; where that is located, {number(low, 3)} to {number(high, 3)} times it"
-            if len(located) > 1
-            else f"; {number(low, 3)} times it"
-        )
-        row = located.iloc[(len(located) - 1) // 2]
-        where = f"{settings(keys, row[keys], asked.workload)}: " if keys else ""
-        text += f" ({where}{predicted(row)} against {interval(row['estimate'], row['low'], row['high'])})"
-    return text
+    if not len(located):
+        return agree, f"{what} ({asked.percent})"
+    span = " to ".join(dict.fromkeys(number(end, 3) for end in (located["ratio"].min(), located["ratio"].max())))
+    row = located.iloc[(len(located) - 1) // 2]
+    where = f"{settings(keys, row[keys], asked.workload)}: " if keys else ""
+    measured = interval(row["estimate"], row["low"], row["high"])
+    return (
+        f"{agree}: {span} times the measured {plain(asked.x)}",
+        f"{where}{predicted(row)} predicted, {measured} measured ({asked.percent}); {what}",
+    )
 
 
 def predicted(row: Mapping[str, Any]) -> str:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits import r_squared
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.r_squared import Line, r_squared_figure
 from raysweep.reporting.selection import all_keys, groups, spread
-from raysweep.reporting.words import interval, number, plain, settings
+from raysweep.reporting.words import called, interval, number, plain, settings
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ def r_squared_section(asked: Question) -> Section:
     table = pd.DataFrame(found)
     parts = list(groups(table, keys))
     panels = [
-        (settings(keys, values, asked.workload), [line(name, rows, x) for name in predictors])
+        (settings(keys, values, asked.workload), [line(name, rows, x, asked.workload) for name in predictors])
         for values, rows in spread(parts, PANELS)
     ]
     units = counted(int(table["units"].max()), plain(unit))
@@ -50,13 +51,15 @@ def r_squared_section(asked: Question) -> Section:
         marks = f"mean over draws, {asked.percent} interval over {units}"
         figure, told = r_squared_figure(panels, x, metric, asked.workload, marks)
         drawings = [Drawing(asked.name, f"{caption} {told}".strip(), figure)]
+    said, detail = headline(table, predictors, asked)
     return Section(
         f"R²: what explains {metric}, {plain(unit)} by {plain(unit)}?",
-        headline(table, predictors, asked),
+        said,
         paragraphs(table, predictors, unit, asked),
         drawings,
         [shown_row(row, [*keys, x], asked) for row in table.to_dict("records")],
         {f"{asked.name}_values": table},
+        detail=detail,
     )
 
 
@@ -81,17 +84,16 @@ def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, 
     return out
 
 
-def line(predictor: str, table: pd.DataFrame, x: str) -> Line:
+def line(predictor: str, table: pd.DataFrame, x: str, workload: Workload) -> Line:
     """The values of one predictor over x."""
     own = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
     at, centre, low, high = (own[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
-    return Line(
-        predictor, at, centre, np.where(np.isfinite(low), low, centre), np.where(np.isfinite(high), high, centre)
-    )
+    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
+    return Line(called(predictor, workload), at, centre, low, high)
 
 
-def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> str:
-    """The range of R² of each predictor, in words."""
+def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> tuple[str, str]:
+    """(the predictor that explains most, the range of R² of each), in words."""
     said, highest = [], {}
     for name in predictors:
         values = table.loc[table["predictor"] == name, "r_squared"].dropna()
@@ -104,15 +106,16 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> str
     where = counted(len(table) // len(predictors), "setting")
     unit = plain(asked.options["unit"])
     if len(highest) < 2:
-        return f"R² of {asked.metric} over {unit}, in {where}: {', '.join(said)}"
+        return f"R² of {asked.metric} over {unit}, in {where}: {', '.join(said)}", ""
     best = max(highest, key=lambda name: highest[name])
     setting = table.index // len(predictors)  # one row per predictor in each
     most = table.groupby(setting)["r_squared"].transform("max")
     own = table["predictor"] == best
     leads, clearly = int((own & (table["r_squared"] > most - ALIKE)).sum()), int((own & table["best"]).sum())
-    count = f"in {leads} of {where} (clearly in {clearly}, {asked.percent})"
+    count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
     said.sort(key=lambda text: not text.startswith(f"{best} "))
-    return f"{best} explains {asked.metric} best or as well as any, {unit} by {unit}, {count}: R² is {', '.join(said)}"
+    surely = f"shown to be so in {clearly} ({asked.percent})"
+    return f"{best} explains {asked.metric} best {count}, {surely}", f"{unit} by {unit}, R² is {', '.join(said)}"
 
 
 def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Question) -> list[str]:

@@ -65,16 +65,18 @@ def regime_section(asked: Question) -> Section:
     drawings = [Drawing(f"{asked.name}_rates", f"{rates} {said}".strip(), figure)]
     for each in [metric, *beside]:
         caption = (
-            f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against {plain(length)} "
+            f"{each} at the {plain(lr)} that is best for {plain(metric)}, against {plain(length)} "
             f"(as O Fig. 6), with {asked.percent} intervals between draws."
         )
         figure, said = at_best_lr_figure(shown, each, length, workload)
         drawings.append(Drawing(f"{asked.name}_{each}", f"{caption} {said}".strip(), figure))
     at_best = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
     at_best += [(values, at.table.assign(metric=other)) for values, one in answers for other, at in one.beside.items()]
+    headline, detail = of_one(found, answers[0][1]) if len(answers) == 1 else of_several(found)
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
-        headline=of_one(found, answers[0][1]) if len(answers) == 1 else of_several(found),
+        headline=headline,
+        detail=detail,
         paragraphs=[*cases_and_losses(found), *paragraphs(found)],
         drawings=drawings,
         shown=[shown_row(found, values, one) for values, one in answers],

@@ -14,7 +14,7 @@ from raysweep.fits.extremum import Extremum
 from raysweep.fits.regime import FLAT, QUICK, Regime, Verdict, case_of
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.statuses import NOT_DECIDED, note_words
@@ -111,19 +111,19 @@ def slope_words(one: Regime) -> str:
     return interval(one.slope, one.low, one.high)
 
 
-def of_one(found: Regimes, one: Regime) -> str:
-    """The result for a single setting and its uncertainty, in words."""
+def of_one(found: Regimes, one: Regime) -> tuple[str, str]:
+    """(headline, detail) of a single setting."""
     lr, length = plain(found.lr), plain(found.length)
-    text = (
-        f"how the best {lr} moves with {length} is not decided"
+    headline = (
+        f"{NOT_DECIDED}: how the best {lr} moves with {length}"
         if one.verdict == Verdict.UNDETERMINED
         else f"the best {lr} {MOVES[one.verdict]} with {length}"
     )
-    known = [f"log-log slope {slope} ({100 * one.level:g} %)" for slope in [slope_words(one)] if slope != "–"]
-    known += [note_words(one.note)] if one.note else []
-    text += f": {'; '.join(known)}" if known else ""
+    if (slope := slope_words(one)) != "–":
+        headline += f", log-log slope {slope} ({100 * one.level:g} %)"
     change = found.changes(one)[found.asked.metric]
-    return f"{text}; {tuned_words(found)} {change_words(change, found.length, found.asked.workload)}"
+    tuned = f"{tuned_words(found)} {change_words(change, found.length, found.asked.workload)}"
+    return headline, "; ".join([*([note_words(one.note)] if one.note else []), tuned])
 
 
 def tuned_words(found: Regimes) -> str:
@@ -165,21 +165,23 @@ def changes_of(found: Regimes, name: str) -> str:
     return text
 
 
-def of_several(found: Regimes) -> str:
-    """How many settings have each regime, and how each metric at the best rate changes, in words."""
+def of_several(found: Regimes) -> tuple[str, str]:
+    """(how many settings have each regime; the slopes, and how each metric at the best rate changes), in words."""
     words = Counter(one.verdict for one in found.all)
     lr, length, every = plain(found.lr), plain(found.length), len(found.all)
     most, count = words.most_common(1)[0]
     if differs := 2 * count <= every:
         text = f"how the best {lr} moves with {length} differs between settings"
     elif most == Verdict.UNDETERMINED:
-        text = f"how the best {lr} moves with {length} is not decided in {count} of {every} settings"
+        text = f"{NOT_DECIDED} in {some_of(count, every, 'setting')}: how the best {lr} moves with {length}"
     else:
-        text = f"the best {lr} {MOVES[most]} with {length} in {count} of {every} settings"
+        text = f"the best {lr} {MOVES[most]} with {length} in {some_of(count, every, 'setting')}"
     rest = ", ".join(
         f"{verdict_word(word)} in {words[word]}" for word in Verdict if word in words and (differs or word != most)
     )
-    said = [f"{rest} of {counted(every, 'setting')}" if differs else rest] if rest else []
+    mark = "; " if ": " in text else ": "
+    headline = f"{text}{mark}{rest}{f' of {every}' if differs else ''}" if rest else text
+    said = []
     open_ones = [one for one in found.all if one.verdict == Verdict.UNDETERMINED]
     if decreasing := sum(one.high < 0 for one in open_ones):
         said.append(f"decreasing, fast or slowly, in {decreasing} of the not decided")
@@ -195,7 +197,7 @@ def of_several(found: Regimes) -> str:
     if moved := movement_words(found.slopes, found.keys):
         said.append(f"the slope {moved}")
     changed = changes_of(found, found.asked.metric).removeprefix(f"{plain(found.asked.metric)} ")
-    return f"{text}: {'; '.join([*said, f'{tuned_words(found)} {changed}'])}"
+    return headline, "; ".join([*said, f"{tuned_words(found)} {changed}"])
 
 
 def change_words(change: Extremum, length: str, workload: Workload) -> str:

@@ -81,10 +81,11 @@ def relation_section(asked: Question) -> Section:
     inside = sorted(one.rank_correlation for _, one in ranks if np.isfinite(one.rank_correlation))
     over = f"95 % over {counted(overall.cells, 'cell') if by_cells else counted(overall.draws, 'draw')}"
     shown = np.isfinite(overall.low)
-    headline = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}{f' ({over})' if shown else ''}"
+    headline = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}"
+    detail = [over] if shown else []
     if inside:
         span = " to ".join(dict.fromkeys(f"{end:+.2f}" for end in (inside[0], inside[-1])))
-        headline += f" over all cells, {span} within {counted(len(inside), 'group')}"
+        detail = [", ".join(["over all cells", *detail]), f"{span} within {counted(len(inside), 'group')}"]
     return Section(
         title,
         headline,
@@ -93,6 +94,7 @@ def relation_section(asked: Question) -> Section:
         [row_of(label, one) for label, one in [("all cells together", overall), *ranks]],
         tables,
         undecided=still_open(overall, x, y, by_cells),
+        detail="; ".join(detail),
     )
 
 

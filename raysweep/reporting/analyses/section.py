@@ -128,7 +128,8 @@ class DrawnLater(Sequence[Drawing]):
 class Section:
     """The answer to one question.
 
-    headline: the answer in one line.
+    headline: the answer in a few words.
+    detail: the rest of the answer: in how many settings, beside which theory, and what is different elsewhere.
     question: what the space asks with this analysis, in words; empty if it does not say.
     sure: how sure it is, in words: the typical width of its intervals; empty if it has none.
     undecided: what it leaves open and what deciding it would take; empty if nothing.
@@ -153,3 +154,9 @@ class Section:
     means_only: bool = False
     explored: Sequence[Callable[[], dict[str, Any]]] = ()
     question: str = ""
+    detail: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The answer in one line: the headline and the detail."""
+        return f"{self.headline}; {self.detail}" if self.detail else self.headline

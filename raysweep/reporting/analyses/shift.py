@@ -55,9 +55,11 @@ def shift_section(asked: Question) -> Section:
         name = f"best {plain(x)} ÷ that of {beside}"
         figure, said = shift_figure(told["setting"].tolist(), factor, low, high, in_lines(name, NAME))
         drawings = [Drawing(asked.name, f"{caption} {said}".strip(), figure)]
+    said, detail = headline(whole, beside, asked)
     return Section(
         title=title,
-        headline=headline(whole, beside, asked),
+        headline=said,
+        detail=detail,
         paragraphs=[how(asked, over)],
         drawings=drawings,
         shown=[shown_row(row, asked) for row in lines],
@@ -65,27 +67,28 @@ def shift_section(asked: Question) -> Section:
     )
 
 
-def headline(whole: pd.DataFrame, beside: str, asked: Question) -> str:
-    """The factors with their intervals, in words."""
-    what = f"best {plain(asked.x)} for {plain(asked.metric)}, beside that with {beside}"
+def headline(whole: pd.DataFrame, beside: str, asked: Question) -> tuple[str, str]:
+    """(the settings in which the best value moves and by what factor, all factors with their intervals), in words."""
+    what, others = f"best {plain(asked.x)}", counted(len(whole), "other setting")
+    every = f"any of {others}" if len(whole) > 1 else "the other setting"
+    base = f"all beside that with {beside}, for {plain(asked.metric)}"
     if not np.isfinite(whole["factor"]).any():
-        return f"{what}: nowhere located in both, so nothing can be compared in {counted(len(whole), 'other setting')}"
-    every = whole.sort_values("low", key=lambda low: ~moved(whole), kind="stable").to_dict("records")
-    said = [
-        f"{'' if place else 'times '}{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"
+        return f"the {what} cannot be compared in {every}: it is nowhere located in both", base
+    rows = whole.sort_values("low", key=lambda low: ~moved(whole), kind="stable").to_dict("records")
+    clear = [row for row in rows if row["low"] > 1 or row["high"] < 1]
+    factors = " and ".join(f"by {number(row['factor'], 2)} with {row['setting']}" for row in clear[:SAID])
+    more = f" and {len(clear) - SAID} more" if len(clear) > SAID else ""
+    text = f"the {what} is not shown to move in {every}"
+    if clear:
+        text = f"the {what} moves in {len(clear)} of {others}" if len(whole) > 1 else f"the {what} moves"
+        text = f"{text}: {factors}{more}"
+    intervals = [
+        f"{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"
         if np.isfinite(row["low"])
         else f"not known with {row['setting']}"
-        for place, row in enumerate(every[:SAID])
+        for row in rows
     ]
-    more = f"; {len(whole) - SAID} more are in the table" if len(whole) > SAID else ""
-    every_other = counted(len(whole), "other setting") if len(whole) > 1 else "the other setting"
-    count = f"moves in {moved(whole).sum()} of" if moved(whole).any() else "is not shown to move in any of"
-    if len(whole) == 1:
-        count = "moves in" if moved(whole).any() else "is not shown to move in"
-    return (
-        f"the best {plain(asked.x)} for {plain(asked.metric)} {count} {every_other}: "
-        f"{'; '.join(said)} ({asked.percent}); all beside that with {beside}{more}"
-    )
+    return text, f"factors {', '.join(intervals)} ({asked.percent}); {base}"
 
 
 def moved(whole: pd.DataFrame) -> pd.Series:

@@ -12,7 +12,7 @@ from raysweep.fits.draws import log_axis
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
 from raysweep.reporting.selection import finite_values, groups
@@ -49,9 +49,11 @@ def trend_section(asked: Question) -> Section:
     caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
     known = bool((whole["closed_form"] != "").any())
     rows = whole.to_dict("records")
+    headline, detail = of_one(rows[0], asked) if len(rows) == 1 else of_several(whole, asked)
     return Section(
         title=f"Trend: does {metric} rise with {plain(x)}?",
-        headline=of_one(rows[0], asked) if len(rows) == 1 else of_several(whole, asked),
+        headline=headline,
+        detail=detail,
         paragraphs=[how_tested(whole, x, level)],
         drawings=curves_drawing(asked, panels, caption),
         shown=[shown_row(row, keys, known) for row in rows],
@@ -82,49 +84,45 @@ def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
     return whole
 
 
-def of_one(row: Mapping[str, Any], asked: Question) -> str:
-    """The result for a single setting and its uncertainty, in words."""
+def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
+    """(headline, detail) of a single setting."""
     x, metric = asked.x, asked.metric
     if row["status"] == UNTESTED:
-        return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})"
+        return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})", ""
     if row["status"] == SAME:
-        return f"{metric} does not change with {plain(x)}: every draw has one value everywhere"
+        return f"{metric} does not change with {plain(x)}: every draw has one value everywhere", ""
     said = "shows no clear trend" if row["status"] == UNCLEAR else row["status"]
     course, slope = course_words(row), slope_words(row, asked.percent)
     if row["turns_back"]:
-        return f"{metric} {said} with {plain(x)}{course}: {changes_words(row, x)}; least-squares slope over all {slope}"
-    return f"{metric} {said}{course or ('' if row['status'] == UNCLEAR else ' overall')} with {plain(x)}: {slope}"
+        detail = f"{changes_words(row, x)}; least-squares slope over all {slope}"
+        return f"{metric} {said} with {plain(x)}{course}", detail
+    overall = "" if row["status"] == UNCLEAR else " overall"
+    return f"{metric} {said}{course or overall} with {plain(x)}", f"least-squares slope {slope}"
 
 
-def of_several(whole: pd.DataFrame, asked: Question) -> str:
-    """In how many settings the metric rises, falls, or shows neither, in words."""
-    parts = []
+def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
+    """(in how many settings the metric rises, falls or shows neither; more on how, and what theory does), in words."""
+    verbs = {UNCLEAR: "shows no clear trend", SAME: "does not change", UNTESTED: "cannot be tested"}
+    counts = {
+        verbs.get(str(status), str(status)): int(count) for status, count in whole["status"].value_counts().items()
+    }
+    (verb, most), *rest = counts.items()
+    courses = {course_words(row) for row in whole.to_dict("records")}
+    course = courses.pop() if not rest and len(courses) == 1 and verb in (RISES, FALLS) else ""  # it is that of all
+    headline = f"{asked.metric} {verb}{course} with {plain(asked.x)} in {some_of(most, len(whole), 'setting')}"
+    headline += "".join(f", {other} in {count}" for other, count in rest)
+    more = []
     for word in (RISES, FALLS):
-        courses = Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
-        if courses:
-            known = ", ".join(f"{course} in {courses[course]}" for course in sorted(courses) if course)
-            parts.append(f"{word} in {courses.total()}" + (f" ({known})" if known else ""))
+        ways = Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
+        more += [f"{word} {way} in {ways[way]}" for way in sorted(ways) if way and not course]
     unclear, untested = (whole[whole["status"] == status] for status in (UNCLEAR, UNTESTED))
-    if len(unclear):
-        known = ", ".join(f"{words} in {count}" for words, count in unclear["changes"].value_counts().items() if words)
-        parts.append(f"shows no clear trend in {len(unclear)}" + (f" (but {known})" if known else ""))
-    if same := int((whole["status"] == SAME).sum()):
-        parts.append(f"does not change in {same}")
-    if len(untested):
-        parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0]})")
-    every, counts = counted(len(whole), "setting"), whole["status"].value_counts()
-    status, most = str(counts.index[0]), int(counts.iloc[0])
-    tested = f"p < {1 - asked.level:.2g}, Holm"
-    lead = f"how {asked.metric} changes with {plain(asked.x)} differs between settings"
-    if 2 * most > len(whole):
-        verb = {UNCLEAR: "shows no clear trend", SAME: "does not change", UNTESTED: "cannot be tested"}
-        lead = f"{asked.metric} {verb.get(status, status)} with {plain(asked.x)} in {most} of {every}"
-        own = verb.get(status, status)  # said already, but for what stands in its brackets
-        parts = [part.partition(" (")[2].rstrip(")") if part.startswith(own) else part for part in parts]
-        parts = [part for part in parts if part]
-    text = f"{lead}: {', '.join(parts)} ({tested})" if parts else f"{lead} ({tested})"
+    more += [
+        f"no clear trend, but {one}, in {count}" for one, count in unclear["changes"].value_counts().items() if one
+    ]
+    more += [untested["note"].iloc[0]] if len(untested) else []
     theory = ", ".join(f"{words} in {count}" for words, count in whole["closed_form"].value_counts().items() if words)
-    return text + (f"; {THEORY} at the same values: {theory}" if theory else "")
+    more += [f"{THEORY} at the same values: {theory}"] if theory else []
+    return headline, "; ".join([*more, f"tested with p < {1 - asked.level:.2g} (Holm)"])
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:

@@ -7,28 +7,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.words import first_capital, plain
-from raysweep.workloads.declaration import STATUSES, Workload
+from raysweep.workloads.declaration import STATUSES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-LONGEST, WIDEST, ALL = 50, 100, 260
-"""So many words have one of many findings, one of few, and all findings at most; the sections say the rest."""
+LONGEST, ALL, FEWEST = 45, 220, 18
+"""So many words has a detail at most, all findings together, and a detail at least, if it is cut."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
 WORD = re.compile(r"\S+(?: = \S+)?")
 """A word; a setting such as "σ = 0.2" is one."""
+BEGINS = re.compile(r"(?!\w+ =)[a-z][a-z0-9'-]*(?=[\s,:;.]|$)")
+"""An English word at the start of a text."""
 SURE, OPEN = "How sure", "Undecided"
 NOTHING_OPEN, ALL_OPEN = "nothing that was asked", "everything that was asked (deciding it takes rows that are ok)"
 NO_ROW = "No row is ok, so there is nothing to analyse; `raysweep debug` shows why a row failed."
@@ -38,27 +39,36 @@ NO_ROW = "No row is ok, so there is nothing to analyse; `raysweep debug` shows w
 class Finding:
     """What one section says, or what several say that ask the same or say the same.
 
-    text: the question, if there is one, and the answer. places: of these sections.
-    question: what the space asks with them. means_only: whether they only show means.
+    question: what the space asks with them; empty if it does not say.
+    headline: the finding in a few words, as a sentence. detail: the rest of it, as a sentence; empty if there is none.
+    places: of these sections. means_only: whether they only show means.
     """
 
-    text: str
-    places: tuple[int, ...]
     question: str
+    headline: str
+    detail: str
+    places: tuple[int, ...]
     means_only: bool
+
+    @property
+    def text(self) -> str:
+        """The question, the headline and the detail in one line."""
+        return " ".join(filter(None, (self.question, self.headline, self.detail)))
 
 
 @dataclass(frozen=True)
 class Answer:
     """The sentences of the answer, without Markdown.
 
-    found: one sentence per question that the space asks with its analyses, or, where it asks none, per analysis, those
-        that only show means last, if at all; at most `MOST`.
-    whole: which sections are said in full there, by position; the others say their headline themselves.
+    found: one finding per question that the space asks with its analyses, or, where it asks none, per analysis, those
+        that only show means last, if at all; at most `MOST`. Their details may be cut.
+    more: how many further findings the sections have, in words; empty if none.
+    whole: which sections are said in full there, by position; the others say it themselves.
     sure: how sure it is. undecided: what is open and what deciding it would take.
     """
 
-    found: list[str]
+    found: list[Finding]
+    more: str
     whole: frozenset[int]
     sure: str
     undecided: str
@@ -66,15 +76,13 @@ class Answer:
     @property
     def lines(self) -> list[str]:
         """All sentences, one or several a line."""
-        return [*self.found, f"{SURE}: {self.sure}", f"{OPEN}: {self.undecided}"]
+        more = [self.more] if self.more else []
+        return [*(one.text for one in self.found), *more, f"{SURE}: {self.sure}", f"{OPEN}: {self.undecided}"]
 
 
-def answer(
-    frame: pd.DataFrame, design: Design, workload: Workload, sections: Sequence[Section], missing: int = 0
-) -> Answer:
+def answer(frame: pd.DataFrame, design: Design, sections: Sequence[Section], missing: int = 0) -> Answer:
     """The answer that the sections give together. frame: the rows. missing: how many are not computed yet."""
-    names = {metric.name for metric in workload.metrics} | set(design.names)
-    every = findings(sections, names)
+    every = findings(sections)
     comparison = {len(sections) - 1} if len(design.spaces) > 1 else set()  # what several sweeps are reported for
     every.sort(key=lambda one: comparison.isdisjoint(one.places))
     if any(one.question for one in every):
@@ -82,55 +90,60 @@ def answer(
     else:
         deciding = sum(not one.means_only for one in every)
         said = [one for one in every if deciding < ENOUGH or not one.means_only]
-    most = min(WIDEST, max(LONGEST, ALL // max(len(said[:MOST]), 1)))
-    texts = [clipped(one.text, most + len(WORD.findall(one.question))) for one in said[:MOST]]
-    total = accumulate(len(WORD.findall(text)) for text in texts)
-    found = [text for text, words in zip(texts, total, strict=True) if words <= ALL]
-    said = said[: len(found)]
-    whole = frozenset(place for one, text in zip(said, found, strict=True) if text == one.text for place in one.places)
-    if left := [one for one in every if one not in said]:
-        titles = [sections[one.places[0]].title for one in left]
-        found.append(f"{counted(len(left), 'more answer')} in the sections of the report{of_kinds(titles)}.")
+    said = said[:MOST]
+    found = shortened(said)
+    whole = frozenset(place for one, short in zip(said, found, strict=True) if one == short for place in one.places)
+    left = [one for one in every if one not in said]
+    kinds = of_kinds([sections[one.places[0]].title for one in left])
+    more = f"{counted(len(left), 'more answer')} in the report{kinds}." if left else ""
     first, rest = ([sections[place] for one in some for place in one.places] for some in (said, left))
     if not any(one.question for one in every):
         first, rest = list(sections), []
-    widths = joined([section.sure for section in first], 45)
+    widths = joined([section.sure for section in first], 40)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
-    undecided = joined([section.undecided for section in first], 60, len({each.undecided for each in rest} - {""}))
+    undecided = joined([section.undecided for section in first], 45, len({each.undecided for each in rest} - {""}))
     if missing:
         parts.insert(0, f"so far only {len(frame):,} of {counted(len(frame) + missing, 'row')}")
         undecided = undecided or "all that the missing rows will tell"
     undecided = undecided or NOTHING_OPEN
     if not (frame["status"] == "ok").any():
-        found, undecided = found or [NO_ROW], ALL_OPEN
-    return Answer(found, whole, f"{'; '.join(parts)}.", sentence(undecided, names))
+        found = found or [Finding("", NO_ROW, "", (), False)]
+        undecided = ALL_OPEN
+    return Answer(found, more, whole, f"{'; '.join(parts)}.", sentence(undecided))
 
 
-def findings(sections: Sequence[Section], names: Collection[str]) -> list[Finding]:
-    """What the sections find, in their order, but what only shows means last unless it answers a question.
-
-    names: as in `sentence`.
-    """
+def findings(sections: Sequence[Section]) -> list[Finding]:
+    """What the sections find, in their order, but what only shows means last unless it answers a question."""
     together: dict[str, list[int]] = {}
     for place, section in enumerate(sections):
-        together.setdefault(section.question or section.headline, []).append(place)
+        together.setdefault(section.question or section.whole, []).append(place)
     out = []
     for places in together.values():
         several = [sections[place] for place in places]
-        full = sentence("; ".join(dict.fromkeys(section.headline for section in several)), names)
+        headline = sentence("; ".join(dict.fromkeys(section.headline for section in several)))
+        details = "; ".join(dict.fromkeys(section.detail for section in several if section.detail))
         question = several[0].question
         means_only = not question and all(section.means_only for section in several)
-        out.append(Finding(f"{question} {full}".strip(), tuple(places), question, means_only))
+        out.append(Finding(question, headline, sentence(details) if details else "", tuple(places), means_only))
     return sorted(out, key=lambda finding: finding.means_only)
 
 
-def sentence(text: str, names: Collection[str] = ()) -> str:
-    """The text with a capital first letter and a full stop. A column name at the start is not changed.
+def shortened(found: Sequence[Finding]) -> list[Finding]:
+    """The findings with so much of their details that all have `ALL` words together."""
+    heads = sum(len(WORD.findall(f"{one.question} {one.headline}")) for one in found)
+    most = min(LONGEST, max(FEWEST, (ALL - heads) // max(len(found), 1)))
+    return [replace(one, detail=clipped(one.detail, most)) for one in found]
 
-    names: columns whose names may be plain words.
-    """
-    first = text.split(" ", 1)[0]
-    text = text if "_" in first or "`" in first or first.rstrip(":,") in names else first_capital(text)
+
+def capital(text: str) -> str:
+    """The text with a capital first letter, if it begins with a word. A name in code style or with underscores, a
+    symbol, and a word with capital letters within are not changed."""
+    return first_capital(text) if BEGINS.match(text) else text
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence: with a capital first letter (see `capital`) and a full stop."""
+    text = capital(text)
     return text if text.endswith((".", "!", "?", "…")) else text + "."
 
 
@@ -170,8 +183,8 @@ def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
         kept.append(short)
     more = len(known) - len(kept) + further
     if more and not kept:
-        return f"{NOTHING_OPEN}; in the sections {counted(more, 'more point')}"
-    return "; ".join([*kept, f"{more} more in the sections"] if more else kept)
+        return f"{NOTHING_OPEN}; in the report {counted(more, 'more point')}"
+    return "; ".join([*kept, f"{more} more in the report"] if more else kept)
 
 
 def seeds_words(frame: pd.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 from raysweep.reporting import symmetric_draws
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design
-from raysweep.reporting.document.answer import OPEN, SURE, Answer, clipped, sentence
+from raysweep.reporting.document.answer import OPEN, SURE, Answer, Finding, capital, clipped, sentence
 from raysweep.reporting.document.provenance import provenance
 from raysweep.reporting.document.question import names_in_words, question, set_up
-from raysweep.reporting.words import coded, first_capital, markdown_table, plain
+from raysweep.reporting.words import coded, first_capital, labelled, markdown_table, plain
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN_ROWS = 60  # further rows of a table are in the CSV only
-ASKED, CAPTION, NOTED, TITLE = 70, 50, 40, 7
+ASKED, CAPTION, NOTED, TITLE = 50, 36, 40, 7
 """The most words, on the first screen, of the question, the caption, all notes, and a title in the contents."""
 WIDE = 2.2  # a figure that is so many times as wide as high does not stand beside text
-LEAD = 20  # the most words in bold
+BREAK = "\\"  # a line of Markdown that ends so is followed by the next one on a line of its own
 CONTENTS = 6  # the most sections that the contents name
 
 
@@ -61,31 +62,34 @@ def all_parts(
 
     frame: the rows; sweep: the title. notes: what the reader must know; facts: where else the numbers come from.
     """
-    asked = sentence(question(design, workload), {metric.name for metric in workload.metrics})
+    asked = sentence(question(design, workload))
     top = next(((k, section.drawings[0]) for k, section in enumerate(sections) if section.drawings), None)
     noted, folded_notes = within(notes, NOTED)
-    told = clipped(asked, ASKED)
+    told, mark, around = asked.rpartition("? ")  # what stands after the last question is said in small letters
+    told = clipped(f"{told}?" if mark else asked, ASKED)
+    around = clipped(around, ASKED) if mark else ""
     caption = top[1].caption if top else ""
-    cited = papers.legend("\n".join([told, caption, *answer.lines]))
-    begin = [f"# {sweep}", "", f"**Question.** {coded(told, workload)}", ""]
-    begin += [f"*{first_capital(cited)}.*", ""] if cited else []
+    cited = papers.legend("\n".join([asked, caption, *answer.lines]))
+    begin = [f"# {sweep}", "", f"**{coded(told, workload)}**", ""]
+    begin += [coded(around, workload), ""] if around else []
     first = [Part("question", "", begin)]
     if top:
         width, height = top[1].figure.get_size_inches()
-        alt, about = sections[top[0]].headline, f"part-{top[0]}"
-        lines = picture(top[1], workload, CAPTION)
+        alt, about = sections[top[0]].whole, f"part-{top[0]}"
+        lines = picture(top[1], workload, first_sentence(caption))
         first.append(Part("figure", "", lines, wide=width > WIDE * height, alt=alt, about=about))
-    lines = [f"- {with_lead(coded(text, workload))}" for text in answer.found] or [
+    lines = [line for one in answer.found for line in item(one, workload)] or [
         "- The space asks for no analysis; the numbers are in the results."
     ]
     lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
     drawn = drawn_words(top[1]) if top else ""
-    if meant := names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn):
-        lines += [f"*{coded(meant, workload)}*", ""]
+    meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn)
+    small = [answer.more, coded(meant, workload), f"{first_capital(cited)}." if cited else ""]
+    lines += paragraphs([f"*{' '.join(filter(None, small))}*"] if any(small) else [])
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [
-        Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload), alt=section.headline)
+        Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload), alt=section.whole)
         for k, section in enumerate(sections)
     ]
     symmetric = symmetric_draws.sentences(frame, design, workload).strip()
@@ -105,15 +109,15 @@ def drawn_words(drawing: Drawing) -> str:
     return "\n".join(text.get_text() for text in drawing.figure.findobj(Text))
 
 
-def with_lead(text: str) -> str:
-    """The sentence with its question in bold, or without one its finding, which ends with the first colon."""
-    asked, mark, said = text.partition("? ")
-    if mark and ": " not in asked:
-        return f"**{asked}?** {said}"
-    lead, colon, rest = text.partition(": ")
-    return (
-        f"**{lead}:** {rest}" if colon and len(lead.split()) <= LEAD and not lead.count("(") > lead.count(")") else text
-    )
+def item(found: Finding, workload: Workload) -> list[str]:
+    """A finding as an item of a list: the question, its answer in bold, and the detail, each on a line of its own."""
+    texts = [f"*{found.question}*" if found.question else "", f"**{coded(found.headline, workload)}**", found.detail]
+    first, *rest = [coded(text, workload) for text in texts if text]
+    return [
+        f"- {first}{BREAK if rest else ''}",
+        *(f"  {text}{BREAK}" for text in rest[:-1]),
+        *(f"  {text}" for text in rest[-1:]),
+    ]
 
 
 def within(notes: Sequence[str], most: int) -> tuple[list[str], list[str]]:
@@ -144,14 +148,13 @@ def of_section(
     drawings = list(section.drawings)
     if top and top[0] == place:
         drawings = drawings[1:]
-        if len(top[1].caption.split()) > CAPTION:
+        if first_sentence(top[1].caption) != top[1].caption:
             lines += [f"The figure at the top: {coded(top[1].caption, workload)}", ""]
     for drawing in drawings[:1]:
         lines += picture(drawing, workload)
     if place not in answer.whole:
-        names = {metric.name for metric in workload.metrics}
-        lines += [coded(sentence(section.headline, names), workload), ""]
-    lines += paragraphs([coded(paragraph, workload) for paragraph in section.paragraphs])
+        lines += [coded(sentence(section.whole), workload), ""]
+    lines += paragraphs([capital(coded(paragraph, workload)) for paragraph in section.paragraphs])
     for drawing in drawings[1:]:
         lines += picture(drawing, workload)
     if section.shown:
@@ -169,7 +172,12 @@ def paragraphs(texts: Sequence[str]) -> list[str]:
     return [line for text in texts for line in (text, "")]
 
 
-def picture(drawing: Drawing, workload: Workload, most: int | None = None) -> list[str]:
-    """A figure and its caption in Markdown. most: the most words of the caption; None for all."""
-    caption = drawing.caption if most is None else clipped(drawing.caption, most)
+def first_sentence(caption: str) -> str:
+    """What a figure shows, without what its legend says again."""
+    return clipped(re.split(r"(?<=[.!?])\s+(?=[A-Z])", caption, maxsplit=1)[0], CAPTION)
+
+
+def picture(drawing: Drawing, workload: Workload, caption: str = "") -> list[str]:
+    """A figure and its caption in Markdown. caption: instead of its own."""
+    caption = sentence(labelled(caption or drawing.caption, workload))
     return [f"![{plain(drawing.name)}](figures/{drawing.name}.png)", "", f"*{coded(caption, workload)}*", ""]

@@ -60,8 +60,13 @@ def set_up(design: Design, workload: Workload) -> str:
         text += differences_in_words(design, workload)
     text += f"Workload `{workload.name}`: {workload.summary}."
     described = {metric.name: metric.description for metric in workload.metrics}
-    meant = [f"{name} = {described[name]}" for name in design.metrics() if name in described]
-    return text + (f" Here {'. '.join(meant)}." if meant else "")
+    labels = {metric.name: metric.label for metric in workload.metrics}
+    meant = [
+        f"{f'{labels[name]} (`{name}`)' if labels[name] else name} = {described[name]}"
+        for name in design.metrics()
+        if name in described
+    ]
+    return text + (f" Here {'; '.join(meant)}." if meant else "")
 
 
 def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "") -> str:

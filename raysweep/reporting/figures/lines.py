@@ -12,7 +12,7 @@ from raysweep.fits.draws import log_axis
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.words import BARS, axis_label
+from raysweep.reporting.words import BARS, axis_label, called
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -96,15 +96,21 @@ def curves_figure(
     far = scales.beyond(finite, logarithmic)
     drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
     ends = np.concatenate([end for means in drawn for end in means.bars])
+    centres = np.concatenate([means.centre[np.isfinite(means.centre)] for means in drawn])
+    on_log = scales.spans_decades(centres) and all((line.theory > 0).all() for line in every_line)
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
             set_categories(panel, categories)
         else:
             scales.set_scale(panel.xaxis, finite, logarithmic)
-        if width := scales.asinh_width(ends):
+        if on_log:
+            scales.set_log(panel.yaxis)
+            theory = min((line.theory.min() for line in every_line if len(line.theory)), default=np.inf)
+            panel.set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
+        elif width := scales.asinh_width(ends):
             scales.set_asinh(panel.yaxis, ends, width)
-        if of or not np.nanmin(ends) > 0:
+        if of or not (np.nanmin(ends) > 0 or on_log):
             drawing.zero_rule(panel)
         bases: list[np.ndarray] = []
         for line in lines:
@@ -113,9 +119,7 @@ def curves_figure(
                 panel.plot(*finite_part(line.base), **(APART if categories else BASE), zorder=2)
             draw_theory(panel, line, colour[line.key], aside[line.key], far, bool(categories))
             if line.beside is not None:
-                at_beside, beside_means = finite_part(line.beside)
-                look = {**BESIDE, "linestyle": "none"} if categories else BESIDE
-                panel.plot(at_beside + aside[line.key], beside_means, color=colour[line.key], **look, zorder=2)
+                draw_beside(panel, line.beside, colour[line.key], aside[line.key], bool(categories))
             draw_means(panel, line.means, colour[line.key], marker[line.key], aside[line.key], far)
         for line in lines:
             if line.place:
@@ -151,7 +155,10 @@ def curves_figure(
                 f"{'Long dashes' if categories else 'Dashed'}: the base model.",
             ),
             any(line.beside is not None for line in every_line)
-            and (drawing.mark(beside, **BESIDE), f"{'Crosses' if categories else 'Dashes with crosses'}: {beside}."),
+            and (
+                drawing.mark(called(beside, workload), **BESIDE),
+                f"{'Crosses' if categories else 'Dashes with crosses'}: {beside}.",
+            ),
             found
             and (
                 drawing.mark(placed or "fitted place", **PLACE, linestyle="-", markerfacecolor="white"),
@@ -186,6 +193,14 @@ def draw_theory(panel: Axes, line: Series, shade: Any, shift: float, far: float,
             panel.plot(*finite_part(line.means), color=shade, linewidth=0.9, alpha=0.6, zorder=2)
     if np.isfinite(line.theory_at_infinity):
         panel.plot([far], [line.theory_at_infinity], marker="_", markersize=15, color=shade, zorder=2)
+
+
+def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart: bool) -> None:
+    """Draw the means of the other metric with thin error bars. apart: whether no line joins them."""
+    at, centre = finite_part(beside)
+    panel.plot(at + shift, centre, color=shade, **({**BESIDE, "linestyle": "none"} if apart else BESIDE), zorder=2)
+    low, high = (end[np.isfinite(beside.x)] for end in beside.bars)
+    panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
 
 
 def draw_means(panel: Axes, means: CellMeans, shade: Any, marker: str, shift: float, far: float) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from raysweep.reporting.figures.style import FAINT
 
+SPAN = 30  # so many times as large as the smallest is the largest of positive values on a logarithmic axis
+
 
 def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
     """Make an axis logarithmic or linear, with ticks at the values if these are a few whole numbers."""
@@ -81,6 +83,11 @@ def whole_log_ticks(axis: Any, values: np.ndarray) -> None:
     if whole and len(values) <= 8 and (np.diff(np.log(values)) >= 0.08 * np.log(values[-1] / values[0])).all():
         axis.set_ticks(values)
         axis.set_minor_locator(NullLocator())
+
+
+def spans_decades(values: np.ndarray) -> bool:
+    """Whether positive values lie so far apart that a linear axis would show the small ones as one."""
+    return bool(len(values)) and values.min() > 0 and values.max() >= SPAN * values.min()
 
 
 def asinh_width(values: np.ndarray) -> float:

@@ -36,6 +36,7 @@ PARAMETERS = (
         minimum=0,
         infinite=True,
         whole=True,
+        label="pretraining length",
     ),
     Parameter(
         "repeats",
@@ -48,11 +49,17 @@ PARAMETERS = (
 )
 
 METRICS = (
-    Metric("error_scratch", "share of test images put into the wrong class, trained from 0", direction="minimize"),
+    Metric(
+        "error_scratch",
+        "share of test images put into the wrong class, trained from 0",
+        direction="minimize",
+        label="test error from scratch",
+    ),
     Metric(
         "error_finetune",
         "share of test images put into the wrong class, fine-tuned from the source map",
         direction="minimize",
+        label="test error after fine-tuning",
     ),
     Metric(
         "transferability_finetune",
@@ -60,23 +67,46 @@ METRICS = (
         direction="maximize",
         positive="transfer helps",
         negative="transfer hurts",
+        label="gain by fine-tuning",
     ),
-    Metric("loss_scratch", "mean squared error on test images, trained from 0", direction="minimize"),
-    Metric("loss_finetune", "mean squared error on test images, fine-tuned from the source map", direction="minimize"),
-    Metric("distance_squared", "‖θ_T - θ_S‖², the first predictor of T Table 1"),
-    Metric("bound_distance", "the bound of Bartlett et al. (2020), Thm 4, as T adapts it (T Table 1): g‖θ_T - θ_S‖²"),
-    Metric("bound_thm42", "T's own bound for m = 2 (Thm 4.2): 2g³‖P≤m(θ_T - θ_S)‖²/λ_m² + 2g‖P>m(θ_T - θ_S)‖²"),
+    Metric(
+        "loss_scratch",
+        "mean squared error on test images, trained from 0",
+        direction="minimize",
+        label="test loss from scratch",
+    ),
+    Metric(
+        "loss_finetune",
+        "mean squared error on test images, fine-tuned from the source map",
+        direction="minimize",
+        label="test loss after fine-tuning",
+    ),
+    Metric(
+        "distance_squared", "‖θ_T - θ_S‖², the first predictor of T Table 1", label="squared source-target distance"
+    ),
+    Metric(
+        "bound_distance",
+        "the bound of Bartlett et al. (2020), Thm 4, as T adapts it (T Table 1): g‖θ_T - θ_S‖²",
+        label="Bartlett et al.'s bound (Thm 4)",
+    ),
+    Metric(
+        "bound_thm42",
+        "T's own bound for m = 2 (Thm 4.2): 2g³‖P≤m(θ_T - θ_S)‖²/λ_m² + 2g‖P>m(θ_T - θ_S)‖²",
+        label="T's bound (Thm 4.2)",
+    ),
     Metric(
         "equivalent_scratch",
         "loss_scratch as the deterministic equivalent has it (theory/covariance.py): for Gaussian inputs of the "
         "target's Σ, its best linear map, and what that does not fit as noise",
         direction="minimize",
+        label="deterministic equivalent from scratch",
     ),
     Metric(
         "equivalent_finetune",
         "loss_finetune as the deterministic equivalent has it (theory/covariance.py): for Gaussian inputs of the "
         "target's Σ, its best linear map, and what that does not fit as noise",
         direction="minimize",
+        label="deterministic equivalent after fine-tuning",
     ),
 )
 

@@ -40,6 +40,7 @@ PARAMETERS = (
         minimum=0,
         open_minimum=True,
         whole=True,
+        label="pretraining length",
     ),
     Finetuning(
         "finetune_lr",
@@ -50,6 +51,7 @@ PARAMETERS = (
         open_minimum=True,
         symbol="η",
         searched_by="optimum",
+        label="fine-tuning rate",
     ),
     Trunk("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
     Finetuning(
@@ -80,7 +82,13 @@ PARAMETERS = (
     ),
     Finetuning("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
     Trunk(
-        "pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0, open_minimum=True
+        "pretrain_lr",
+        float,
+        2e-3,
+        "peak rate of AdamW on the source, at width 256 (muP)",
+        minimum=0,
+        open_minimum=True,
+        label="pretraining rate",
     ),
     Trunk(
         "pretrain_schedule",
@@ -89,8 +97,18 @@ PARAMETERS = (
         "cosine to zero and constant: every length its own run; wsd: one "
         "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
         choices=PRETRAIN_SCHEDULES,
+        label="pretraining schedule",
     ),
-    Trunk("pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536),
+    Trunk(
+        "pretrain_batch",
+        int,
+        16,
+        "sequences a step of pretraining",
+        unit="sequences",
+        minimum=1,
+        maximum=65536,
+        label="pretraining batch",
+    ),
     Trunk(
         "pretrain_warmup",
         int,
@@ -99,8 +117,16 @@ PARAMETERS = (
         unit="steps",
         minimum=0,
         maximum=10**7,
+        label="pretraining warm-up",
     ),
-    Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0),
+    Trunk(
+        "pretrain_weight_decay",
+        float,
+        0.1,
+        "AdamW's decoupled weight decay on the source",
+        minimum=0,
+        label="pretraining weight decay",
+    ),
     Finetuning(
         "noise",
         float,
@@ -118,9 +144,17 @@ PARAMETERS = (
         unit="steps",
         minimum=0,
         maximum=10**9,
+        label="fine-tuning steps",
     ),
     Finetuning(
-        "finetune_batch", int, 16, "sequences a step of fine-tuning", unit="sequences", minimum=1, maximum=65536
+        "finetune_batch",
+        int,
+        16,
+        "sequences a step of fine-tuning",
+        unit="sequences",
+        minimum=1,
+        maximum=65536,
+        label="fine-tuning batch",
     ),
     Finetuning(
         "finetune_schedule",
@@ -128,8 +162,16 @@ PARAMETERS = (
         "cosine",
         "cosine and constant_warmup warm up for a tenth of the steps",
         choices=FINETUNE_SCHEDULES,
+        label="fine-tuning schedule",
     ),
-    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decoupled weight decay on the target", minimum=0),
+    Finetuning(
+        "finetune_weight_decay",
+        float,
+        0.0,
+        "AdamW's decoupled weight decay on the target",
+        minimum=0,
+        label="fine-tuning weight decay",
+    ),
     Finetuning(
         "early_stopping",
         int,
@@ -165,8 +207,18 @@ PARAMETERS = (
         minimum=0,
         maximum=0.9,
         absent=0.0,
+        label="pretraining dropout",
     ),
-    Finetuning("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
+    Finetuning(
+        "finetune_dropout",
+        float,
+        0.0,
+        "the same on the target",
+        minimum=0,
+        maximum=0.9,
+        absent=0.0,
+        label="fine-tuning dropout",
+    ),
     Evaluation(
         "interpolation",
         float,
@@ -181,15 +233,38 @@ PARAMETERS = (
 )
 
 METRICS = (
-    Metric("pretrain_loss", "source loss, held out, before perturbation and fine-tuning", "nats", "minimize"),
-    Metric("pretrain_loss_after", "source loss after perturbation and fine-tuning", "nats", "minimize"),
+    Metric(
+        "pretrain_loss",
+        "source loss, held out, before perturbation and fine-tuning",
+        "nats",
+        "minimize",
+        label="source loss after pretraining",
+    ),
+    Metric(
+        "pretrain_loss_after",
+        "source loss after perturbation and fine-tuning",
+        "nats",
+        "minimize",
+        label="final source loss",
+    ),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
-    Metric("pretrain_perplexity", "exp(pretrain_loss): perplexity of a token", direction="minimize"),
-    Metric("pretrain_perplexity_after", "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)", direction="minimize"),
+    Metric(
+        "pretrain_perplexity",
+        "exp(pretrain_loss): perplexity of a token",
+        direction="minimize",
+        label="source perplexity after pretraining",
+    ),
+    Metric(
+        "pretrain_perplexity_after",
+        "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)",
+        direction="minimize",
+        label="final source perplexity",
+    ),
     Metric(
         "sensitivity_perplexity",
         "pretrain_perplexity_after - pretrain_perplexity (O Fig. 3 left, 4)",
         direction="minimize",
+        label="sensitivity in perplexity",
     ),
     Metric(
         "finetune_loss",
@@ -197,16 +272,30 @@ METRICS = (
         "task the loss of the right class, by length-normalized likelihood",
         "nats",
         "minimize",
+        label="target loss",
     ),
-    Metric("finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", direction="minimize"),
-    Metric("finetune_loss_validation", "the same on the validation documents, for choosing a rate", "nats", "minimize"),
+    Metric(
+        "finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", direction="minimize", label="target perplexity"
+    ),
+    Metric(
+        "finetune_loss_validation",
+        "the same on the validation documents, for choosing a rate",
+        "nats",
+        "minimize",
+        label="target validation loss",
+    ),
     Metric(
         "finetune_accuracy",
         "share of test examples classified right; NaN where the target is no task",
         direction="maximize",
+        label="target accuracy",
     ),
     Metric(
-        "finetune_loss_before", "target loss on test documents before perturbation and fine-tuning", "nats", "minimize"
+        "finetune_loss_before",
+        "target loss on test documents before perturbation and fine-tuning",
+        "nats",
+        "minimize",
+        label="target loss after pretraining",
     ),
     Metric(
         "finetune_training_loss_rise",
@@ -215,6 +304,7 @@ METRICS = (
         "nats",
         "minimize",
         stage="finetune",
+        label="rise of target training loss",
     ),
     Metric(
         "pretrain_training_loss_rise",
@@ -223,6 +313,7 @@ METRICS = (
         "nats",
         "minimize",
         stage="pretrain",
+        label="rise of source training loss",
     ),
     Metric(
         "pretrain_loss_after_per_byte",
@@ -230,32 +321,51 @@ METRICS = (
         "vocabularies compare; NaN where tokens are given",
         "nats",
         "minimize",
+        label="final source loss per byte",
     ),
     Metric(
         "finetune_loss_per_byte",
         "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
         "nats",
         "minimize",
+        label="target loss per byte",
     ),
-    Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning (O Fig. 8)"),
-    Metric("epochs", "times pretraining went over the source's training text; 0 for endless text", stage="pretrain"),
-    Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
-    Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
-    Metric("hessian_trace", "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)"),
     Metric(
-        "quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)", "nats"
+        "distance_moved",
+        "length of the change of all weights, by noise and fine-tuning (O Fig. 8)",
+        label="length of weight change",
+    ),
+    Metric("epochs", "times pretraining went over the source's training text; 0 for endless text", stage="pretrain"),
+    Metric(
+        "finetune_epochs",
+        "times fine-tuning went over the target's training text; 0 for endless text",
+        label="number of fine-tuning epochs",
+    ),
+    Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
+    Metric(
+        "hessian_trace",
+        "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)",
+        label="scaled Hessian trace",
+    ),
+    Metric(
+        "quadratic_sensitivity",
+        "sensitivity to the change of weights made, by gradient and Hessian alone (O5)",
+        "nats",
+        label="sensitivity by the quadratic model",
     ),
     Metric(
         "sensitivity_beyond_quadratic",
         "real sensitivity minus quadratic_sensitivity, both on the text and in the precision of the latter (O Fig. 9, "
         "10)",
         "nats",
+        label="sensitivity beyond the quadratic model",
     ),
     Metric(
         "trace_sensitivity",
         "(interpolation · noise)² · hessian_trace / 2: what quadratic_sensitivity is on average over noises of this "
         "strength, before fine-tuning (O Prop. D.1)",
         "nats",
+        label="sensitivity by Hessian trace",
     ),
 )
 

@@ -57,19 +57,31 @@ PARAMETERS = (
 )
 
 METRICS = (
-    Metric("risk_scratch", "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch", direction="minimize"),
-    Metric("risk_finetune", "population risk after fine-tuning from the source map", direction="minimize"),
+    Metric(
+        "risk_scratch",
+        "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch",
+        direction="minimize",
+        label="risk from scratch",
+    ),
+    Metric(
+        "risk_finetune",
+        "population risk after fine-tuning from the source map",
+        direction="minimize",
+        label="risk after fine-tuning",
+    ),
     Metric(
         "transferability_finetune",
         "risk_scratch - risk_finetune; positive: transfer helps",
         direction="maximize",
         positive="transfer helps",
         negative="transfer hurts",
+        label="gain by fine-tuning",
     ),
     Metric(
         "bound_thm42",
         "T's bound of risk_finetune without noise (Thm 4.2) with its open constant c = 1, m the count of the first "
         "eigenvalue and probability 1 - 1/e: its shape can be compared, not its size; NaN where eigenvalues rise",
+        label="T's bound (Thm 4.2)",
     ),
 )
 

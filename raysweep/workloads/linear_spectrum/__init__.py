@@ -36,6 +36,7 @@ PARAMETERS = (
         unit="flow time",
         minimum=0,
         infinite=True,
+        label="pretraining length",
     ),
     Parameter(
         "finetune_lr",
@@ -47,6 +48,7 @@ PARAMETERS = (
         open_minimum=True,
         symbol="η",
         searched_by="optimum",
+        label="fine-tuning rate",
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
@@ -72,6 +74,7 @@ PARAMETERS = (
         maximum=100,
         open_minimum=True,
         symbol="α",
+        label="initialization scale",
     ),
     Parameter(
         "noise",
@@ -93,6 +96,7 @@ PARAMETERS = (
         minimum=0,
         infinite=True,
         whole=True,
+        label="fine-tuning steps",
     ),
     Parameter(
         "penalty",
@@ -109,38 +113,68 @@ PARAMETERS = (
         "network engine: start from the exact partly trained layers, or pretrain "
         "them by gradient descent from init_scale times the identity",
         choices=("exact", "descent"),
+        label="pretraining method",
     ),
     symmetric.parameter(SYMMETRY.signs),
 )
 
 METRICS = (
-    Metric("pretrain_loss", "source loss |P - A|_F^2 before perturbation and fine-tuning", direction="minimize"),
-    Metric("pretrain_loss_after", "source loss after perturbation and fine-tuning", direction="minimize"),
-    Metric("finetune_loss", "target loss after perturbation and fine-tuning (in-domain)", direction="minimize"),
+    Metric(
+        "pretrain_loss",
+        "source loss |P - A|_F^2 before perturbation and fine-tuning",
+        direction="minimize",
+        label="source loss after pretraining",
+    ),
+    Metric(
+        "pretrain_loss_after",
+        "source loss after perturbation and fine-tuning",
+        direction="minimize",
+        label="final source loss",
+    ),
+    Metric(
+        "finetune_loss",
+        "target loss after perturbation and fine-tuning (in-domain)",
+        direction="minimize",
+        label="target loss",
+    ),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", direction="minimize"),
-    Metric("learned_modes", "source modes past half of their singular value when pretraining stops"),
+    Metric(
+        "learned_modes", "source modes past half of their singular value when pretraining stops", label="learned modes"
+    ),
     Metric(
         "finetune_lr_bound",
         "largest locally stable finetune_lr, over the learned modes; .inf without any, NaN "
         "where modes couple or nothing is fine-tuned",
+        label="largest stable fine-tuning rate",
     ),
     Metric(
         "inflection_modes",
         "learned modes after which more pretraining raises pretrain_loss_after (O Def. 4.2), "
         "counted in whole modes; the number of source modes if never, NaN where there is no such number",
+        label="number of modes at inflection",
     ),
     Metric(
         "whole_mode_loss_after",
         "pretrain_loss_after as O has it: learned modes whole, the others 0; NaN where they are not",
+        label="final source loss by O's formula",
     ),
-    Metric("whole_mode_finetune_loss", "finetune_loss as O has it, likewise"),
-    Metric("closed_form_valid", "1 where the closed forms (_theory) hold, 0 where not: they are NaN then"),
-    Metric("whole_mode_valid", "1 where O's closed forms, in whole modes, hold besides, 0 where not"),
+    Metric("whole_mode_finetune_loss", "finetune_loss as O has it, likewise", label="target loss by O's formula"),
+    Metric(
+        "closed_form_valid",
+        "1 where the closed forms (_theory) hold, 0 where not: they are NaN then",
+        label="validity of closed forms",
+    ),
+    Metric(
+        "whole_mode_valid",
+        "1 where O's closed forms, in whole modes, hold besides, 0 where not",
+        label="validity of O's closed forms",
+    ),
     Metric(
         "closed_form_failure",
         "why not: 0 both hold; 1 modes couple (overlap_angle); 2 noise and fine-tuning "
         "together; 3 finetune_lr not stable; in whole modes only: 4 an unlearned mode is not negligible at the end, "
         "5 a learned mode is not whole, or has not converged",
+        label="reason for invalid closed forms",
     ),
 )
 

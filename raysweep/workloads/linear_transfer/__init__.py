@@ -36,6 +36,7 @@ PARAMETERS = (
         unit="flow time",
         minimum=0,
         infinite=True,
+        label="pretraining length",
     ),
     Parameter(
         "finetune_lr",
@@ -46,6 +47,7 @@ PARAMETERS = (
         open_minimum=True,
         symbol="η",
         searched_by="optimum",
+        label="fine-tuning rate",
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter(
@@ -78,6 +80,7 @@ PARAMETERS = (
         minimum=0,
         open_minimum=True,
         symbol="α",
+        label="initialization scale",
     ),
     Parameter(
         "finetune_steps",
@@ -89,6 +92,7 @@ PARAMETERS = (
         minimum=0,
         infinite=True,
         whole=True,
+        label="fine-tuning steps",
     ),
     Parameter(
         "ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0, symbol="λ"
@@ -104,6 +108,7 @@ PARAMETERS = (
         "state, or pretrain by gradient descent on the population loss from a random start (give it a budget of "
         "finetune_steps: what is left of the start trains so slowly that linear transfer does not converge)",
         choices=("exact", "descent"),
+        label="pretraining method",
     ),
     Parameter(
         "distance_samples",
@@ -112,20 +117,32 @@ PARAMETERS = (
         "samples from source and from target for wasserstein_1; 0 leaves it out",
         minimum=0,
         maximum=5000,
+        label="samples for Wasserstein distance",
     ),
     symmetric.parameter(SYMMETRY.signs),
 )
 
 METRICS = (
-    Metric("risk_scratch", "population risk |b - b_t|^2 trained from scratch", direction="minimize"),
-    Metric("risk_linear", "population risk of linear transfer (last layer retrained)", direction="minimize"),
-    Metric("risk_finetune", "population risk after fine-tuning", direction="minimize"),
+    Metric(
+        "risk_scratch",
+        "population risk |b - b_t|^2 trained from scratch",
+        direction="minimize",
+        label="risk from scratch",
+    ),
+    Metric(
+        "risk_linear",
+        "population risk of linear transfer (last layer retrained)",
+        direction="minimize",
+        label="risk of linear transfer",
+    ),
+    Metric("risk_finetune", "population risk after fine-tuning", direction="minimize", label="risk after fine-tuning"),
     Metric(
         "transferability_linear",
         "risk_scratch - risk_linear; positive: transfer helps",
         direction="maximize",
         positive="transfer helps",
         negative="transfer hurts",
+        label="gain by linear transfer",
     ),
     Metric(
         "transferability_finetune",
@@ -133,11 +150,26 @@ METRICS = (
         direction="maximize",
         positive="transfer helps",
         negative="transfer hurts",
+        label="gain by fine-tuning",
     ),
-    Metric("pretrain_scale", "norm c of the pretrained end-to-end map"),
-    Metric("pretrain_loss", "source population loss (c - |b_s|)^2 / 2 before fine-tuning", direction="minimize"),
-    Metric("kl_divergence", "Kullback-Leibler divergence from source to target data", unit="nats"),
-    Metric("wasserstein_1", "Wasserstein-1 distance between distance_samples samples of source and target"),
+    Metric("pretrain_scale", "norm c of the pretrained end-to-end map", label="norm of pretrained map"),
+    Metric(
+        "pretrain_loss",
+        "source population loss (c - |b_s|)^2 / 2 before fine-tuning",
+        direction="minimize",
+        label="source loss after pretraining",
+    ),
+    Metric(
+        "kl_divergence",
+        "Kullback-Leibler divergence from source to target data",
+        unit="nats",
+        label="Kullback-Leibler divergence",
+    ),
+    Metric(
+        "wasserstein_1",
+        "Wasserstein-1 distance between distance_samples samples of source and target",
+        label="Wasserstein-1 distance",
+    ),
 )
 
 

@@ -49,7 +49,14 @@ PARAMETERS = (
         searched_by="boundary",
     ),
     Pretraining(
-        "init_scale", float, 1e-7, "every output weight before training", minimum=0, open_minimum=True, maximum=1e3
+        "init_scale",
+        float,
+        1e-7,
+        "every output weight before training",
+        minimum=0,
+        open_minimum=True,
+        maximum=1e3,
+        label="initialization scale",
     ),
     Pretraining(
         "learning_rate",
@@ -85,12 +92,23 @@ PARAMETERS = (
 )
 
 METRICS = (
-    Scratch("risk_scratch", "population risk E(f - f_t)² trained from scratch", direction="minimize"),
-    Metric("risk_linear", "population risk of linear transfer (output weights retrained)", direction="minimize"),
+    Scratch(
+        "risk_scratch",
+        "population risk E(f - f_t)² trained from scratch",
+        direction="minimize",
+        label="risk from scratch",
+    ),
+    Metric(
+        "risk_linear",
+        "population risk of linear transfer (output weights retrained)",
+        direction="minimize",
+        label="risk of linear transfer",
+    ),
     Metric(
         "risk_linear_descent",
         "the same where they are trained by gradient descent, with the steps and the tolerance of all trainings",
         direction="minimize",
+        label="risk of linear transfer with descent",
     ),
     Metric(
         "transferability_linear",
@@ -98,6 +116,7 @@ METRICS = (
         direction="maximize",
         positive="transfer helps",
         negative="transfer hurts",
+        label="gain by linear transfer",
     ),
     Metric(
         "transferability_linear_descent",
@@ -105,9 +124,19 @@ METRICS = (
         direction="maximize",
         positive="transfer helps",
         negative="transfer hurts",
+        label="gain by linear transfer with descent",
     ),
-    Scratch("scratch_loss", "training loss of the networks from scratch at their end", direction="minimize"),
-    Scratch("scratch_converged", "share of the networks from scratch whose training loss reached the tolerance"),
+    Scratch(
+        "scratch_loss",
+        "training loss of the networks from scratch at their end",
+        direction="minimize",
+        label="training loss from scratch",
+    ),
+    Scratch(
+        "scratch_converged",
+        "share of the networks from scratch whose training loss reached the tolerance",
+        label="share of converged networks from scratch",
+    ),
     Metric(
         "residual",
         "squared length of the target outside of the span of the pretrained features (F eq. 159)",
@@ -119,21 +148,45 @@ METRICS = (
         "the same for the span of the source teacher's features, to which F expects the pretrained ones to shrink",
         direction="minimize",
         stage="pretrain",
+        label="residual for source teacher's features",
     ),
-    Metric("residual_share", "residual / E f_t² (F Fig. 4d)", direction="minimize", stage="pretrain"),
-    Metric("target_variance", "variance of the target f_t (unit of F Fig. 4e)", stage="pretrain"),
+    Metric(
+        "residual_share",
+        "residual / E f_t² (F Fig. 4d)",
+        direction="minimize",
+        stage="pretrain",
+        label="relative residual",
+    ),
+    Metric(
+        "target_variance", "variance of the target f_t (unit of F Fig. 4e)", stage="pretrain", label="target variance"
+    ),
     Metric(
         "kernel_distance",
         "distance in L2 of the pretrained features' kernel from the source teacher's, over the length of the latter (F "
         "Fig. 4a, b)",
         direction="minimize",
         stage="pretrain",
+        label="distance to source teacher's kernel",
     ),
-    Metric("kernel_distance_before", "the same at the random start", stage="pretrain"),
     Metric(
-        "pretrain_loss", "half the population risk on the source at the end", direction="minimize", stage="pretrain"
+        "kernel_distance_before",
+        "the same at the random start",
+        stage="pretrain",
+        label="distance to teacher's kernel before pretraining",
     ),
-    Metric("pretrain_converged", "1 if pretrain_loss reached the tolerance, else 0", stage="pretrain"),
+    Metric(
+        "pretrain_loss",
+        "half the population risk on the source at the end",
+        direction="minimize",
+        stage="pretrain",
+        label="source loss after pretraining",
+    ),
+    Metric(
+        "pretrain_converged",
+        "1 if pretrain_loss reached the tolerance, else 0",
+        stage="pretrain",
+        label="convergence of pretraining",
+    ),
 )
 
 

@@ -53,6 +53,7 @@ PARAMETERS = (
         maximum=1e3,
         open_minimum=True,
         symbol="κ",
+        label="initialization scale",
     ),
     Pretraining(
         "rate",
@@ -80,40 +81,81 @@ PARAMETERS = (
 METRICS = (
     Metric("deviation", "‖W(Q) - W(P)‖_F: how far fine-tuning moved the weights", direction="minimize"),
     Metric(
-        "bound_thm2", "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it"
+        "bound_thm2",
+        "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it",
+        label="D's bound (Thm 2)",
     ),
-    Metric("excess_thm2", "deviation / bound_thm2 - 1: above 0 where that bound is exceeded"),
+    Metric(
+        "excess_thm2",
+        "deviation / bound_thm2 - 1: above 0 where that bound is exceeded",
+        label="excess over D's bound (Thm 2)",
+    ),
     Metric(
         "deviation_limit",
         "what deviation becomes with ever more neurons at this init_scale, for this draw's samples: root of its mean "
         "square over initializations",
+        label="deviation at infinite width",
     ),
     Metric(
         "deviation_error",
         "|deviation / √(ỹᵀ(H∞)⁻¹ỹ) - 1|: against the kernel from the same start, ỹ what is left of the labels there",
         direction="minimize",
+        label="difference from kernel in deviation",
     ),
-    Metric("gradient_change", "‖∂L/∂X¹‖² at W(P) minus that at W(0), on the target's samples", direction="minimize"),
-    Metric("gradient_change_thm1", "D's value of gradient_change (Thm 1) without the terms that vanish"),
-    Metric("gradient_change_limit", "what gradient_change becomes with ever more neurons, mean over initializations"),
+    Metric(
+        "gradient_change",
+        "‖∂L/∂X¹‖² at W(P) minus that at W(0), on the target's samples",
+        direction="minimize",
+        label="change of squared activation gradient",
+    ),
+    Metric(
+        "gradient_change_thm1",
+        "D's value of gradient_change (Thm 1) without the terms that vanish",
+        label="D's change of gradient (Thm 1)",
+    ),
+    Metric(
+        "gradient_change_limit",
+        "what gradient_change becomes with ever more neurons, mean over initializations",
+        label="change of gradient at infinite width",
+    ),
     Metric(
         "gradient_error",
         "|gradient_change - that of the kernel from the same W(0)|, relative to ‖y‖²",
         direction="minimize",
+        label="difference from kernel in squared gradient",
     ),
     Metric("risk", "mean of min(1, |f - y|) on 1,000 test samples", direction="minimize"),
-    Metric("risk_pretrained", "the same before fine-tuning"),
-    Metric("risk_kernel", "the same of the kernel that starts from f = 0"),
+    Metric("risk_pretrained", "the same before fine-tuning", label="risk before fine-tuning"),
+    Metric("risk_kernel", "the same of the kernel that starts from f = 0", label="risk of kernel started at zero"),
     Metric(
         "output_error",
         "root mean square of f minus what the kernel makes of the same W(P), on the test samples, relative to labels",
         direction="minimize",
+        label="difference from kernel in outputs",
     ),
-    Metric("bound_thm61", "T's bound of risk (Thm 6.1) without its second term: 2√(ỹᵀ(H∞)⁻¹ỹ/n)"),
-    Metric("bound_cor63", "T's bound for linear labels (Cor. 6.3) without its second term; NaN where they are not"),
-    Metric("bound_rest", "that second term, √(log(n/λ₀δ)/n), with δ = 0.05 and T's open constant c = 1"),
-    Metric("smallest_eigenvalue", "λ₀ of H∞ of the target's samples"),
-    Metric("pretrain_steps", "steps of gradient descent on the source", "steps", stage="pretrain"),
+    Metric(
+        "bound_thm61",
+        "T's bound of risk (Thm 6.1) without its second term: 2√(ỹᵀ(H∞)⁻¹ỹ/n)",
+        label="T's bound (Thm 6.1)",
+    ),
+    Metric(
+        "bound_cor63",
+        "T's bound for linear labels (Cor. 6.3) without its second term; NaN where they are not",
+        label="T's bound (Cor. 6.3)",
+    ),
+    Metric(
+        "bound_rest",
+        "that second term, √(log(n/λ₀δ)/n), with δ = 0.05 and T's open constant c = 1",
+        label="second term of T's bounds",
+    ),
+    Metric("smallest_eigenvalue", "λ₀ of H∞ of the target's samples", label="least eigenvalue of kernel matrix"),
+    Metric(
+        "pretrain_steps",
+        "steps of gradient descent on the source",
+        "steps",
+        stage="pretrain",
+        label="number of pretraining steps",
+    ),
     Metric("steps", "steps of gradient descent on the target", "steps", stage="finetune"),
 )
 
