@@ -9,6 +9,7 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, standard_error
 from raysweep.fits.zero_posterior.mixture import Mixture
 
+NO_CLEAR_SIGN = "no point has a clear sign"
 NOT_CLEAR = "no clear sign at"  # in the note of a bound inside the grid: the zero may lie inside it too
 
 
@@ -60,7 +61,7 @@ def without_crossing(
         return Status.UNDETERMINED, np.nan, np.nan, "zero everywhere"
     clear = np.flatnonzero(labels)
     if not len(clear):
-        return Status.UNDETERMINED, np.nan, np.nan, "no point has a clear sign"
+        return Status.UNDETERMINED, np.nan, np.nan, NO_CLEAR_SIGN
     first, last, sign = clear[0], clear[-1], int(labels[clear[0]])
     present = np.nan_to_num(values).any(axis=0)
     if first > 0 and not present[:first].any():

@@ -85,7 +85,7 @@ def test_a_long_detail_is_cut_but_never_a_question_or_a_headline() -> None:
     said = answer(FRAME, Design(({},), ("one",)), sections)
     assert [one.headline for one in said.found] == [f"It is {headline[6:]} {k}." for k in range(5)]
     assert [one.question for one in said.found] == [f"And {k}?" for k in range(5)]
-    assert {one.detail for one in said.found} == {f"D0 {' '.join(f'd{k}' for k in range(1, 18))} …"}
+    assert {one.detail for one in said.found} == {f"D0 {' '.join(f'd{k}' for k in range(1, 20))} …"}
     assert said.whole == set()
 
 
@@ -99,7 +99,7 @@ def test_it_stands_in_the_report_and_in_the_terminal(tmp_path: Path) -> None:
     assert report.answer[0].startswith("At 0.3? Risk after fine-tuning is 0")
     assert "only γ = 0.3" not in report.answer[0]
     assert report.answer[1].startswith("Up to which angle? ")
-    for line, more in zip(report.answer[:2], ("Lowest ", "This overlap angle "), strict=True):
+    for line, more in zip(report.answer[:2], ("Lowest ", "Theory lies "), strict=True):
         asked, said = line.split("? ", 1)
         headline, detail = said.split(f" {more}")
         assert f"\n- *{asked}?*\\\n  **{headline}**\\\n  {more}{detail}\n" in text

@@ -25,14 +25,10 @@ TITLES = "Features are fate", "Overtrained Language Models Are Harder to Fine-Tu
         ("Which angle is best?", ""),
     ],
 )
-def test_letters_of_papers_are_spelled_out_in_the_small_print_of_the_first_screen(
-    description: str, papers: str, storage: Path
-) -> None:
+def test_letters_of_papers_are_spelled_out_below_the_question(description: str, papers: str, storage: Path) -> None:
     sweep = run(storage, {**SPACE, "description": description}, report=True)
     screen = (sweep.folder / "report" / "report.md").read_text().split("<details>")[0]
     question, _, below = screen.partition(f"**{description}**\n\n")
     assert question == "# cited\n\n"
-    small = below.partition("**Undecided.** ")[2].split("\n\n")[1]
-    assert small.startswith("*")
-    assert small.endswith(f" {papers}*" if papers else "*")
+    assert below.startswith(f"{papers}\n\n![" if papers else "![")
     assert screen.count("Papers:") == bool(papers)

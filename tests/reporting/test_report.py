@@ -231,8 +231,8 @@ def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(sandbox
     entry = {"boundary": {"metric": "gain", "x": "heat", "y": "load", "lines": {"Watt 1785": 2, "nowhere": 99.0}}}
     report = write_report(frame, space_of("toy", axes, {}, [entry]), tmp_path, sweep="s")
     assert (
-        "Watt 1785 (2 kelvin) lies outside 2 of 3 intervals, nowhere (99 kelvin) outside 3 of 3, theory inside all 3"
-        in report.headline[0]
+        "Watt 1785 (2 kelvin) lies outside 2 of 3 intervals (0 expected by chance), nowhere (99 kelvin) outside 3 of 3 "
+        "(0 expected by chance), theory inside all 3" in report.headline[0]
     )
     zeros = pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv").set_index("load")
     assert zeros["excluded Watt 1785"].tolist() == [True, False, True]

@@ -44,7 +44,7 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
         "the sign changes at 40° (γ = 0) to 41° (γ = 0.1), in 2 of 3 slices",
         ["not decided in 1", ""],
     )
-    assert most.said(["this moves", ""], lambda row: "")[1] == "this moves; not decided in 1"
+    assert most.said("this moves", "theory agrees", lambda row: "")[1] == "theory agrees; not decided in 1; this moves"
     few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
     assert few.of_several() == ("zero, located in only 1 of 4 slices: 40.0 [39.0, 44.0]°", ["not decided in 3"])
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
@@ -81,13 +81,18 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
             np.nan,
             "transfer hurts at 1 of 3 values of overlap angle, not clear at the others",
         ),
-        ("undetermined", "no point has a clear sign", np.nan, "zero: not decided (no point has a clear sign)"),
+        (
+            "undetermined",
+            "no point has a clear sign",
+            np.nan,
+            "it is shown at no overlap angle that transfer helps or that transfer hurts",
+        ),
     ],
 )
 def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: str, low: float, said: str) -> None:
     one = places([status], [note], [0.0, 90.0])
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
-    assert one.said([], lambda row: "") == (
+    assert one.said("", "", lambda row: "") == (
         said,
         "risk_finetune is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)",
     )

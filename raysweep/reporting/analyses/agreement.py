@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.fits.comparison import Joint, joint, student_coverage
 from raysweep.fits.statistics import normal_quantile
-from raysweep.phrases import counted, some_of
+from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.agreement import agreement_figure
 from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
@@ -104,9 +104,9 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> tuple[str, str]:
     metric = max(known, key=lambda name: abs(known[name].z))
     one = f"z = {known[metric].z:+.2f}, {chance(known[metric], len(known))}; {unit}"
     if len(known) == 1:
-        return f"{THEORY} and experiment agree in {metric}", one
-    every = some_of(len(known), len(known), "metric")
-    return f"{THEORY} and experiment agree in {every}", f"the farthest is {metric}: {one}"
+        return f"{THEORY} and experiment are not shown to differ in {metric}", one
+    every = "either metric" if len(known) == 2 else f"any of {counted(len(known), 'metric')}"
+    return f"{THEORY} and experiment are not shown to differ in {every}", f"the farthest is {metric}: {one}"
 
 
 def chance(test: Joint, metrics: int) -> str:

@@ -49,6 +49,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
+BIASED = 1.96  # beyond it 5 % of z lie by chance
 FEWEST_FOLDED = 3  # this many consecutive slices without a result, for the same reason, share one line of the table
 
 
@@ -92,8 +93,9 @@ def boundary_section(asked: Question) -> Section:
             first, second = second, first
         return [*first, *second, *slices_of(parts, keys, of_y, places)]
 
-    several = [places.moving(), verdicts(places, lines)]
-    headline, detail = places.said(several, lambda row: beside_place(places, row, lines))
+    together = joint(moved)
+    against = "; ".join(filter(None, (verdicts(places, lines), bias(together))))
+    headline, detail = places.said(places.moving(), against, lambda row: beside_place(places, row, lines))
     tables = {f"{asked.name}_zeros": whole}
     if asked is not measured:  # a difference is a metric of no other table
         tables[f"{asked.name}_differences"] = means_table(asked.rows, [*keys, *of_y, x], metric, workload)
@@ -103,7 +105,7 @@ def boundary_section(asked: Question) -> Section:
         detail=detail,
         paragraphs=[
             *movement(whole, lead, "zero"),
-            *paragraphs(places, lines, joint(moved)),
+            *paragraphs(places, lines, together),
             *(f"{first_capital(note)}." for note in notes),
         ],
         drawings=DrawnLater(drawings),
@@ -177,6 +179,13 @@ def verdicts(places: Places, lines: Mapping[str, float]) -> str:
     return outside(counts)
 
 
+def bias(together: Joint | None) -> str:
+    """That all located slices together lie beside the closed form, in words; empty if that is not shown."""
+    if together is None or abs(together.z) <= BIASED:
+        return ""
+    return f"together they lie beside theory (z = {together.z:+.1f})"
+
+
 def example(places: Places) -> str:
     """An example: the zero and theory's zero in the slice that is farthest from the closed form, of those whose
     intervals exclude it; empty if there is none."""
@@ -205,7 +214,7 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
             f"{together.mean:+.2g} ± {together.error:.2g} of one draw's scatter from the closed form's. "
             + (
                 "That is a bias, small or not, that the scatter between draws does not explain."
-                if abs(together.z) > 1.96
+                if abs(together.z) > BIASED
                 else "No bias shows."
             )
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
+from raysweep.fits.signs import NO_CLEAR_SIGN
 from raysweep.fits.statistics import mean_band
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.closed_form import excluded
@@ -87,15 +88,17 @@ class Places:
         """Whether the closed form has a place in some setting."""
         return bool(self.table["theory"].notna().any())
 
-    def said(self, several: Sequence[str], beside: Callable[[Mapping[str, Any]], str]) -> tuple[str, str]:
+    def said(self, moving: str, against: str, beside: Callable[[Mapping[str, Any]], str]) -> tuple[str, str]:
         """(the headline, the detail) of the section.
 
-        several: with several settings, what the detail says of them; empty texts are left out.
+        moving, against: with several settings, how the place moves, and what theory and reference lines have to do with
+            it; the latter is said first, so that no cut takes it away. Both may be empty.
         beside: with a single setting, gives the text that stands after its place.
         """
         if len(self.table) > 1:
             headline, rest = self.of_several()
-            return headline, "; ".join(text for text in (*several, *rest) if text)
+            *before, by = rest if len(self.found) and rest[-1:] == [self.by] else [*rest, ""]
+            return headline, "; ".join(text for text in (against, *before, moving, by) if text)
         row, unit = self.table.iloc[0], self.asked.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
@@ -110,6 +113,8 @@ class Places:
     def one_sign(self, row: Mapping[str, Any]) -> str:
         """What a single setting without a zero says if its metric has one sign that means something; else empty."""
         word, x = row["note"].split(" ")[0], plain(self.asked.x)
+        if row["note"] == NO_CLEAR_SIGN and all(self.signs):
+            return f"it is shown at no {x} that {' or that '.join(self.signs)}"
         meaning = dict(zip(("positive", "negative"), self.signs, strict=True)).get(word, "")
         if not meaning:
             return ""

@@ -58,7 +58,7 @@ def inflection_section(asked: Question) -> Section:
             *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
         ]
 
-    headline, detail = places.said([places.moving(), places.against_theory()], places.beside_theory)
+    headline, detail = places.said(places.moving(), places.against_theory(), places.beside_theory)
     return Section(
         title=f"Turning point: where {metric} turns in {plain(x)}",
         headline=headline,

@@ -18,7 +18,7 @@ from raysweep.reporting.words import number, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
+RISES, FALLS, BOTH, OPEN, STAYS = "rises", "falls", "goes up and down", "is not told apart", "stays"
 FEW = 3  # a move that fewer comparisons show, and not half of them, is none
 NAMED = 4  # of so few comparisons that go both ways each is named
 
@@ -72,7 +72,7 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
     Of two settings that are compared at least one has a place.
     """
     fitted, theory = Counter[str](), Counter[str]()
-    where: dict[str, list[str]] = {RISES: [], FALLS: [], OPEN: []}
+    where: dict[str, list[str]] = {RISES: [], FALLS: [], BOTH: [], OPEN: []}
     others = [other for other in keys if other != key]
     for values, rows in groups(known, others):
         if rows[key].nunique() < 2:
@@ -81,6 +81,7 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
         if Status.LOCATED not in (first["status"], last["status"]):
             continue
         word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
+        word = BOTH if word == OPEN and differ(rows) else word
         fitted[word] += 1
         where[word].append(", ".join(map(setting, others, values)))
         step = last["theory"] - first["theory"] if "theory" in known.columns else np.nan
@@ -89,6 +90,13 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
             theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
     ends = (float(known[key].min()), float(known[key].max())) if fitted else (np.nan, np.nan)
     return Move(key, ends, fitted, theory, where, by_bounds) if fitted else None
+
+
+def differ(rows: pd.DataFrame) -> bool:
+    """Whether two of several places are told apart, by intervals that hold for all settings at once where there are
+    such: of many places some two pointwise intervals do not meet by chance."""
+    after = "_simultaneous" if "low_simultaneous" in rows.columns else ""
+    return len(rows) > 2 and bool(rows[f"low{after}"].max() > rows[f"high{after}"].min())
 
 
 def setting(key: str, value: Any) -> str:
@@ -103,7 +111,7 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     """
     parts = []
     for move in moves(table, keys):
-        said = ", ".join(f"{word} in {move.fitted[word]}" for word in (RISES, FALLS, OPEN) if move.fitted[word])
+        said = ", ".join(f"{word} in {move.fitted[word]}" for word in (RISES, FALLS, BOTH, OPEN) if move.fitted[word])
         text = f"with {plain(move.key)} ({number(move.ends[0])} to {number(move.ends[1])}) it {said}"
         text += f" of {move.fitted.total()} settings"
         known = ", ".join(f"{word} in {move.theory[word]}" for word in (RISES, FALLS, STAYS) if move.theory[word])
@@ -113,7 +121,8 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     return [
         f"How the {place} moves, from the first value at which it is known to the last, all else equal: "
         + "; ".join(parts)
-        + ". A move counts where the two intervals do not meet; what lies between the ends is in the figure."
+        + ". A move counts where the two intervals do not meet; where they meet, it goes up and down if places between "
+        "the ends are told apart all the same."
     ]
 
 
@@ -140,12 +149,15 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
             moved.append(f"{RISES} with {plain(move.key)} at {up} but {FALLS} at {down}")
             continue
         opposed = f", {against} in {other}" if other else ""
-        if count >= total / 2 or (FEW <= count >= total / 4 and count > 3 * other):
+        if (both := move.fitted[BOTH]) and 2 * max(both, count) >= total and both > count:
+            moved.append(f"goes up and down with {plain(move.key)} ({both} of {total})")
+        elif count >= total / 2 or (FEW <= count >= total / 4 and count > 3 * other):
             if total > 1:
                 moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
             else:
                 single.append(f"{word} with {plain(move.key)}")
         else:
+            opposed += f", up and down in {both}" if both else ""
             shown = f"{f'{word} in ' if count else ''}{count} of {total}{opposed}" if total > 1 else "one comparison"
             still.append(f"{plain(move.key)} ({shown})")
     if single:

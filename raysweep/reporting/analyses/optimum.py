@@ -63,8 +63,8 @@ def optimum_section(asked: Question) -> Section:
             *curves_drawing(asked, panels, caption, placed="fitted optimum"),
         ]
 
-    several = [places.moving(lengths_of_regimes(asked)), places.against_theory()]
-    headline, detail = places.said(several, lambda row: "")
+    moving = places.moving(lengths_of_regimes(asked))
+    headline, detail = places.said(moving, places.against_theory(), lambda row: "")
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
         headline=headline,

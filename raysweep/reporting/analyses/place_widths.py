@@ -7,6 +7,7 @@ import numpy as np
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.closed_form import without_chance
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import BEYOND, status_word, undecided
@@ -21,8 +22,11 @@ def sure(places: Places) -> str:
     Empty without any. The widest is said with both of its ends: it may reach much further to one side.
     """
     low, high = ends(places)
+    chance = ~without_chance(places.found)  # else the interval is the spread of the interpolations
+    exact = int((~chance).sum())
+    low, high, estimates = low[chance], high[chance], places.found["estimate"].to_numpy(float)[chance]
     if len(places.table) < 2 or not len(low) or not (high > low).any():
-        return ""
+        return f"{places.what} without chance, its intervals are those of the interpolation" if exact else ""
     unit = places.asked.unit
     if by_factors(places):
         widths = np.sqrt(high / low)
@@ -32,12 +36,13 @@ def sure(places: Places) -> str:
         width = f"± {number(float(np.median(widths)), 2)}{unit}"
     if len(low) > 1:
         widest = int(widths.argmax())
-        estimate = places.found["estimate"].iloc[widest]
+        estimate = estimates[widest]
         known = interval(estimate, low[widest], high[widest])
         if by_factors(places):  # as many digits at the lower end as at the upper one
             known = f"{number(estimate, 3)} [{number(low[widest], 3)}, {number(high[widest], 3)}]"
         width = f"typically {width}, the widest {known}{unit}"
-    return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''})"
+    also = f", without chance in {exact} more" if exact else ""
+    return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''}{also})"
 
 
 def still_open(places: Places, one_of_two: bool = False) -> str:

@@ -110,8 +110,10 @@ def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
     if not min(low) > 0 and not max(high) < 0:
         return f"{asked.metric} is not shown to go one way with {x} in all settings: log-log slope"
     verb = "grows" if min(low) > 0 else "falls"
-    if 2 * sum(bool(row["bends"]) for row in rows) >= len(rows):
-        return f"{asked.metric} {verb} with {x}, not with one power: mean exponent"
+    bends = sum(bool(row["bends"]) for row in rows)
+    if 2 * bends >= len(rows):
+        where = f" in {bends}" if 1 < len(rows) > bends else ""
+        return f"{asked.metric} {verb} with {x}, not with one power{where}: mean exponent"
     return f"{asked.metric} {verb} with {x} to the power"
 
 

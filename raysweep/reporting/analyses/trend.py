@@ -107,14 +107,20 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
         verbs.get(str(status), str(status)): int(count) for status, count in whole["status"].value_counts().items()
     }
     (verb, most), *rest = counts.items()
-    courses = {course_words(row) for row in whole.to_dict("records")}
-    course = courses.pop() if not rest and len(courses) == 1 and verb in (RISES, FALLS) else ""  # it is that of all
-    headline = f"{asked.metric} {verb}{course} with {plain(asked.x)} in {some_of(most, len(whole), 'setting')}"
+    throughout = not rest and verb in (RISES, FALLS) and bool(whole["throughout"].all())
+    course = " throughout" if throughout else ""
+    back = int((whole["turns_back"] & (whole["status"] == verb)).sum())
+    verb += " overall" if back else ""
+    tried = ", at the values tried," if course == " throughout" else ""
+    headline = f"{asked.metric} {verb}{course} with {plain(asked.x)}{tried} in {some_of(most, len(whole), 'setting')}"
+    headline += f", with a clear {'fall' if verb.startswith(RISES) else 'rise'} in between in {back}" if back else ""
     headline += "".join(f", {other} in {count}" for other, count in rest)
+    told = {"throughout"} if throughout else set()
+    told |= {"with a clear fall in between", "with a clear rise in between"} if back else set()
     more = []
     for word in (RISES, FALLS):
         ways = Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
-        more += [f"{word} {way} in {ways[way]}" for way in sorted(ways) if way and not course]
+        more += [f"{word} {way} in {ways[way]}" for way in sorted(ways) if way and way not in told]
     unclear, untested = (whole[whole["status"] == status] for status in (UNCLEAR, UNTESTED))
     more += [
         f"no clear trend, but {one}, in {count}" for one, count in unclear["changes"].value_counts().items() if one
@@ -122,7 +128,9 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
     more += [untested["note"].iloc[0]] if len(untested) else []
     theory = ", ".join(f"{words} in {count}" for words, count in whole["closed_form"].value_counts().items() if words)
     more += [f"{THEORY} at the same values: {theory}"] if theory else []
-    return headline, "; ".join([*more, f"tested with p < {1 - asked.level:.2g} (Holm)"])
+    exact = all(is_exact(row) for row in whole.to_dict("records"))
+    how = "exact: draws do not differ in it" if exact else f"tested with p < {1 - asked.level:.2g} (Holm)"
+    return headline, "; ".join([*more, how])
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:

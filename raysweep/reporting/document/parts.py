@@ -71,7 +71,8 @@ def all_parts(
     caption = top[1].caption if top else ""
     cited = papers.legend("\n".join([asked, caption, *answer.lines]))
     begin = [f"# {sweep}", "", f"**{coded(told, workload)}**", ""]
-    begin += [coded(around, workload), ""] if around else []
+    below = " ".join(filter(None, (coded(around, workload), f"{first_capital(cited)}." if cited else "")))
+    begin += [below, ""] if below else []
     first = [Part("question", "", begin)]
     if top:
         width, height = top[1].figure.get_size_inches()
@@ -85,7 +86,7 @@ def all_parts(
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
     drawn = drawn_words(top[1]) if top else ""
     meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn)
-    small = [answer.more, coded(meant, workload), f"{first_capital(cited)}." if cited else ""]
+    small = [answer.more, coded(meant, workload)]
     lines += paragraphs([f"*{' '.join(filter(None, small))}*"] if any(small) else [])
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [

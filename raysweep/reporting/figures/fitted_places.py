@@ -12,7 +12,7 @@ from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import FAINT
-from raysweep.reporting.words import axis_label
+from raysweep.reporting.words import axis_label, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def places_figure(
     spots = spots[np.isfinite(spots)]
     logarithmic = log_axis(spots, workload.logarithmic(along))
     shown = [line.table.loc[line.table["status"] == status, at] for line in every for status, at, _ in SHOWN]
-    wanted = workload.logarithmic(x)
+    wanted, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
     shades = drawing.shades(parts)
     marker = drawing.marker_of(list(shades))
@@ -79,7 +79,7 @@ def places_figure(
     references: list[Any] = []
     for panel, (title, inside) in zip(axes, parts, strict=True):
         scales.set_scale(panel.xaxis, spots, logarithmic)
-        if decades(np.concatenate(shown)) if wanted is None else wanted:
+        if decades(np.concatenate(shown)) and not angle if wanted is None else wanted:
             scales.set_log(panel.yaxis)
         references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
         if one := shared_form(inside):  # not once more for each line, in the colour of the last

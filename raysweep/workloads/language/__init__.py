@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Former, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Former, Parameter, Workload
 from raysweep.workloads.language.chain import STAGES, identify
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
+from raysweep.workloads.language.metrics import METRICS
 from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
@@ -229,143 +230,6 @@ PARAMETERS = (
         maximum=100,
         symbol="λ",
         absent=1.0,
-    ),
-)
-
-METRICS = (
-    Metric(
-        "pretrain_loss",
-        "source loss, held out, before perturbation and fine-tuning",
-        "nats",
-        "minimize",
-        label="source loss after pretraining",
-    ),
-    Metric(
-        "pretrain_loss_after",
-        "source loss after perturbation and fine-tuning",
-        "nats",
-        "minimize",
-        label="final source loss",
-    ),
-    Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
-    Metric(
-        "pretrain_perplexity",
-        "exp(pretrain_loss): perplexity of a token",
-        direction="minimize",
-        label="source perplexity after pretraining",
-    ),
-    Metric(
-        "pretrain_perplexity_after",
-        "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)",
-        direction="minimize",
-        label="final source perplexity",
-    ),
-    Metric(
-        "sensitivity_perplexity",
-        "pretrain_perplexity_after - pretrain_perplexity (O Fig. 3 left, 4)",
-        direction="minimize",
-        label="sensitivity in perplexity",
-    ),
-    Metric(
-        "finetune_loss",
-        "target loss after perturbation and fine-tuning, on test documents (in-domain); of a "
-        "task the loss of the right class, by length-normalized likelihood",
-        "nats",
-        "minimize",
-        label="target loss",
-    ),
-    Metric(
-        "finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", direction="minimize", label="target perplexity"
-    ),
-    Metric(
-        "finetune_loss_validation",
-        "the same on the validation documents, for choosing a rate",
-        "nats",
-        "minimize",
-        label="target validation loss",
-    ),
-    Metric(
-        "finetune_accuracy",
-        "share of test examples classified right; NaN where the target is no task",
-        direction="maximize",
-        label="target accuracy",
-    ),
-    Metric(
-        "finetune_loss_before",
-        "target loss on test documents before perturbation and fine-tuning",
-        "nats",
-        "minimize",
-        label="target loss after pretraining",
-    ),
-    Metric(
-        "finetune_training_loss_rise",
-        "training loss at the weights that fine-tuning kept minus that at those it "
-        "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps",
-        "nats",
-        "minimize",
-        stage="finetune",
-        label="rise of target training loss",
-    ),
-    Metric(
-        "pretrain_training_loss_rise",
-        "training loss at the pretrained weights minus that at the initialization, "
-        "mean over the last 10 batches of pretraining",
-        "nats",
-        "minimize",
-        stage="pretrain",
-        label="rise of source training loss",
-    ),
-    Metric(
-        "pretrain_loss_after_per_byte",
-        "pretrain_loss_after in nats a byte of text instead of a token, so that "
-        "vocabularies compare; NaN where tokens are given",
-        "nats",
-        "minimize",
-        label="final source loss per byte",
-    ),
-    Metric(
-        "finetune_loss_per_byte",
-        "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
-        "nats",
-        "minimize",
-        label="target loss per byte",
-    ),
-    Metric(
-        "distance_moved",
-        "length of the change of all weights, by noise and fine-tuning (O Fig. 8)",
-        label="length of weight change",
-    ),
-    Metric("epochs", "times pretraining went over the source's training text; 0 for endless text", stage="pretrain"),
-    Metric(
-        "finetune_epochs",
-        "times fine-tuning went over the target's training text; 0 for endless text",
-        label="number of fine-tuning epochs",
-    ),
-    Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
-    Metric(
-        "hessian_trace",
-        "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)",
-        label="scaled Hessian trace",
-    ),
-    Metric(
-        "quadratic_sensitivity",
-        "sensitivity to the change of weights made, by gradient and Hessian alone (O5)",
-        "nats",
-        label="sensitivity by the quadratic model",
-    ),
-    Metric(
-        "sensitivity_beyond_quadratic",
-        "real sensitivity minus quadratic_sensitivity, both on the text and in the precision of the latter (O Fig. 9, "
-        "10)",
-        "nats",
-        label="sensitivity beyond the quadratic model",
-    ),
-    Metric(
-        "trace_sensitivity",
-        "(interpolation · noise)² · hessian_trace / 2: what quadratic_sensitivity is on average over noises of this "
-        "strength, before fine-tuning (O Prop. D.1)",
-        "nats",
-        label="sensitivity by Hessian trace",
     ),
 )
 

@@ -36,7 +36,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.multiview.metrics import METRICS
 
 TEACHER_STUDENT, AUTOENCODER = "teacher_student", "autoencoder"
 FIRST_LENGTH = 10
@@ -158,101 +159,6 @@ PARAMETERS = (
         minimum=0,
         maximum=10,
         label="relative kernel rate",
-    ),
-)
-
-_ALSO = "of test samples named wrong"
-FromScratch, Pretrained = (partial(Metric, stage=name) for name in ("scratch", "pretrain"))
-METRICS = (
-    FromScratch(
-        "error_scratch", f"share {_ALSO}, trained from scratch", direction="minimize", label="error from scratch"
-    ),
-    FromScratch(
-        "error_multi_view_scratch",
-        f"share {_ALSO} among multi-view ones, from scratch",
-        direction="minimize",
-        label="error from scratch on multi-view samples",
-    ),
-    FromScratch(
-        "error_single_view_scratch",
-        f"share {_ALSO} among single-view ones, from scratch",
-        direction="minimize",
-        label="error from scratch on single-view samples",
-    ),
-    FromScratch(
-        "train_error_scratch",
-        "share of training samples named wrong, from scratch",
-        direction="minimize",
-        label="training error from scratch",
-    ),
-    FromScratch(
-        "features_captured_scratch",
-        "share of the features that some kernel of their own class captures, from scratch",
-        direction="maximize",
-        label="share of captured features from scratch",
-    ),
-    Pretrained(
-        "features_captured",
-        "share of the features that some kernel captures",
-        direction="maximize",
-        label="share of captured features",
-    ),
-    Pretrained(
-        "features_captured_half",
-        "the same where half of the threshold is enough",
-        direction="maximize",
-        label="share captured at half threshold",
-    ),
-    Pretrained(
-        "features_captured_double",
-        "the same where twice the threshold is asked for",
-        direction="maximize",
-        label="share captured at double threshold",
-    ),
-    Pretrained(
-        "features_per_kernel",
-        "features that a kernel captures, mean over kernels that capture any",
-        label="feature count per capturing kernel",
-    ),
-    Pretrained(
-        "most_features",
-        "features that one kernel captures, largest over kernels",
-        direction="minimize",
-        label="largest feature count per kernel",
-    ),
-    Pretrained("correlation", "largest weight of a kernel along a feature, mean over features"),
-    Pretrained(
-        "second_correlation",
-        "second largest weight of a kernel along a feature, largest over kernels, over init_scale",
-        direction="minimize",
-        label="relative second-largest correlation",
-    ),
-    Pretrained("winners", "share of the captured features whose strongest kernel was in M^(0)", direction="maximize"),
-    Metric("error", f"share {_ALSO}, pretrained and fine-tuned", direction="minimize"),
-    Metric(
-        "error_multi_view",
-        f"share {_ALSO} among multi-view ones",
-        direction="minimize",
-        label="error on multi-view samples",
-    ),
-    Metric(
-        "error_single_view",
-        f"share {_ALSO} among single-view ones",
-        direction="minimize",
-        label="error on single-view samples",
-    ),
-    Metric(
-        "train_error",
-        "share of training samples named wrong",
-        direction="minimize",
-        label="training error after fine-tuning",
-    ),
-    Metric(
-        "transferability",
-        "error_scratch - error; positive: pretraining helps",
-        direction="maximize",
-        positive="pretraining helps",
-        negative="pretraining hurts",
     ),
 )
 

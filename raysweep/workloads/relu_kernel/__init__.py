@@ -83,7 +83,7 @@ METRICS = (
     Metric(
         "bound_thm2",
         "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it",
-        label="D's bound (Thm 2)",
+        label="leading term of D's bound (Thm 2)",
     ),
     Metric(
         "excess_thm2",
@@ -111,7 +111,7 @@ METRICS = (
     Metric(
         "gradient_change_thm1",
         "D's value of gradient_change (Thm 1) without the terms that vanish",
-        label="D's change of gradient (Thm 1)",
+        label="leading term of D's Thm 1",
     ),
     Metric(
         "gradient_change_limit",
@@ -136,12 +136,12 @@ METRICS = (
     Metric(
         "bound_thm61",
         "T's bound of risk (Thm 6.1) without its second term: 2√(ỹᵀ(H∞)⁻¹ỹ/n)",
-        label="T's bound (Thm 6.1)",
+        label="first term of T's bound (Thm 6.1)",
     ),
     Metric(
         "bound_cor63",
         "T's bound for linear labels (Cor. 6.3) without its second term; NaN where they are not",
-        label="T's bound (Cor. 6.3)",
+        label="first term of T's bound (Cor. 6.3)",
     ),
     Metric(
         "bound_rest",
