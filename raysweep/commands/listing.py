@@ -17,7 +17,7 @@ from raysweep.phrases import place
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
-from raysweep.workloads.declaration import SIGN_SPREAD
+from raysweep.workloads.declaration import SIGN_SPREAD, Metric, Parameter
 
 if TYPE_CHECKING:
     pass
@@ -52,6 +52,11 @@ def workloads() -> list[str]:
     return lines
 
 
+def with_label(declared: Parameter | Metric) -> str:
+    """The description, with what reports call it in front."""
+    return f"{declared.label}: {declared.description}" if declared.label else declared.description
+
+
 def workload(name: str) -> list[str]:
     """Lines about a workload: its stages, its parameters with unit, range and default, then its metrics."""
     if name not in declared.names():
@@ -68,17 +73,15 @@ def workload(name: str) -> list[str]:
         lines.append(f"parameters of {stage}" if len(chain) > 1 else "parameters")
         for parameter in (workload.by_name[each] for each in names):
             default = ".inf" if parameter.default == float("inf") else parameter.default
-            called = f"; called {parameter.label}" if parameter.label else ""
-            lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}{called}")
-            lines.append(f"  {'':18} {parameter.description}")
+            lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}")
+            lines.append(f"  {'':18} {with_label(parameter)}")
         lines.append("")
     lines.append("metrics")
     for metric in workload.metrics:
         unit = f" [{metric.unit}]" if metric.unit else ""
         direction = f" ({metric.direction})" if metric.direction != "none" else ""
         stage = f", measured in {metric.stage}" if metric.stage not in ("", last) else ""
-        called = f"; called {metric.label}" if metric.label else ""
-        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}{stage}{called}")
+        lines.append(f"  {metric.name:26} {with_label(metric)}{unit}{direction}{stage}")
     if workload.symmetry is not None:
         apart = ", ".join(f"{name}{SIGN_SPREAD}" for name in workload.symmetry.metrics)
         lines += ["", f"with symmetric: true beside them, their standard deviation over the signs: {apart}"]

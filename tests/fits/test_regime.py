@@ -287,7 +287,9 @@ def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
     report = write_report(frame, space, tmp_path, sweep="s")
     assert report.headline[0].startswith("the best fine-tuning rate for risk after fine-tuning is 0.00")
     assert ", in all 10 settings; " in report.headline[0]
-    assert report.headline[1].startswith("the best fine-tuning rate falls slowly with pretraining length in 2 of 2")
+    assert report.headline[1].startswith(
+        "the best fine-tuning rate falls slowly with pretraining length in both settings; "
+    )
     assert "improves, then degrades in 2" in report.headline[1]
     for name in ("optimum_curves", "optimum_line", "regime_rates", "regime_risk_finetune", "regime_pretrain_loss"):
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000

@@ -237,7 +237,7 @@ def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> Non
     report = write_report(frame, space, tmp_path, sweep="s")
     said = report.headline[0]
     assert said == (
-        "risk after fine-tuning rises throughout with pretraining length in all 12 settings; "
+        "risk after fine-tuning rises throughout with pretraining length, at the values tried, in all 12 settings; "
         "tested with p < 0.05 (Holm)"
     )
     table = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")

@@ -193,7 +193,9 @@ def of_several(found: Regimes) -> tuple[str, str]:
     if len(slopes) == 1:
         said.append(f"log-log slope {number(slopes[0], 2)}")
     elif slopes:
-        said.append(f"log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)}")
+        said.append(
+            f"log-log slopes {' to '.join(dict.fromkeys(number(end, 2) for end in (min(slopes), max(slopes))))}"
+        )
     if moved := movement_words(found.slopes, found.keys):
         said.append(f"the slope {moved}")
     changed = changes_of(found, found.asked.metric).removeprefix(f"{plain(found.asked.metric)} ")
