@@ -26,7 +26,8 @@ from raysweep.workloads.language.model_config import ModelConfig
 from tests.gpu.test_rows import LANGUAGE, table
 
 QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
-ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-3, 2e-3, 3e-3, 4e-3)]
+# Rates at which two steps do not blow up the rounding of bfloat16: at 4e-3 they do, by 6 % of the loss on some processors.
+ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-4, 2e-4, 3e-4, 4e-4)]
 
 
 class Memory:
@@ -89,7 +90,7 @@ def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_togethe
         found = compute_rows(job(tmp_path / "short", ROWS), count, np.zeros_like(count))
     assert [row["status"] for row in found] == [row["status"] for row in plain] == ["ok"] * 4
     for name, values in metrics(found).items():
-        np.testing.assert_allclose(values, metrics(plain)[name], rtol=0.05, err_msg=name)  # of products in bfloat16
+        np.testing.assert_allclose(values, metrics(plain)[name], rtol=0.02, err_msg=name)  # of products in bfloat16
     assert memory.most <= room
     said = [record.getMessage() for record in caplog.records]
     assert len([line for line in said if "samples at a time instead of" in line]) == samples
@@ -123,7 +124,7 @@ def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
             torch.cuda.set_per_process_memory_fraction(1.0)
     assert found["status"] == plain["status"] == "ok"
     for name in ("pretrain_loss", "finetune_loss", "distance_moved"):
-        np.testing.assert_allclose(found["metrics"][name], plain["metrics"][name], rtol=0.05, err_msg=name)
+        np.testing.assert_allclose(found["metrics"][name], plain["metrics"][name], rtol=0.02, err_msg=name)
     assert "samples at a time instead of" in caplog.text
 
 
