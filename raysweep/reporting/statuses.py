@@ -39,7 +39,7 @@ PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whos
 SOME_POINTS = "sign clear at some values only"
 MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
 WAYS = {"improves": "improves to the end", "degrades": "degrades from the start"}  # by how notes of such curves begin
-NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate lies beyond the grid leave it open"}
+NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate is only bounded leave it open"}
 
 
 def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:

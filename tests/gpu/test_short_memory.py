@@ -26,7 +26,7 @@ from raysweep.workloads.language.model_config import ModelConfig
 from tests.gpu.test_rows import LANGUAGE, table
 
 QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
-# Rates at which two steps do not blow up the rounding of bfloat16: at 4e-3 they do, by 6 % of the loss on some processors.
+# Rates at which two steps do not blow up the rounding of bfloat16: at 4e-3 they do, by 6 % of the loss on a processor.
 ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-4, 2e-4, 3e-4, 4e-4)]
 
 
