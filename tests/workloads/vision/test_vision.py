@@ -101,7 +101,7 @@ def epochs(role: str, count: int, parts: int, length: int) -> list[np.ndarray]:
 
 
 def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path) -> None:
-    # Sums of products in another order, as batches make them on some processors, differ by float32 rounding (1e-7 a step).
+    # Batches make sums of products in another order on some processors: rounding of float32, 1e-7 a step.
     found = computed(tmp_path, {}).metrics
     net = plain_net(0)
     images, labels, places = digits("train", range(5))
