@@ -34,6 +34,14 @@ EXACT = "exact values"
 """The `method` of a fit starts with this text if its draws are all equal."""
 
 
+def without_chance(table: pd.DataFrame) -> np.ndarray:
+    """Whether all draws of the curve are equal, for each row of a table of fits: its interval is then the spread of the
+    interpolations, and no error."""
+    if "method" not in table.columns:
+        return np.zeros(len(table), dtype=bool)
+    return table["method"].str.startswith(EXACT).to_numpy(bool)
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The estimated place of a zero line or of an extremum, with its interval.

@@ -127,9 +127,9 @@ def all_sections(
 
 def in_words(section: Section, workload: Workload) -> Section:
     """The section with labels instead of the names of metrics and parameters in its title, question and answer."""
-    said = replace(section, question=labelled(section.question, workload), title=labelled(section.title, workload))
-    said = replace(said, headline=labelled(said.headline, workload), detail=labelled(said.detail, workload))
-    return replace(said, sure=labelled(said.sure, workload), undecided=labelled(said.undecided, workload))
+    names = ("question", "title", "headline", "detail", "sure", "undecided")
+    said: dict[str, Any] = {name: labelled(getattr(section, name), workload) for name in names}
+    return replace(section, **said)
 
 
 def chosen(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload) -> tuple[pd.DataFrame, str]:

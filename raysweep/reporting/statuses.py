@@ -14,7 +14,6 @@ import numpy as np
 
 from raysweep.fits.result import Status
 from raysweep.fits.signs import NOT_CLEAR
-from raysweep.fits.statistics import LEVEL
 from raysweep.phrases import counted
 from raysweep.reporting.words import number, plain
 
@@ -83,17 +82,17 @@ def note_words(note: str) -> str:
     return NOTES.get(note, note)
 
 
-def outside(counts: Iterable[tuple[str, int, int]]) -> str:
+def outside(counts: Iterable[tuple[str, int, int]], level: float) -> str:
     """Text on what intervals exclude, for example "theory lies outside 1 of 19 intervals", or "inside all 19".
 
-    counts: (name, in how many, of how many) of each; those of 0 are left out. How many 95 % intervals would exclude the
-        truth by chance stands beside those that exclude something.
+    counts: (name, in how many, of how many) of each; those of 0 are left out.
+    level: of the intervals, from which follows how many of them exclude the truth by chance.
     """
     said: list[str] = []
     for name, out, among in counts:
         if not among:
             continue
-        chance = round((1 - LEVEL) * among)
+        chance = round((1 - level) * among)
         where = f"outside {out} of {among}" if out else f"inside {'all' if among > 1 else 'the'} {among}"
         noun = counted(among, "interval").split(" ")[1]
         text = f"{name} {where}" if said else f"{name} lies {where} {noun}"

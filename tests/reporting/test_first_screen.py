@@ -210,14 +210,15 @@ def test_what_a_fit_leaves_open_is_said_in_words_with_what_would_decide_it(
 
 
 def test_what_lies_outside_of_intervals_is_counted() -> None:
-    assert outside([("theory", 1, 19)]) == "theory lies outside 1 of 19 intervals (1 expected by chance)"
-    assert outside([("Thm 3", 0, 1), ("theory", 0, 0)]) == "Thm 3 lies inside the 1 interval"
+    assert outside([("theory", 1, 19)], 0.95) == "theory lies outside 1 of 19 intervals (1 expected by chance)"
+    assert outside([("Thm 3", 0, 1), ("theory", 0, 0)], 0.95) == "Thm 3 lies inside the 1 interval"
     assert (
-        outside([("a", 2, 3), ("theory", 0, 3)])
+        outside([("a", 2, 3), ("theory", 0, 3)], 0.95)
         == "a lies outside 2 of 3 intervals (0 expected by chance), theory inside all 3"
     )
-    assert outside([("theory", 0, 19)]) == "theory lies inside all 19 intervals"
-    assert outside([]) == ""
+    assert outside([("theory", 0, 19)], 0.95) == "theory lies inside all 19 intervals"
+    assert outside([], 0.95) == ""
+    assert outside([("theory", 5, 19)], 0.68) == "theory lies outside 5 of 19 intervals (6 expected by chance)"
 
 
 def test_what_was_fitted_is_said_before_means_and_the_same_sentence_once(tmp_path: Path) -> None:

@@ -42,23 +42,26 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
     assert most.of_several() == (
         "the sign changes at 40° (γ = 0) to 41° (γ = 0.1), in 2 of 3 slices",
-        ["not decided in 1", ""],
+        ["not decided in 1"],
+        "",
     )
     assert most.said("this moves", "theory agrees", lambda row: "")[1] == "theory agrees; not decided in 1; this moves"
     few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
-    assert few.of_several() == ("zero, located in only 1 of 4 slices: 40.0 [39.0, 44.0]°", ["not decided in 3"])
+    assert few.of_several() == ("zero, located in only 1 of 4 slices: 40.0 [39.0, 44.0]°", ["not decided in 3"], "")
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
     assert silent.of_several() == (
         "the sign changes at 40.0 [39.0, 44.0]°, in 1 of 4 slices",
-        ["no effect anywhere in 3", ""],
+        ["no effect anywhere in 3"],
+        "",
     )
     nowhere = "no zero is located in any of 2 slices"
     assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).of_several() == (
         f"{nowhere}: no effect anywhere in 2",
         [],
+        "",
     )
     unclear = places(["undetermined"] * 2, ["no point has a clear sign"] * 2, [0.0, 90.0])
-    assert unclear.of_several() == (f"not decided: {nowhere}", ["no point has a clear sign"])
+    assert unclear.of_several() == (f"not decided: {nowhere}", ["no point has a clear sign"], "")
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,11 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> tuple[str, str]:
     draws = max(test.draws for test in known.values())
     unit = f"{counted(draws, 'seed')} as units, all {counted(cells, 'cell')} together"
     if far:
-        worst = sorted(far, key=lambda metric: -abs(far[metric].z))[:2]
+        worst = sorted(far, key=lambda metric: -abs(far[metric].z))
         every = f" in {len(far)} of {counted(len(known), 'metric')}" if len(known) > 1 else ""
         listed = ", ".join(
             f"{metric}: z = {far[metric].z:+.1f}, {far[metric].mean:+.2g} SD, {chance(far[metric], len(known))}"
-            for metric in worst
+            for metric in worst[:2]
         )
         return f"{THEORY} and experiment differ{every}: {', '.join(worst)}", f"{listed}; {unit}"
     metric = max(known, key=lambda name: abs(known[name].z))

@@ -14,6 +14,7 @@ from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import Joint, joint
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status
+from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary_drawings import line_of, maps_of, slices_of
@@ -49,7 +50,6 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-BIASED = 1.96  # beyond it 5 % of z lie by chance
 FEWEST_FOLDED = 3  # this many consecutive slices without a result, for the same reason, share one line of the table
 
 
@@ -176,12 +176,12 @@ def verdicts(places: Places, lines: Mapping[str, float]) -> str:
     ]
     if places.with_theory:
         counts.append((THEORY, *excluded(table, table["theory"].to_numpy(float))))
-    return outside(counts)
+    return outside(counts, asked.level)
 
 
 def bias(together: Joint | None) -> str:
     """That all located slices together lie beside the closed form, in words; empty if that is not shown."""
-    if together is None or abs(together.z) <= BIASED:
+    if together is None or abs(together.z) <= normal_quantile(LEVEL):
         return ""
     return f"together they lie beside theory (z = {together.z:+.1f})"
 
@@ -214,7 +214,7 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
             f"{together.mean:+.2g} ± {together.error:.2g} of one draw's scatter from the closed form's. "
             + (
                 "That is a bias, small or not, that the scatter between draws does not explain."
-                if abs(together.z) > BIASED
+                if abs(together.z) > normal_quantile(LEVEL)
                 else "No bias shows."
             )
         )

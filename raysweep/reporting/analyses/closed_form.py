@@ -14,7 +14,7 @@ import numpy as np
 from raysweep.fits.comparison import ROUNDING
 from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import log_axis, usable
-from raysweep.fits.result import EXACT, Status
+from raysweep.fits.result import Status, without_chance
 from raysweep.fits.statistics import normal_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.selection import columns_of, finite_values, parameters_of
@@ -167,13 +167,6 @@ def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float
             places.append(float(roots[0]) if len(roots) == 1 else np.nan)
     z = np.where(without_chance(table), np.nan, distances(table, places, level))
     return table.assign(theory=places, z=z)
-
-
-def without_chance(table: pd.DataFrame) -> np.ndarray:
-    """Whether all draws of the curve are equal, for each row."""
-    if "method" not in table.columns:
-        return np.zeros(len(table), dtype=bool)
-    return table["method"].str.startswith(EXACT).to_numpy(bool)
 
 
 def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:

@@ -61,16 +61,18 @@ def curves_section(asked: Question) -> Section:
     if held:
         further = [f"{one.words}; {one.detail}." for one in held[1:]]
         notes = [*further, *([f"{'; '.join([*whole, *level])}."] if whole else []), *notes]
+    headline = found[0][0] if found else f"no usable rows for {', '.join(metrics)}"
+    detail = "; ".join(filter(None, [found[0][1], *whole[1:], *level])) if found else ""
+    if held:
+        headline, detail = held[0].words, held[0].detail
     return Section(
         f"Curves: {', '.join(metrics)} over {plain(x)}",
-        held[0].words if held else found[0][0] if found else f"no usable rows for {', '.join(metrics)}",
+        headline,
         notes,
         drawings,
         [],
         tables,
-        detail=held[0].detail
-        if held
-        else "; ".join(filter(None, [*(one[1] for one in found[:1]), *whole[1:], *level])),
+        detail=detail,
         undecided=held[0].undecided if held else "",
         means_only=not held,
         explored=[partial(explored, asked, frame, metric, keys) for metric in metrics],

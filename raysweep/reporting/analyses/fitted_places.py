@@ -96,9 +96,8 @@ class Places:
         beside: with a single setting, gives the text that stands after its place.
         """
         if len(self.table) > 1:
-            headline, rest = self.of_several()
-            *before, by = rest if len(self.found) and rest[-1:] == [self.by] else [*rest, ""]
-            return headline, "; ".join(text for text in (against, *before, moving, by) if text)
+            headline, rest, by = self.of_several()
+            return headline, "; ".join(text for text in (against, *rest, moving, by) if text)
         row, unit = self.table.iloc[0], self.asked.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
@@ -148,8 +147,9 @@ class Places:
         ]
         return f"{' and '.join(said)} ({asked.percent})" if said else ""
 
-    def of_several(self) -> tuple[str, list[str]]:
-        """(the places of several settings and how many have one, what the others say and why).
+    def of_several(self) -> tuple[str, list[str], str]:
+        """(the places of several settings and how many have one, what the others say and why, which metric says so if
+        the first text does not name it).
 
         Where most have none, their number comes first.
         """
@@ -157,15 +157,15 @@ class Places:
         among = some_of(len(self.found), len(self.table), self.noun)
         silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
         if 2 * len(self.found) >= len(self.table) - silent > 0:
-            return f"{self.at.replace('{place}', self.span(3))}, in {among}", [*rest, self.by]
+            return f"{self.at.replace('{place}', self.span(3))}, in {among}", rest, self.by
         if len(self.found):
-            return f"{self.what}, located in only {among}: {self.span(3)}", rest
+            return f"{self.what}, located in only {among}: {self.span(3)}", rest, ""
         nowhere, (most, *less) = f"no {self.what} is located in any of {every}", rest
         brief, _, why = most.partition(" (")
         headline = (
             f"{NOT_DECIDED}: {nowhere}" if brief == f"{NOT_DECIDED} in {len(self.table)}" else f"{nowhere}: {brief}"
         )
-        return headline, [*([why.removesuffix(")")] if why else []), *less]
+        return headline, [*([why.removesuffix(")")] if why else []), *less], ""
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
         """The theory's place and, if known, z; empty without a closed form."""
@@ -208,7 +208,7 @@ class Places:
         """In how many settings theory lies outside the interval; empty without a theory."""
         if not self.with_theory:
             return ""
-        return outside([(THEORY, *excluded(self.table, self.table["theory"].to_numpy(float)))])
+        return outside([(THEORY, *excluded(self.table, self.table["theory"].to_numpy(float)))], self.asked.level)
 
     @property
     def logarithmic(self) -> bool | None:

@@ -81,7 +81,7 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
         if Status.LOCATED not in (first["status"], last["status"]):
             continue
         word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
-        word = BOTH if word == OPEN and differ(rows) else word
+        word = BOTH if word == OPEN and turns(rows.sort_values(key)) else word
         fitted[word] += 1
         where[word].append(", ".join(map(setting, others, values)))
         step = last["theory"] - first["theory"] if "theory" in known.columns else np.nan
@@ -92,11 +92,20 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
     return Move(key, ends, fitted, theory, where, by_bounds) if fitted else None
 
 
-def differ(rows: pd.DataFrame) -> bool:
-    """Whether two of several places are told apart, by intervals that hold for all settings at once where there are
-    such: of many places some two pointwise intervals do not meet by chance."""
+def turns(rows: pd.DataFrame) -> bool:
+    """Whether some place lies above one before it and one after it, or below both: by intervals that do not meet.
+
+    These hold for all settings at once where there are such, because of many pointwise ones some do not meet by chance.
+
+    rows: the places in the order of the key.
+    """
     after = "_simultaneous" if "low_simultaneous" in rows.columns else ""
-    return len(rows) > 2 and bool(rows[f"low{after}"].max() > rows[f"high{after}"].min())
+    low, high = (rows[f"{end}{after}"].to_numpy(float) for end in ("low", "high"))
+    return any(
+        (low[k] > np.nanmin(high[:k]) and low[k] > np.nanmin(high[k + 1 :]))
+        or (high[k] < np.nanmax(low[:k]) and high[k] < np.nanmax(low[k + 1 :]))
+        for k in range(1, len(rows) - 1)
+    )
 
 
 def setting(key: str, value: Any) -> str:
@@ -121,8 +130,8 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     return [
         f"How the {place} moves, from the first value at which it is known to the last, all else equal: "
         + "; ".join(parts)
-        + ". A move counts where the two intervals do not meet; where they meet, it goes up and down if places between "
-        "the ends are told apart all the same."
+        + ". A move counts where the two intervals do not meet; where they meet, it goes up and down if a place "
+        "between lies above places on both sides of it, or below both."
     ]
 
 

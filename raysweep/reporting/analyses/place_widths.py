@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from raysweep.fits.draws import log_axis
-from raysweep.fits.result import Status
+from raysweep.fits.result import Status, without_chance
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.closed_form import without_chance
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import BEYOND, status_word, undecided

@@ -114,8 +114,11 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> tup
     leads, clearly = int((own & (table["r_squared"] > most - ALIKE)).sum()), int((own & table["best"]).sum())
     count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
     said.sort(key=lambda text: not text.startswith(f"{best} "))
-    surely = f"shown to be so in {clearly} ({asked.percent})"
-    return f"{best} explains {asked.metric} best {count}, {surely}", f"{unit} by {unit}, R² is {', '.join(said)}"
+    surely = f"clearly best in {clearly} ({asked.percent})"
+    return (
+        f"{best} explains {asked.metric} best or as well as any {count}, {surely}",
+        f"{unit} by {unit}, R² is {', '.join(said)}",
+    )
 
 
 def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Question) -> list[str]:

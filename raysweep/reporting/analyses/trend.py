@@ -107,20 +107,24 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
         verbs.get(str(status), str(status)): int(count) for status, count in whole["status"].value_counts().items()
     }
     (verb, most), *rest = counts.items()
-    throughout = not rest and verb in (RISES, FALLS) and bool(whole["throughout"].all())
-    course = " throughout" if throughout else ""
-    back = int((whole["turns_back"] & (whole["status"] == verb)).sum())
-    verb += " overall" if back else ""
-    tried = ", at the values tried," if course == " throughout" else ""
-    headline = f"{asked.metric} {verb}{course} with {plain(asked.x)}{tried} in {some_of(most, len(whole), 'setting')}"
-    headline += f", with a clear {'fall' if verb.startswith(RISES) else 'rise'} in between in {back}" if back else ""
-    headline += "".join(f", {other} in {count}" for other, count in rest)
-    told = {"throughout"} if throughout else set()
-    told |= {"with a clear fall in between", "with a clear rise in between"} if back else set()
-    more = []
-    for word in (RISES, FALLS):
-        ways = Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
-        more += [f"{word} {way} in {ways[way]}" for way in sorted(ways) if way and way not in told]
+    courses = {
+        word: Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
+        for word in (RISES, FALLS)
+    }
+    own = courses.get(verb, Counter())
+    throughout = own["throughout"] == len(whole)
+    (course, tried) = (" throughout", ", at the values tried,") if throughout else ("", "")
+    back = {way: count for way, count in own.items() if way.endswith("in between")}  # it turns back in so many
+    among = some_of(most, len(whole), "setting")
+    headline = f"{asked.metric} {verb}{' overall' if back else course} with {plain(asked.x)}{tried} in {among}"
+    headline += "".join(f", {way} in {count}" for way, count in [*back.items(), *rest])
+    told = {(verb, way) for way in (*back, *(["throughout"] if throughout else []))}
+    more = [
+        f"{word} {way} in {count}"
+        for word, ways in courses.items()
+        for way, count in sorted(ways.items())
+        if way and (word, way) not in told
+    ]
     unclear, untested = (whole[whole["status"] == status] for status in (UNCLEAR, UNTESTED))
     more += [
         f"no clear trend, but {one}, in {count}" for one, count in unclear["changes"].value_counts().items() if one

@@ -65,13 +65,13 @@ def all_parts(
     asked = sentence(question(design, workload))
     top = next(((k, section.drawings[0]) for k, section in enumerate(sections) if section.drawings), None)
     noted, folded_notes = within(notes, NOTED)
-    told, mark, around = asked.rpartition("? ")  # what stands after the last question is said in small letters
-    told = clipped(f"{told}?" if mark else asked, ASKED)
-    around = clipped(around, ASKED) if mark else ""
+    told, around = question_first(asked)
     caption = top[1].caption if top else ""
     cited = papers.legend("\n".join([asked, caption, *answer.lines]))
-    begin = [f"# {sweep}", "", f"**{coded(told, workload)}**", ""]
-    below = " ".join(filter(None, (coded(around, workload), f"{first_capital(cited)}." if cited else "")))
+    begin = [f"# {sweep}", "", f"**{coded(clipped(told, ASKED), workload)}**", ""]
+    below = " ".join(
+        filter(None, (coded(clipped(around, ASKED), workload), f"{first_capital(cited)}." if cited else ""))
+    )
     begin += [below, ""] if below else []
     first = [Part("question", "", begin)]
     if top:
@@ -96,7 +96,7 @@ def all_parts(
     symmetric = symmetric_draws.sentences(frame, design, workload).strip()
     more = [coded(text, workload) for text in (set_up(design, workload), symmetric) if text]
     more += [f"> {note}" for note in folded_notes]
-    if len(asked.split()) > ASKED:
+    if max(len(told.split()), len(around.split())) > ASKED:
         more = [f"The question in full: {coded(asked, workload)}", *more]
     parts.append(Part("set-up", "Set-up: what was varied and measured", paragraphs(more)))
     parts.append(Part("provenance", "Where the numbers come from", provenance(frame, design, facts)))
@@ -110,9 +110,15 @@ def drawn_words(drawing: Drawing) -> str:
     return "\n".join(text.get_text() for text in drawing.figure.findobj(Text))
 
 
+def question_first(asked: str) -> tuple[str, str]:
+    """(the text up to its last question mark, what stands after it), the whole text if it has none."""
+    told, mark, around = asked.rpartition("?")
+    return (told + mark, around.strip()) if mark else (asked, "")
+
+
 def item(found: Finding, workload: Workload) -> list[str]:
     """A finding as an item of a list: the question, its answer in bold, and the detail, each on a line of its own."""
-    texts = [f"*{found.question}*" if found.question else "", f"**{coded(found.headline, workload)}**", found.detail]
+    texts = [f"*{found.question}*" if found.question else "", f"**{found.headline}**", found.detail]
     first, *rest = [coded(text, workload) for text in texts if text]
     return [
         f"- {first}{BREAK if rest else ''}",

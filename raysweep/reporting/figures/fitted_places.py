@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import decades, log_axis
-from raysweep.fits.result import EXACT, Status
+from raysweep.fits.result import Status, without_chance
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import FAINT
 from raysweep.reporting.words import axis_label, unit_of
@@ -97,9 +97,8 @@ def places_figure(
     statuses = {status for line in every for status in line.table["status"]}
     joined = any((line.table["status"] == Status.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
-    bars = (
-        f"{100 * level:g} % interval" if any(has_chance(line.table) for line in every) else "spread of interpolations"
-    )
+    located = [without_chance(line.table)[line.table["status"] == Status.LOCATED] for line in every]
+    bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * level:g} % interval"
     entries = [
         Status.LOCATED in statuses
         and (
@@ -122,12 +121,6 @@ def places_figure(
 
 ROOM = 0.04  # of the height of a panel, for a row of crosses
 NOT_FOUND = {Status.UNDETERMINED, Status.MONOTONE}
-
-
-def has_chance(table: pd.DataFrame) -> bool:
-    """Whether some located place comes from draws that differ, so that its interval is one of chance."""
-    found = table[table["status"] == Status.LOCATED]
-    return "method" not in found or not found["method"].str.startswith(EXACT).all()
 
 
 def draw_line(panel: Axes, line: PlaceLine, along: str, shade: Any, marker: str, aside: tuple[float, bool]) -> None:

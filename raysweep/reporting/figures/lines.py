@@ -97,7 +97,8 @@ def curves_figure(
     drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
     ends = np.concatenate([end for means in drawn for end in means.bars])
     centres = np.concatenate([means.centre[np.isfinite(means.centre)] for means in drawn])
-    on_log = scales.spans_decades(centres) and all((line.theory > 0).all() for line in every_line)
+    theory = min((line.theory.min() for line in every_line if len(line.theory)), default=np.inf)
+    on_log = scales.spans_decades(centres) and theory > 0
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
@@ -106,7 +107,6 @@ def curves_figure(
             scales.set_scale(panel.xaxis, finite, logarithmic)
         if on_log:
             scales.set_log(panel.yaxis)
-            theory = min((line.theory.min() for line in every_line if len(line.theory)), default=np.inf)
             panel.set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
         elif width := scales.asinh_width(ends):
             scales.set_asinh(panel.yaxis, ends, width)
