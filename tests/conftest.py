@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import documented
 import pytest
+import yaml
 from spaces import small_space, written
 
-from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE, wait_for
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cor
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and processes started here too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest_plugins = ("servers",)  # of tests/support
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
@@ -208,6 +209,14 @@ def space(tmp_path: Path) -> Path:
     return written(tmp_path, small_space())
 
 
+@pytest.fixture
+def small(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> Path:
+    """The folder of a finished sweep."""
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
+    assert call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET).code == 0
+    return storage / "small"
+
+
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
@@ -294,89 +303,6 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
         os.environ["PYTHONPATH"] = before
     yield context.address_info["gcs_address"]
     ray.shutdown()
-
-
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[str]:
-    """An S3 of this run on the loopback, a process of its own; its endpoint."""
-    serving = subprocess.Popen(
-        [sys.executable, SUPPORT / "s3_server.py"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert serving.stdout is not None
-    port = serving.stdout.readline().strip()
-    assert port, "the S3 server did not start"
-    yield f"http://127.0.0.1:{port}"
-    serving.terminate()
-    serving.wait(PATIENCE)
-
-
-@pytest.fixture
-def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment, for this process and
-    for those started here."""
-    import s3fs
-
-    for name, value in {
-        "AWS_ENDPOINT_URL": s3_server,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    s3fs.S3FileSystem.clear_instance_cache()  # it keeps the endpoint it was made with
-    bucket = f"test-{uuid.uuid4().hex[:12]}"
-    s3fs.S3FileSystem().mkdir(bucket)
-    yield f"s3://{bucket}"
-    s3fs.S3FileSystem.clear_instance_cache()
-
-
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty MLflow database, to be copied: making one takes seconds."""
-    from raysweep.tracking import server
-
-    path = tmp_path_factory.mktemp("template") / "mlflow.db"
-    server.connect(f"sqlite:///{path}")
-    return path
-
-
-@pytest.fixture
-def database(storage: Path, template: Path) -> Path:
-    """MLflow's database of this storage, empty."""
-    storage.mkdir()
-    return Path(shutil.copy(template, storage / "mlflow.db"))
-
-
-@pytest.fixture
-def slow_database(database: Path) -> Path:
-    """The same, that works for a tenth of a second at each cell: however busy the machine is, who mirrors many cells is
-    at it for much longer than a test needs to see the first."""
-    with contextlib.closing(sqlite3.connect(database)) as db:
-        db.executescript(
-            "CREATE TABLE work AS SELECT value FROM json_each('[' || trim(replace(hex(zeroblob(750)), '0', '0,'), ',') "
-            "|| ']'); CREATE TRIGGER slowly AFTER INSERT ON tags WHEN NEW.key = 'raysweep.cell' BEGIN "
-            "SELECT COUNT(*) FROM work a, work b WHERE a.value + b.value > 1; END"
-        )
-    return database
-
-
-def hurry(database: Path) -> None:
-    """Let a slow database be as fast as any."""
-    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
-        db.execute("DROP TRIGGER slowly")
-
-
-@pytest.fixture
-def server(tmp_path: Path, template: Path) -> Iterator[Server]:
-    """A real MLflow server of this test alone."""
-    running = Server(tmp_path)
-    shutil.copy(template, running.database)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.kill()
 
 
 @pytest.fixture

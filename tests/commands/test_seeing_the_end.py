@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from auditing import ctrl_c_when, reading
-from conftest import QUIET, Outcome, driving, hurry, nobody_else_writes, run, until
+from conftest import QUIET, Outcome, driving, nobody_else_writes, run, until
+from servers import hurry
 from spaces import sandbox_space, small_space, written
 
 from raysweep.commands import status

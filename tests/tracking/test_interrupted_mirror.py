@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Outcome, command, hurry, until
+from conftest import Outcome, command, until
+from servers import hurry
 from spaces import small_space, written
 
 from tests.chaos.waiting import PATIENCE

@@ -1,0 +1,103 @@
+"""Servers of tests: an S3, MLflow's database, an MLflow server."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.tracking_server import Server
+from tests.chaos.waiting import PATIENCE
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """An S3 of this run on the loopback, a process of its own; its endpoint."""
+    serving = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("s3_server.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert serving.stdout is not None
+    port = serving.stdout.readline().strip()
+    assert port, "the S3 server did not start"
+    yield f"http://127.0.0.1:{port}"
+    serving.terminate()
+    serving.wait(PATIENCE)
+
+
+@pytest.fixture
+def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment, for this process and
+    for those started here."""
+    import s3fs
+
+    for name, value in {
+        "AWS_ENDPOINT_URL": s3_server,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    s3fs.S3FileSystem.clear_instance_cache()  # it keeps the endpoint it was made with
+    bucket = f"test-{uuid.uuid4().hex[:12]}"
+    s3fs.S3FileSystem().mkdir(bucket)
+    yield f"s3://{bucket}"
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty MLflow database, to be copied: making one takes seconds."""
+    from raysweep.tracking import server
+
+    path = tmp_path_factory.mktemp("template") / "mlflow.db"
+    server.connect(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def database(storage: Path, template: Path) -> Path:
+    """MLflow's database of this storage, empty."""
+    storage.mkdir()
+    return Path(shutil.copy(template, storage / "mlflow.db"))
+
+
+@pytest.fixture
+def slow_database(database: Path) -> Path:
+    """The same, that works for a tenth of a second at each cell: however busy the machine is, who mirrors many cells is
+    at it for much longer than a test needs to see the first."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.executescript(
+            "CREATE TABLE work AS SELECT value FROM json_each('[' || trim(replace(hex(zeroblob(750)), '0', '0,'), ',') "
+            "|| ']'); CREATE TRIGGER slowly AFTER INSERT ON tags WHEN NEW.key = 'raysweep.cell' BEGIN "
+            "SELECT COUNT(*) FROM work a, work b WHERE a.value + b.value > 1; END"
+        )
+    return database
+
+
+def hurry(database: Path) -> None:
+    """Let a slow database be as fast as any."""
+    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
+        db.execute("DROP TRIGGER slowly")
+
+
+@pytest.fixture
+def server(tmp_path: Path, template: Path) -> Iterator[Server]:
+    """A real MLflow server of this test alone."""
+    running = Server(tmp_path)
+    shutil.copy(template, running.database)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.kill()
