@@ -14,7 +14,7 @@ from raysweep.fits.comparison import Joint
 from raysweep.fits.result import EXACT
 from raysweep.reporting.analyses import agreement, trend
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.analyses.movement import movement, movement_words
+from raysweep.reporting.analyses.movement import movement, movement_words, turns
 from raysweep.reporting.analyses.place_widths import sure
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.document.parts import question_first
@@ -44,9 +44,21 @@ def test_a_place_whose_ends_do_not_tell_is_not_said_to_turn() -> None:
     rising = moving(1.0, 2.0, 3.0, 2.0)
     rising.loc[rising["gamma"] == 0.3, ["low", "high"]] = (0.0, 9.0)  # the last interval holds everything
     near = moving(2.0, 2.4, 2.0)
-    wide = moving(2.0, 5.0, 1.0, 2.1, low_simultaneous=0.0, high_simultaneous=9.0)  # for all at once nothing is shown
-    for table in (rising, near, wide):
+    by_chance = moving(2.0, 2.7, 2.0)  # one by one the intervals do not meet; three at once are a fifth wider
+    bounds = moving(2.0, 5.0, 2.0)
+    bounds.loc[bounds["gamma"] == 0.1, "status"] = "censored_high"
+    for table in (rising, near, by_chance, bounds):
         assert "no clear move with gamma (0 of 2 comparisons)" in movement_words(table, ["gamma", "depth"])
+
+
+def test_places_that_do_not_move_are_said_to_turn_in_at_most_five_percent_of_settings() -> None:
+    random = np.random.default_rng(1)
+    for count in (3, 10):
+        found = random.normal(size=(2000, count))
+        tables = (pd.DataFrame({"low": one - 1.96, "high": one + 1.96, "status": "located"}) for one in found)
+        assert np.mean([turns(table) for table in tables]) <= 0.05
+    far = pd.DataFrame({"low": [0.0, 6.0, 0.0], "high": [3.92, 9.92, 3.92], "status": "located"})
+    assert turns(far)
 
 
 def runs(*rows: tuple[str, bool, bool]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
+from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.reporting.selection import groups
 from raysweep.reporting.statuses import THEORY
 from raysweep.reporting.words import number, plain
@@ -95,16 +96,21 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
 def turns(rows: pd.DataFrame) -> bool:
     """Whether some place lies above one before it and one after it, or below both: by intervals that do not meet.
 
-    These hold for all settings at once where there are such, because of many pointwise ones some do not meet by chance.
+    Of many intervals that hold one by one some do not meet by chance. So each is widened to what would hold for all of
+    the setting at once (Bonferroni, as if normal).
 
-    rows: the places in the order of the key.
+    rows: the places in the order of the key; bounds without a place do not count.
     """
-    after = "_simultaneous" if "low_simultaneous" in rows.columns else ""
-    low, high = (rows[f"{end}{after}"].to_numpy(float) for end in ("low", "high"))
+    located = rows[rows["status"] == Status.LOCATED]
+    low, high = (located[end].to_numpy(float) for end in ("low", "high"))
+    count = len(located)
+    if count < 3:
+        return False
+    wider = (normal_quantile(1 - (1 - LEVEL) / count) / normal_quantile(LEVEL) - 1) * (high - low) / 2
+    low, high = low - wider, high + wider
     return any(
-        (low[k] > np.nanmin(high[:k]) and low[k] > np.nanmin(high[k + 1 :]))
-        or (high[k] < np.nanmax(low[:k]) and high[k] < np.nanmax(low[k + 1 :]))
-        for k in range(1, len(rows) - 1)
+        low[k] > max(high[:k].min(), high[k + 1 :].min()) or high[k] < min(low[:k].max(), low[k + 1 :].max())
+        for k in range(1, count - 1)
     )
 
 
@@ -131,7 +137,7 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
         f"How the {place} moves, from the first value at which it is known to the last, all else equal: "
         + "; ".join(parts)
         + ". A move counts where the two intervals do not meet; where they meet, it goes up and down if a place "
-        "between lies above places on both sides of it, or below both."
+        "between lies above places on both sides of it, or below both, by intervals that hold for all of these at once."
     ]
 
 
