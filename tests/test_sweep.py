@@ -218,7 +218,8 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
 
 
 def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    """Some among many, and all of them; in processor time of this thread, so that a busy machine changes nothing."""
+    """Some among many, and all of them; in processor time of this thread. One takes 2 ms, and 5 where another process
+    keeps the core's other half busy; a garbage collection, which is what there was once for each, takes 180."""
 
     def seconds(name: str, raising: int) -> float:
         behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
@@ -233,8 +234,8 @@ def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_pat
 
     seconds("first", 15)  # what is imported and read now is imported before
     plain = seconds("none", 0)
-    assert seconds("some", 15) - plain < 36 * 5e-3
-    assert seconds("all", 1) - plain < 540 * 5e-3
+    assert seconds("some", 15) - plain < 36 * 20e-3
+    assert seconds("all", 1) - plain < 540 * 20e-3
 
 
 def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(
