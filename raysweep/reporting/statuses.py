@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,15 +100,28 @@ def outside(counts: Iterable[tuple[str, int, int]], level: float) -> str:
     return ", ".join(said)
 
 
-def others(table: pd.DataFrame, unit: str, signs: tuple[str, str] = ("", "")) -> list[str]:
-    """How many settings have each status other than located, in words, the most frequent first.
+def others(
+    table: pd.DataFrame,
+    unit: str,
+    signs: tuple[str, str] = ("", ""),
+    which: Callable[[np.ndarray], str] = lambda chosen: "",
+) -> list[str]:
+    """How many settings have each status other than located, and which these are, in words, the most frequent first.
 
     Settings beyond the grid on one side are counted together, with the bound that all of them have.
 
-    signs: what positive and negative values mean, if they mean something.
+    signs: what positive and negative values mean, if they mean something. which: gives the words for some rows of the
+        table, one boolean each; empty if there are none.
     """
-    rest = table[table["status"] != Status.LOCATED].reset_index(drop=True)
+    located = (table["status"] == Status.LOCATED).to_numpy()
+    rest = table[~located].reset_index(drop=True)
     words = [status_word(row["status"], row["note"]) for row in rest.to_dict("records")]
+
+    def these(chosen: Iterable[bool]) -> str:
+        every = np.zeros(len(table), bool)
+        every[~located] = list(chosen)
+        return which(every)
+
     said = []
     for word, _ in Counter(words).most_common():
         rows = rest[[one == word for one in words]]
@@ -122,22 +135,42 @@ def others(table: pd.DataFrame, unit: str, signs: tuple[str, str] = ("", "")) ->
                 )
                 if len(part := rows[rows["status"] == status])
             ]
-            text += f" ({', '.join(sides)})"
+            where = these(one == word for one in words)
+            text += f" ({', '.join([*sides, *([f'at {where}'] if where else [])])})"
         elif word == NO_TURN:
-            text = _ways(rows["note"], WAYS) or text
+            text = _ways(rest["note"], WAYS, [one == word for one in words], these) or text
         elif word == NO_SIGN_CHANGE and all(signs):
             meant = zip(("positive", "negative"), signs, strict=True)
-            text = _ways(rows["note"], {f"{sign} everywhere": f"{way} everywhere" for sign, way in meant}) or text
+            ways = {f"{sign} everywhere": f"{way} everywhere" for sign, way in meant}
+            text = _ways(rest["note"], ways, [one == word for one in words], these) or text
         elif word == NOT_DECIDED and len(rest) == len(table):
             text += why(rows["note"])
+        elif where := these(one == word for one in words):
+            text += f" ({where})"
         said.append(text)
     return said
 
 
-def _ways(notes: Iterable[str], words: Mapping[str, str]) -> str:
-    """What curves do, and in how many; empty unless all notes say so. words: by how such notes begin."""
-    ways = [next((said for start, said in words.items() if note.startswith(start)), "") for note in notes]
-    return ", ".join(f"{way} in {count}" for way, count in Counter(ways).most_common()) if all(ways) else ""
+def _ways(
+    notes: Iterable[str], words: Mapping[str, str], chosen: Iterable[bool], which: Callable[[Iterable[bool]], str]
+) -> str:
+    """What the chosen curves do, in how many, and in which; empty unless all their notes say so.
+
+    notes: of all curves. words: by how such notes begin. which: gives the words for some of all curves.
+    """
+    ways = [way_of(note, words) if one else None for note, one in zip(notes, chosen, strict=True)]
+    counts = Counter(way for way in ways if way is not None)
+    if "" in counts:
+        return ""
+    wheres = {way: which(one == way for one in ways) for way in counts}
+    return ", ".join(
+        f"{way} in {count}{f' ({wheres[way]})' if wheres[way] else ''}" for way, count in counts.most_common()
+    )
+
+
+def way_of(note: str, words: Mapping[str, str] = WAYS) -> str:
+    """What a curve without a place does by its note; empty if the note does not say it. words: by how notes begin."""
+    return next((said for start, said in words.items() if note.startswith(start)), "")
 
 
 def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool) -> str:

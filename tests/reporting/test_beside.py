@@ -51,12 +51,12 @@ def words(held: Held | None) -> str:
 def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells() -> None:
     held = against(cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001))
     assert words(held) == (
-        "risk_finetune lies above risk_scratch in 2 of 5 cells, below in 1, equal in 1, no clear difference in 1; "
-        "above: 1.05 to 3 times as large, most at γ = 1; below: 0.5 times as large, at γ = 2; "
-        "tested with p < 0.05 (Holm)"
+        "risk_finetune lies above risk_scratch in 2 of 5 cells (γ ≤ 1), below in 1 (γ = 2), equal in 1 (γ = 4), "
+        "no clear difference in 1 (γ = 3); above: 1.05 to 3 times as large, most at γ = 1; "
+        "below: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
     )
     assert held
-    assert held.words.endswith(", no clear difference in 1")  # sizes and the test are the detail
+    assert held.words.endswith(", no clear difference in 1 (γ = 3)")  # sizes and the test are the detail
     assert held.undecided == (
         "whether risk_finetune lies above or below risk_scratch in 1 of 5 cells (deciding it takes more than 8 seeds)"
     )
@@ -70,7 +70,9 @@ def test_where_nothing_differs_or_nothing_is_clear_that_is_the_answer() -> None:
         == "risk_finetune is not shown to differ from risk_scratch in any of 2 cells; tested with p < 0.05 (Holm)"
     )
     both = words(against(cells([0.0, np.nan])))
-    assert both.startswith("risk_finetune lies neither above nor below risk_scratch in any of 2 cells: equal in 1, no ")
+    assert both.startswith(
+        "risk_finetune lies neither above nor below risk_scratch in any of 2 cells: equal in 1 (γ = 1), "
+    )
 
 
 def test_one_draw_or_draws_without_a_variance_decide_nothing() -> None:
@@ -86,9 +88,9 @@ def test_one_draw_or_draws_without_a_variance_decide_nothing() -> None:
 def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     held = against_zero(cells([0.5, 2.0, -0.25, 0.0, np.nan], noise=0.001))
     assert words(held) == (
-        "transfer helps in 2 of 4 cells, hurts in 1, no clear effect in 1; helps: by 0.5 to 2, most at γ = 1; "
-        "hurts: by 0.25, at γ = 2; 0 in every draw in 1 more cell; measured by risk_finetune, "
-        "tested with p < 0.05 (Holm)"
+        "transfer helps in 2 of 4 cells (γ ≤ 1), hurts in 1 (γ = 2), no clear effect in 1 (γ = 3); "
+        "helps: by 0.5 to 2, most at γ = 1; hurts: by 0.25, at γ = 2; 0 in every draw in 1 more cell; "
+        "measured by risk_finetune, tested with p < 0.05 (Holm)"
     )
     assert held
     assert held.undecided.startswith("whether transfer helps or hurts in 1 of 4 cells")
@@ -96,7 +98,7 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
         "transfer hurts in both cells; by 0.5 to 2, most at γ = 1; "
     )
     rounding = cells([0.5, 1e-13], noise=0.0)
-    assert "in 1 of 1 cell; by 0.5, at γ = 0; 0 in every draw in 1 more cell; " in words(against_zero(rounding))
+    assert "in 1 of 1 cell (γ = 0); by 0.5, at γ = 0; 0 in every draw in 1 more cell; " in words(against_zero(rounding))
     none = words(against_zero(cells([0.0, np.nan])))
     assert none.startswith(
         "in none of 1 cell is it shown that transfer helps or hurts; 0 in every draw in 1 more cell; "
@@ -112,7 +114,7 @@ def test_cells_that_are_zero_by_design_cost_the_others_no_probability() -> None:
     rows = cells([0.0, *[np.nan] * 9]).assign(**{OTHER: 0.0})
     rows[METRIC] = np.where(rows["gamma"] == 0, np.resize(values, len(rows)), 0.0)
     assert words(against(rows)).startswith(
-        "risk_finetune lies above risk_scratch in 1 of 10 cells, equal in 9; by 0.675, at γ = 0; "
+        "risk_finetune lies above risk_scratch in 1 of 10 cells (γ = 0), equal in 9 (γ ≥ 1); by 0.675, at γ = 0; "
     )
 
 
@@ -138,4 +140,8 @@ def test_the_answer_of_a_report_begins_with_it(tmp_path: Path) -> None:
     assert report.answer[0].startswith("Risk after fine-tuning lies below risk from scratch in ")
     signs = [{"curves": {"metric": "transferability_finetune", "x": "overlap_angle"}}]
     sweep = run(tmp_path, small_space(seeds=6, axes={"overlap_angle": [10, 80]}, name="signs", analysis=signs))
-    assert sweep.report(tmp_path / "signs").answer[0].startswith("Transfer helps in 1 of 2 cells, ")
+    assert (
+        sweep.report(tmp_path / "signs")
+        .answer[0]
+        .startswith("Transfer helps in 1 of 2 cells (θ = 10°), hurts in 1 (θ = 80°). ")
+    )

@@ -193,7 +193,7 @@ def test_the_caption_of_a_line_names_a_mark_exactly_if_it_is_drawn(
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
     drawn = {line.get_marker() for line in figure.axes[0].lines if len(line.get_xdata())}
     assert ("beyond this value" in entries) == ("triangles" in said) == ("^" in drawn) == (other == "censored_high")
-    assert ("not found" in entries) == ("Crosses" in said) == ("x" in drawn) == (other == "undetermined")
+    assert ("not decided" in entries) == ("Crosses" in said) == ("x" in drawn) == (other == "undetermined")
     assert ("closed form" in entries) == ("closed form" in said) == theory
     joined = [line for line in figure.axes[0].lines if line.get_linestyle() == "-" and line.get_marker() == "None"]
     assert [int(np.isfinite(line.get_xdata()).sum()) for line in joined] == [3 - bool(other)]

@@ -318,7 +318,8 @@ def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> N
     assert means.index[means["no_variance"]].tolist() == [1.0]
     best = means[~means["no_variance"]].loc[0.2]
     assert report.headline[0].startswith(
-        "transfer helps in 2 of 3 cells, hurts in 1; helps: by 0.425 to 0.688, most at γ = 0.2; hurts: by 0.0328, at"
+        "transfer helps in 2 of 3 cells (γ ≤ 0.5), hurts in 1 (γ = 1.5); helps: by 0.425 to 0.688, "
+        "most at γ = 0.2; hurts: by 0.0328, at"
     )
     text = (tmp_path / "report.md").read_text()
     half = t_quantile(0.95, 7) * best["standard_error"]

@@ -41,17 +41,25 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     none = "zero everywhere"
     most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
     assert most.of_several() == (
-        "the sign changes at 40° (γ = 0) to 41° (γ = 0.1), in 2 of 3 slices",
-        ["not decided in 1"],
+        "the sign changes at 40° (γ = 0) and 41° (γ = 0.1), in 2 of 3 slices",
+        ["not decided in 1 (γ = 0.2)"],
         "",
     )
-    assert most.said("this moves", "theory agrees", lambda row: "")[1] == "theory agrees; not decided in 1; this moves"
+    assert most.said("it moves", "theory agrees", lambda row: "")[1] == (
+        "theory agrees; not decided in 1 (γ = 0.2); it moves"
+    )
+    many = places(["located"] * 9, [""] * 9, [0.0, 90.0])
+    assert many.said("it moves", "theory agrees", lambda row: "")[1] == "theory agrees; it moves"
     few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
-    assert few.of_several() == ("zero, located in only 1 of 4 slices: 40.0 [39.0, 44.0]°", ["not decided in 3"], "")
+    assert few.of_several() == (
+        "zero, located in only 1 of 4 slices (γ = 0): 40.0 [39.0, 44.0]°",
+        ["not decided in 3 (γ ≥ 0.1)"],
+        "",
+    )
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
     assert silent.of_several() == (
-        "the sign changes at 40.0 [39.0, 44.0]°, in 1 of 4 slices",
-        ["no effect anywhere in 3"],
+        "the sign changes at 40.0 [39.0, 44.0]°, in 1 of 4 slices (γ = 0)",
+        ["no effect anywhere in 3 (γ ≥ 0.1)"],
         "",
     )
     nowhere = "no zero is located in any of 2 slices"
@@ -143,11 +151,11 @@ def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
     table = table.assign(status="located", estimate=[1.0, 0.5, 2.0, 1.01])
     table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
     said = movement_words(table, ["noise", "gamma", "depth"])
-    assert said == "falls with noise, rises with gamma (one comparison each)"  # of depth nothing is shown
-    assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "rises with gamma (one comparison)"
+    assert said == "falls with noise from 0.1 to 0.2, rises with gamma from 0.1 to 0.2"  # of depth nothing is shown
+    assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "rises with gamma from 0.1 to 0.2"
     assert movement_words(table[:2], ["noise", "gamma"]) == ""  # the places themselves say it
     alike = table.iloc[[0, 3]]
-    assert movement_words(alike, ["noise", "depth"]) == "shows no clear move with depth (one comparison)"
+    assert movement_words(alike, ["noise", "depth"]) == "shows no clear move with depth (2 to 3)"
 
 
 def test_of_few_places_their_bounds_tell_how_they_move() -> None:
@@ -158,7 +166,7 @@ def test_of_few_places_their_bounds_tell_how_they_move() -> None:
     )
     (move,) = moves(table, ["noise"])
     assert (dict(move.fitted), move.ends) == ({"falls": 1}, (0.1, 2.0))
-    assert movement_words(table, ["noise"]) == "falls with noise (one comparison)"
+    assert movement_words(table, ["noise"]) == "falls with noise from 0.1 to 2"
     (move,) = moves(table[2:], ["noise"])
     assert dict(move.fitted) == {"is not told apart": 1}
     assert moves(table[:2], ["noise"]) == []  # two bounds are compared with nothing

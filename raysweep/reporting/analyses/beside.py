@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.phrases import counted, some_of
+from raysweep.reporting.analyses.where import where
 from raysweep.reporting.selection import heavy_rows
 from raysweep.reporting.words import number, settings, without_common_beginning
 from raysweep.workloads.declaration import Workload
@@ -49,15 +50,23 @@ def held_against(
     cells = tested(rows, keys, metric, other, workload, level)
     if cells is None:
         return None
-    count, same, unclear = counted(len(cells), "cell"), int(cells["same"].sum()), int(cells["open"].sum())
-    rest = [f"{word} in {many}" for word, many in (("equal", same), ("no clear difference", unclear)) if many]
+    count, unclear = counted(len(cells), "cell"), int(cells["open"].sum())
+    rest = [
+        f"{word} in {len(cells[own])}{which(cells, own, keys, workload)}"
+        for word, own in (("equal", cells["same"]), ("no clear difference", cells["open"]))
+        if own.any()
+    ]
     ways = (f"lies above {other}", "above"), (f"lies below {other}", "below")
     said, sizes = by_side(cells, ways, count, keys, workload)
     if said:
         words = ", ".join([*said, *rest])
     elif len(rest) == 1:
         every = some_of(len(cells), len(cells), "cell")
-        words = f"is equal to {other} in {every}" if same else f"is not shown to differ from {other} in any of {count}"
+        words = (
+            f"is equal to {other} in {every}"
+            if cells["same"].any()
+            else f"is not shown to differ from {other} in any of {count}"
+        )
     else:
         words = f"lies neither above nor below {other} in any of {count}: {', '.join(rest)}"
     what = f"whether {metric} lies above or below {other}"
@@ -81,7 +90,8 @@ def held_against_zero(
     ways = (above, without_common_beginning(below, above)), (below, without_common_beginning(above, below))
     said, sizes = by_side(cells, ways, count, keys, workload)
     if said:
-        words = ", ".join([*said, *([f"no clear effect in {unclear}"] if unclear else [])])
+        open_ones = f"no clear effect in {unclear}{which(cells, cells['open'], keys, workload)}"
+        words = ", ".join([*said, *([open_ones] if unclear else [])])
     elif unclear:
         words = f"in none of {count} is it shown that {either}"
     else:
@@ -134,10 +144,20 @@ def by_side(
     amounts = [larger_by(own, keys, workload) for _, own in there]
     if len(there) == 1:
         (way, _), own = there[0]
-        where = f"{len(own)} of {count}" if len(own) < len(cells) else some_of(len(own), len(cells), "cell")
-        return [f"{way} in {where}"], amounts
-    said = [f"{way[place]} in {len(own)}{'' if place else f' of {count}'}" for place, (way, own) in enumerate(there)]
+        among = f"{len(own)} of {count}" if len(own) < len(cells) else some_of(len(own), len(cells), "cell")
+        return [f"{way} in {among}{which(cells, cells.index.isin(own.index), keys, workload)}"], amounts
+    said = [
+        f"{way[place]} in {len(own)}{'' if place else f' of {count}'}"
+        + which(cells, cells.index.isin(own.index), keys, workload)
+        for place, (way, own) in enumerate(there)
+    ]
     return said, [f"{way[1]}: {amount}" for (way, _), amount in zip(there, amounts, strict=True)]
+
+
+def which(cells: pd.DataFrame, chosen: Any, keys: list[str], workload: Workload) -> str:
+    """Which of all cells the chosen ones are, in brackets; empty if it takes many words."""
+    text = where(cells, np.asarray(chosen, bool), keys, workload)
+    return f" ({text})" if text else ""
 
 
 def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
@@ -152,11 +172,11 @@ def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
         text = f"by up to {ends[1]}"
     least = by_factor and sizes.max() < 1
     farthest = cells[keys].iloc[int(sizes.argmin() if least else sizes.argmax())]
-    where = settings(keys, farthest, workload)
-    if len(where) > LONG:
+    place = settings(keys, farthest, workload)
+    if len(place) > LONG:
         return text
     word = "" if len(cells) == 1 else "least " if least else "most "
-    return f"{text}, {word}at {where}"
+    return f"{text}, {word}at {place}"
 
 
 def how(level: float) -> str:

@@ -13,12 +13,14 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure
 from raysweep.reporting.selection import means_table, places_on, signs_of
-from raysweep.reporting.words import BARS, mean_of, number, plain, setting
+from raysweep.reporting.words import BARS, amount, mean_of, number, plain, setting, settings, unit_of
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
+
+EACH = 6  # of so few curves each is said
 
 
 def curves_section(asked: Question) -> Section:
@@ -41,7 +43,7 @@ def curves_section(asked: Question) -> Section:
             caption += f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
-        span, where, left_out = ends(tables[name], varied, metric, workload)
+        span, where, left_out = ends(tables[name], varied, metric, workload, "" if categories else x)
         found += [(span, where)] if span else []
         if left_out:
             notes.append(
@@ -91,9 +93,12 @@ def compared(asked: Question, metrics: list[str], keys: list[str], beside: str) 
     return [held for held in known if held]
 
 
-def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, str, int]:
+def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, x: str = "") -> tuple[str, str, int]:
     """(the smallest and the largest mean in words, where they are, how many cells were left out because their draws
-    have no variance)."""
+    have no variance).
+
+    Of several but few curves over x (one of the keys) the means at its last value are said, each with its setting.
+    """
     if not len(table) or not table["mean"].notna().any():
         return "", "", 0
     heavy = table["no_variance"].to_numpy(bool)
@@ -104,6 +109,8 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) 
     if mean.min() == mean.max():
         cells = some_of(len(usable), len(usable), "cell")
         return f"{metric} is {mean_of(usable.iloc[0])} in {cells}", "", left_out
+    if last := at_the_end(usable, keys, metric, workload, x):
+        return *last, left_out
     said = []
     for word, end in (("lowest", mean.min()), ("highest", mean.max())):
         row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1
@@ -111,3 +118,22 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) 
         more = f" and {counted(tied, 'more cell')}" if tied else ""
         said.append(f"{word} {mean_of(row)} at {where}{more}")
     return f"{metric} is {number(mean.min(), 3)} to {number(mean.max(), 3)}", "; ".join(said), left_out
+
+
+def at_the_end(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, x: str) -> tuple[str, str] | None:
+    """(the range of the means at the last x, each of them with its setting) of a few curves that all have this x; None
+    of one or of many curves, and without an x of numbers."""
+    others = [key for key in keys if key != x]
+    lines = len(table[others].drop_duplicates()) if others else 1
+    varied = [key for key in others if table[key].nunique(dropna=False) > 1]
+    if x not in keys or table[x].nunique() < 2 or not 1 < lines <= EACH:
+        return None
+    last = table[table[x] == table[x].max()]
+    if len(last) < lines:
+        return None
+    at = f"{plain(x)} {amount(last[x].iloc[0], unit_of(x, workload))}"
+    each = ", ".join(
+        f"{mean_of(row)} ({settings(varied, row[varied], workload)})" for _, row in last.sort_values(varied).iterrows()
+    )
+    ends = dict.fromkeys(number(end, 3) for end in (last["mean"].min(), last["mean"].max()))
+    return f"{metric} is {' to '.join(ends)} at {at}", each

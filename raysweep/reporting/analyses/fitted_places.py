@@ -16,6 +16,7 @@ from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.analyses.where import where
 from raysweep.reporting.statuses import (
     MAYBE_BEYOND,
     NO_EFFECT,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
+FEW = 8  # settings that are looked at one by one
+EACH = 3  # so few places are all said, if each has its setting beside it
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
 
@@ -97,7 +100,9 @@ class Places:
         """
         if len(self.table) > 1:
             headline, rest, by = self.of_several()
-            return headline, "; ".join(text for text in (against, *rest, moving, by) if text)
+            # Of many settings a reader asks first how the place moves, of a few what each of them says.
+            both = (moving, *rest) if len(self.table) > FEW else (*rest, moving)
+            return headline, "; ".join(text for text in (against, *both, by) if text)
         row, unit = self.table.iloc[0], self.asked.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
@@ -153,8 +158,11 @@ class Places:
 
         Where most have none, their number comes first.
         """
-        every, rest = counted(len(self.table), self.noun), others(self.table, self.asked.unit, self.signs)
+        rest = others(self.table, self.asked.unit, self.signs, self.which)
+        every, located = counted(len(self.table), self.noun), (self.table["status"] == Status.LOCATED).to_numpy()
         among = some_of(len(self.found), len(self.table), self.noun)
+        there = "" if self.each_said else self.which(located)
+        among += f" ({there})" if there else ""
         silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
         if 2 * len(self.found) >= len(self.table) - silent > 0:
             return f"{self.at.replace('{place}', self.span(3))}, in {among}", rest, self.by
@@ -167,6 +175,20 @@ class Places:
         )
         return headline, [*([why.removesuffix(")")] if why else []), *less], ""
 
+    def which(self, chosen: np.ndarray) -> str:
+        """Which settings the chosen ones are, in few words; empty if it takes many. chosen: one boolean per row."""
+        return where(self.table, chosen, self.keys, self.asked.workload)
+
+    @property
+    def each_said(self) -> bool:
+        """Whether `span` says every place with its setting."""
+        return 1 < len(self.found) <= EACH and max(map(len, self.settings())) <= SHORT
+
+    def settings(self) -> list[str]:
+        """The settings of the located places, by the axes that vary."""
+        varied = [key for key in self.keys if self.table[key].nunique() > 1]
+        return [settings(varied, row, self.asked.workload) for row in self.found[varied].to_numpy(object)]
+
     def beside_theory(self, row: Mapping[str, Any]) -> str:
         """The theory's place and, if known, z; empty without a closed form."""
         if not np.isfinite(row["theory"]):
@@ -175,7 +197,7 @@ class Places:
         return f"{THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
 
     def span(self, digits: int = 4) -> str:
-        """The range of the located places, or a single one with its interval; empty without any.
+        """The range of the located places, each of a few, or a single one with its interval; empty without any.
 
         An end has its setting beside it, if that is short: the range is one over settings, and no interval.
         """
@@ -186,13 +208,15 @@ class Places:
             return f"{interval(row['estimate'], row['low'], row['high'])}{self.asked.unit}"
         unit, every = self.asked.unit, self.found["estimate"].to_numpy(float)
         first, last = (number(end, digits) for end in (every.min(), every.max()))
-        varied = [key for key in self.keys if self.table[key].nunique() > 1]
-        rows = (self.found.iloc[int(place)] for place in (every.argmin(), every.argmax()))
-        where = [settings(varied, row[varied], self.asked.workload) for row in rows]
         if first == last:
             return f"{first}{unit}"
-        if 0 < max(map(len, where)) <= SHORT:
-            return f"{first}{unit} ({where[0]}) to {last}{unit} ({where[1]})"
+        at = self.settings()
+        if self.each_said:
+            *some, end = (f"{number(place, digits)}{unit} ({one})" for place, one in zip(every, at, strict=True))
+            return f"{', '.join(some)} and {end}"
+        ends = at[int(every.argmin())], at[int(every.argmax())]
+        if 0 < max(map(len, ends)) <= SHORT:
+            return f"{first}{unit} ({ends[0]}) to {last}{unit} ({ends[1]})"
         return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
 
     def moving(self, left_out: Collection[str] = ()) -> str:

@@ -30,7 +30,7 @@ class Move:
 
     It is counted over the settings of the other keys in which the place is known at two or more values of the key.
 
-    ends: the smallest and the largest of these values.
+    ends: the smallest and the largest of the values that were compared.
     fitted: in how many settings the place rises, falls, or shows no clear change from the first value to the last.
     theory: in how many settings the closed form's place rises, falls or stays between the same two values.
     where: in which settings the place rises, falls, or shows no clear change, by the word for it.
@@ -75,12 +75,14 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
     fitted, theory = Counter[str](), Counter[str]()
     where: dict[str, list[str]] = {RISES: [], FALLS: [], BOTH: [], OPEN: []}
     others = [other for other in keys if other != key]
+    compared: list[float] = []
     for values, rows in groups(known, others):
         if rows[key].nunique() < 2:
             continue
         first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
         if Status.LOCATED not in (first["status"], last["status"]):
             continue
+        compared += [float(first[key]), float(last[key])]
         word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
         word = BOTH if word == OPEN and turns(rows.sort_values(key)) else word
         fitted[word] += 1
@@ -89,8 +91,7 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
         if np.isfinite(step):
             size = 1e-6 * abs(first["theory"])
             theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
-    ends = (float(known[key].min()), float(known[key].max())) if fitted else (np.nan, np.nan)
-    return Move(key, ends, fitted, theory, where, by_bounds) if fitted else None
+    return Move(key, (min(compared), max(compared)), fitted, theory, where, by_bounds) if fitted else None
 
 
 def turns(rows: pd.DataFrame) -> bool:
@@ -170,12 +171,11 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
             if total > 1:
                 moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
             else:
-                single.append(f"{word} with {plain(move.key)}")
+                single.append(f"{word} with {plain(move.key)} from {' to '.join(map(number, move.ends))}")
         else:
             opposed += f", up and down in {both}" if both else ""
-            shown = f"{f'{word} in ' if count else ''}{count} of {total}{opposed}" if total > 1 else "one comparison"
+            ends = f"{' to '.join(map(number, move.ends))}"
+            shown = f"{f'{word} in ' if count else ''}{count} of {total}{opposed}" if total > 1 else ends
             still.append(f"{plain(move.key)} ({shown})")
-    if single:
-        single[-1] += f" (one comparison{' each' if len(single) > 1 else ''})"
     parts = [*moved, *single, *([f"shows no clear move with {', '.join(still)}"] if still else [])]
     return re.sub(r"( of \d+)", r"\1 comparisons", ", ".join(parts), count=1)  # the word stands once in a sentence

@@ -17,6 +17,7 @@ from raysweep.fits.sample_size import draws_to_halve
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.analyses.where import where
 from raysweep.reporting.statuses import NOT_DECIDED, note_words
 from raysweep.reporting.words import interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
@@ -176,8 +177,16 @@ def of_several(found: Regimes) -> tuple[str, str]:
         text = f"{NOT_DECIDED} in {some_of(count, every, 'setting')}: how the best {lr} moves with {length}"
     else:
         text = f"the best {lr} {MOVES[most]} with {length} in {some_of(count, every, 'setting')}"
+    wheres = {
+        word: where(
+            found.slopes, np.array([one.verdict == word for one in found.all]), found.keys, found.asked.workload
+        )
+        for word in words
+    }
     rest = ", ".join(
-        f"{verdict_word(word)} in {words[word]}" for word in Verdict if word in words and (differs or word != most)
+        f"{verdict_word(word)} in {words[word]}{f' ({wheres[word]})' if wheres[word] else ''}"
+        for word in Verdict
+        if word in words and (differs or word != most)
     )
     mark = "; " if ": " in text else ": "
     headline = f"{text}{mark}{rest}{f' of {every}' if differs else ''}" if rest else text

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-LONGEST, ALL, FEWEST = 55, 270, 20
+LONGEST, ALL, FEWEST = 55, 240, 20
 """So many words has a detail at most, all findings together, and a detail at least, if it is cut."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""

@@ -12,7 +12,7 @@ from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document.answer import OPEN, SURE, Answer, Finding, capital, clipped, sentence
 from raysweep.reporting.document.provenance import provenance
-from raysweep.reporting.document.question import names_in_words, question, set_up
+from raysweep.reporting.document.question import names_in_words, question, set_up, varied_in_short
 from raysweep.reporting.words import coded, first_capital, labelled, markdown_table, plain
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN_ROWS = 60  # further rows of a table are in the CSV only
-ASKED, CAPTION, NOTED, TITLE = 50, 36, 40, 7
-"""The most words, on the first screen, of the question, the caption, all notes, and a title in the contents."""
+ASKED, AXES, CAPTION, NOTED, TITLE = 50, 40, 36, 40, 7
+"""The most words on the first screen of the question, the axes, the caption, all notes, and a title in the contents."""
 WIDE = 2.2  # a figure that is so many times as wide as high does not stand beside text
 BREAK = "\\"  # a line of Markdown that ends so is followed by the next one on a line of its own
 CONTENTS = 6  # the most sections that the contents name
@@ -69,8 +69,9 @@ def all_parts(
     caption = top[1].caption if top else ""
     cited = papers.legend("\n".join([asked, caption, *answer.lines]))
     begin = [f"# {sweep}", "", f"**{coded(clipped(told, ASKED), workload)}**", ""]
+    axes = clipped(varied_in_short(design, workload), AXES)
     below = " ".join(
-        filter(None, (coded(clipped(around, ASKED), workload), f"{first_capital(cited)}." if cited else ""))
+        filter(None, (coded(clipped(around, ASKED), workload), axes, f"{first_capital(cited)}." if cited else ""))
     )
     begin += [below, ""] if below else []
     first = [Part("question", "", begin)]
@@ -85,7 +86,7 @@ def all_parts(
     lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
     drawn = drawn_words(top[1]) if top else ""
-    meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn)
+    meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn, axes)
     small = [answer.more, coded(meant, workload)]
     lines += paragraphs([f"*{' '.join(filter(None, small))}*"] if any(small) else [])
     lines += paragraphs([f"> {note}" for note in noted])

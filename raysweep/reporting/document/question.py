@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from raysweep.phrases import counted
 from raysweep.reporting.design import Design, values_in
-from raysweep.reporting.words import number, plain, values_in_words
+from raysweep.reporting.words import called, number, plain, unit_of, values_in_words
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 MEANT, SHORT = 3, 18
 """The most metrics that the first screen explains, and the most words of one explanation."""
+LISTED = 3  # so many words of an axis are named in its short form
 
 
 def question(design: Design, workload: Workload) -> str:
@@ -51,10 +54,11 @@ def question(design: Design, workload: Workload) -> str:
 def set_up(design: Design, workload: Workload) -> str:
     """The set-up in words: the varied parameters, the workload, and the meaning of the analysed metrics."""
     one = design.spaces[0] if len(design.spaces) == 1 else None  # keeps the repeated values of a zipped axis
-    varied = [
-        values_in_words(name, values_in(one, name) if one else design.values(name), workload, design.any_between(name))
-        for name in design.varied()
-    ]
+    varied = []
+    for name in design.varied():
+        values, known = values_in(one, name) if one else design.values(name), workload.by_name.get(name)
+        about = f": {first_clause(known.description)}" if known and not workload.function else ""
+        varied.append(values_in_words(name, values, workload, design.any_between(name)) + about)
     text = f"Varied: {'; '.join(varied)}. " if varied else ""
     if len(design.spaces) > 1:
         text += differences_in_words(design, workload)
@@ -69,17 +73,35 @@ def set_up(design: Design, workload: Workload) -> str:
     return text + (f" Here {'; '.join(meant)}." if meant else "")
 
 
-def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "") -> str:
+def varied_in_short(design: Design, workload: Workload) -> str:
+    """What was varied, in one line: each axis with its ends, or with its values if they are few."""
+    said = [text for name in design.varied() if (text := _axis_in_short(name, design.values(name), workload))]
+    return f"Varied: {', '.join(said)}." if said else ""
+
+
+def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
+    label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
+    if len(values) < 2:
+        return ""
+    if any(isinstance(value, (str, bool)) or value is None for value in values):
+        return f"{label} ({counted(len(values), 'value') if len(values) > LISTED else ' / '.join(map(number, values))})"
+    unit = unit_of(name, workload)
+    degrees = unit if unit == "°" else ""
+    return f"{label} {number(min(values))}{degrees} to {number(max(values))}{unit}"
+
+
+def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "", told: str = "") -> str:
     """What the symbols of the varied parameters stand for that a text or a figure shows, and what the first metrics
     mean that the text names.
 
-    drawn: the words in the figure.
+    drawn: the words in the figure. told: text that has the names of some symbols beside them already.
     """
     symbols = [
         f"{symbol}: {plain(name)} ({first_clause(workload.by_name[name].description)})"
         for name in design.varied()
         if (symbol := workload.symbol(name))
         and len(design.values(name)) > 1
+        and f"{called(name, workload)} {symbol}" not in told
         and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", f"{text}\n{drawn}")
     ]
     said = re.findall(r"\w+", text)

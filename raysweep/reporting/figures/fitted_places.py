@@ -12,6 +12,7 @@ from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status, without_chance
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import FAINT
+from raysweep.reporting.statuses import status_word, way_of
 from raysweep.reporting.words import axis_label, unit_of
 from raysweep.workloads.declaration import Workload
 
@@ -99,6 +100,7 @@ def places_figure(
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["status"] == Status.LOCATED] for line in every]
     bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * level:g} % interval"
+    crosses = cross_words(every)
     entries = [
         Status.LOCATED in statuses
         and (
@@ -113,14 +115,22 @@ def places_figure(
             "Open triangles: it lies beyond this value, in the direction in which the triangle points.",
         ),
         bool(statuses & NOT_FOUND)
-        and (drawing.mark("not found", marker="x"), "Crosses at the foot: values at which none was found."),
+        and (drawing.mark(crosses, marker="x"), f"Crosses at the foot: no place, {crosses}."),
         *((reference, f"{reference.get_label()}: the line across.") for reference in references),
     ]
     return figure, drawing.legend_below(figure, entries, 4 if len(axes) > 1 else 3)
 
 
+WORDS = 2  # a legend says so many kinds of curves without a place
 ROOM = 0.04  # of the height of a panel, for a row of crosses
 NOT_FOUND = {Status.UNDETERMINED, Status.MONOTONE}
+
+
+def cross_words(lines: Sequence[PlaceLine]) -> str:
+    """What curves without a place do, for a legend."""
+    rows = [row for line in lines for row in line.table.to_dict("records") if row["status"] in NOT_FOUND]
+    words = dict.fromkeys(way_of(note := row.get("note") or "") or status_word(row["status"], note) for row in rows)
+    return " or ".join(words) if len(words) <= WORDS else "not found"
 
 
 def draw_line(panel: Axes, line: PlaceLine, along: str, shade: Any, marker: str, aside: tuple[float, bool]) -> None:

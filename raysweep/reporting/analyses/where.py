@@ -1,0 +1,69 @@
+"""Which settings some of all are, in few words: "γ ≥ 1", "L = 1, θ ≥ 60°"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.words import called, number, setting, settings, unit_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS, LISTED, LONGEST = 2, 3, 70
+"""The most keys, the most values or settings that are listed, and the most letters."""
+
+
+def where(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str], workload: Workload) -> str:
+    """What the chosen settings have in common and no other setting has, or each of them if they are few; empty if
+    they are none or all, or if it takes many words.
+
+    table: one row per setting, with the keys as columns. chosen: one boolean per row.
+    """
+    if not chosen.any() or chosen.all():
+        return ""
+    varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    own = table[chosen]
+    inside = {key: table[key].isin(own[key].unique()).to_numpy() for key in varied}
+    needed = [key for key in varied if not inside[key].all()]
+    for key in needed[::-1]:  # of axes that vary together, the first says it
+        rest = [other for other in needed if other != key]
+        if rest and not (_all_of(inside, rest) & ~chosen).any():
+            needed = rest
+    if needed and len(needed) <= KEYS and not (_all_of(inside, needed) & ~chosen).any():
+        said = [_values(key, own[key].unique(), table[key].unique(), workload) for key in needed]
+        if all(said) and len(text := ", ".join(said)) <= LONGEST:
+            return text
+    if len(own) <= LISTED:
+        text = " and ".join(settings(varied, row, workload) for row in own[varied].to_numpy(object))
+        return text if len(text) <= LONGEST else ""
+    return ""
+
+
+def _all_of(inside: dict[str, np.ndarray], keys: Sequence[str]) -> np.ndarray:
+    return np.logical_and.reduce([inside[key] for key in keys])
+
+
+def _values(key: str, own: Sequence[Any], every: Sequence[Any], workload: Workload) -> str:
+    """Some values of an axis among all of it: a single one, a side of it, or a list; empty if the list is long."""
+    if len(own) == 1:
+        return setting(key, own[0], workload)
+    degrees = "°" if unit_of(key, workload) == "°" else ""
+    words = any(isinstance(value, (str, bool)) or value is None or value != value for value in every)
+    if not words:
+        some, whole = sorted(own), sorted(every)
+        name = workload.symbol(key) or called(key, workload)
+        if some == whole[-len(some) :]:
+            return f"{name} ≥ {number(some[0])}{degrees}"
+        if some == whole[: len(some)]:
+            return f"{name} ≤ {number(some[-1])}{degrees}"
+        if len(some) > LISTED and some == whole[whole.index(some[0]) :][: len(some)]:
+            return f"{name} from {number(some[0])}{degrees} to {number(some[-1])}{degrees}"
+        own = some
+    if len(own) > LISTED:
+        return ""
+    first, *others = own
+    return ", ".join([setting(key, first, workload), *(f"{number(value)}{degrees}" for value in others)])
