@@ -69,13 +69,15 @@ def _with_difference(workload: Workload, metric: str, axis: str, pair: tuple[Any
             return workload.heavy_tailed(asked, columns)
         return np.logical_or(*(workload.heavy_tailed(metric, side) for side in sides(columns)))
 
-    ends = {True: f"{axis} {number(pair[0])}", False: f"{axis} {number(pair[1])}"}
+    ends = {True: f"{called(axis, workload)} {number(pair[0])}", False: f"{called(axis, workload)} {number(pair[1])}"}
     direction = next((known.direction for known in workload.metrics if known.name == metric), "none")
     if direction in ("maximize", "minimize"):
         above, below = (f"{ends[(direction == 'maximize') == first]} is better" for first in (True, False))
     else:
         above, below = (f"more at {ends[first]}" for first in (True, False))
-    label = name.replace(metric, called(metric, workload), 1)
+    label = name.replace(metric, called(metric, workload), 1).replace(
+        f" of {axis} ", f" of {called(axis, workload)} ", 1
+    )
     difference = Metric(name, f"difference of {metric}", positive=above, negative=below, label=label)
     return replace(
         workload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -132,8 +133,10 @@ def at_the_end(table: pd.DataFrame, keys: list[str], metric: str, workload: Work
     if len(last) < lines:
         return None
     at = f"{plain(x)} {amount(last[x].iloc[0], unit_of(x, workload))}"
-    each = ", ".join(
-        f"{mean_of(row)} ({settings(varied, row[varied], workload)})" for _, row in last.sort_values(varied).iterrows()
-    )
+    each = [(mean_of(row), settings(varied, row[varied], workload)) for _, row in last.sort_values(varied).iterrows()]
+    (most, count), *_ = Counter(mean for mean, _ in each).most_common(1)
+    shared = count if 1 < count < lines else 0
+    said = [f"{mean} ({where})" for mean, where in each if not shared or mean != most]
+    said += [f"{most} in the other {shared}"] if shared else []
     ends = dict.fromkeys(number(end, 3) for end in (last["mean"].min(), last["mean"].max()))
-    return f"{metric} is {' to '.join(ends)} at {at}", each
+    return f"{metric} is {' to '.join(ends)} at {at}", ", ".join(said)

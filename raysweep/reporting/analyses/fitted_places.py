@@ -169,7 +169,7 @@ class Places:
         if len(self.found):
             return f"{self.what}, located in only {among}: {self.span(3)}", rest, ""
         nowhere, (most, *less) = f"no {self.what} is located in any of {every}", rest
-        brief, _, why = most.partition(" (")
+        brief, _, why = most.partition(" (") if most.startswith(NOT_DECIDED) else (most, "", "")
         headline = (
             f"{NOT_DECIDED}: {nowhere}" if brief == f"{NOT_DECIDED} in {len(self.table)}" else f"{nowhere}: {brief}"
         )

@@ -95,6 +95,7 @@ PARAMETERS = (
         "how the net is pretrained: by the source's labels, by reconstruction of patches of its images that are masked "
         "(SimMIM), or not at all",
         choices=tasks.PRETRAININGS,
+        label="pretraining",
     ),
     Pretraining(
         "mask_ratio", float, 0.6, "share of the patches that are masked", minimum=0, open_minimum=True, maximum=0.9
