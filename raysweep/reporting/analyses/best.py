@@ -11,9 +11,9 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
-from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.figures.lines import curves_figure, points_in_words
 from raysweep.reporting.selection import all_keys, better_extremum, is_number, means_table, places_on
-from raysweep.reporting.words import BARS, interval, mean_of, number, plain, settings
+from raysweep.reporting.words import interval, mean_of, number, plain, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ def curve_over(asked: Question, axes: list[str]) -> list[Drawing]:
         places, at, categories = places_on(rows, x, asked.workload, asked.design)
         panels = series_panels(by_panel(places, every), every[:1], every[1:], at, asked.metric, asked.workload)
         if panels:
-            caption = f"{asked.metric} against {plain(x)}: mean over seeds, with its {BARS}."
+            caption = f"{asked.metric} against {plain(x)}: {points_in_words(panels)}."
             figure, said = curves_figure(panels, x, asked.metric, asked.workload, categories)
             return [Drawing(f"{asked.name}_curves", f"{caption} {said}".strip(), figure)]
     return []

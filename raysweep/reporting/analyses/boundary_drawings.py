@@ -14,9 +14,10 @@ from raysweep.reporting.analyses.place_lines import line_figures
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import curves_drawing, series_panels
 from raysweep.reporting.figures.fitted_places import PlaceLine
+from raysweep.reporting.figures.lines import points_in_words
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 from raysweep.reporting.selection import comparable, groups, is_number
-from raysweep.reporting.words import BARS, plain
+from raysweep.reporting.words import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +86,7 @@ def slices_of(
     marked = [found.get(tuple(values)) for values, _ in slices]
     panels = series_panels(slices, names[:1], names[1:], x, metric, asked.workload, marked, panels=6)
     shown = sum(len(lines) for _, lines in panels)
-    caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
+    caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
     if shown < len(slices):
         caption += f" {shown} of {len(slices)} slices are shown; the table has all."
     return curves_drawing(asked, panels, caption, "slices", "fitted zero", zeros=True)

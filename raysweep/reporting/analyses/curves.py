@@ -12,9 +12,9 @@ from raysweep.reporting.analyses.beside import Held, held_against, held_against_
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
-from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.figures.lines import curves_figure, points_in_words
 from raysweep.reporting.selection import means_table, places_on, signs_of
-from raysweep.reporting.words import BARS, amount, mean_of, number, plain, setting, settings, unit_of
+from raysweep.reporting.words import amount, mean_of, number, plain, setting, settings, unit_of
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
@@ -39,7 +39,7 @@ def curves_section(asked: Question) -> Section:
         tables[name] = means_table(frame, [*keys, x], metric, workload)
         panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload, beside=beside)
         if panels:
-            caption = f"{metric} against {plain(x)}: mean over ok draws, with its {BARS}."
+            caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
             shown, every = sum(len(lines) for _, lines in panels), len(parts)
             caption += f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside)

@@ -182,12 +182,15 @@ class Places:
     @property
     def each_said(self) -> bool:
         """Whether `span` says every place with its setting."""
-        return 1 < len(self.found) <= EACH and max(map(len, self.settings())) <= SHORT
+        count = len(self.found)
+        return 1 < count <= EACH and max(len(self.setting(place)) for place in range(count)) <= SHORT
 
-    def settings(self) -> list[str]:
-        """The settings of the located places, by the axes that vary."""
+    def setting(self, place: int) -> str:
+        """The setting of a located place, by as many axes as tell it from the others."""
+        own = np.zeros(len(self.table), bool)
+        own[np.flatnonzero(self.table["status"] == Status.LOCATED)[place]] = True
         varied = [key for key in self.keys if self.table[key].nunique() > 1]
-        return [settings(varied, row, self.asked.workload) for row in self.found[varied].to_numpy(object)]
+        return self.which(own) or settings(varied, self.found.iloc[place][varied], self.asked.workload)
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
         """The theory's place and, if known, z; empty without a closed form."""
@@ -210,11 +213,10 @@ class Places:
         first, last = (number(end, digits) for end in (every.min(), every.max()))
         if first == last:
             return f"{first}{unit}"
-        at = self.settings()
         if self.each_said:
-            *some, end = (f"{number(place, digits)}{unit} ({one})" for place, one in zip(every, at, strict=True))
+            *some, end = (f"{number(at, digits)}{unit} ({self.setting(k)})" for k, at in enumerate(every))
             return f"{', '.join(some)} and {end}"
-        ends = at[int(every.argmin())], at[int(every.argmax())]
+        ends = self.setting(int(every.argmin())), self.setting(int(every.argmax()))
         if 0 < max(map(len, ends)) <= SHORT:
             return f"{first}{unit} ({ends[0]}) to {last}{unit} ({ends[1]})"
         return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps

@@ -19,8 +19,9 @@ from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
+from raysweep.reporting.figures.lines import points_in_words
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
-from raysweep.reporting.words import BARS, first_capital, plain
+from raysweep.reporting.words import first_capital, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def inflection_section(asked: Question) -> Section:
 
     def drawings() -> list[Drawing]:
         line_caption = f"The {word} of {metric} in {plain(x)} against {plain(along or '')}."
-        caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
         panels = marked_panels(parts, keys, whole, asked)
+        caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
         return [
             *line_drawing(places, along, f"at the {word} of {metric}", line_caption),
             *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),

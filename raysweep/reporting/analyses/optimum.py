@@ -20,9 +20,9 @@ from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
-from raysweep.reporting.figures.lines import Series
+from raysweep.reporting.figures.lines import Series, points_in_words
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
-from raysweep.reporting.words import BARS, first_capital, number, plain
+from raysweep.reporting.words import first_capital, number, plain
 from raysweep.space.analyses import opened
 from raysweep.workloads.declaration import Workload
 
@@ -54,8 +54,8 @@ def optimum_section(asked: Question) -> Section:
 
     def drawings() -> list[Drawing]:
         line_caption = f"The {plain(x)} at which {plain(metric)} is best, against {plain(along or '')}."
-        caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
         panels = marked_panels(parts, keys, whole, asked)
+        caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
         if blind:  # level lines would say nothing of the rate
             panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
         return [

@@ -15,9 +15,10 @@ from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
+from raysweep.reporting.figures.lines import points_in_words
 from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import BARS, interval, number, plain
+from raysweep.reporting.words import interval, number, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +47,7 @@ def trend_section(asked: Question) -> Section:
     whole = judged(whole, level)
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in parts]
     panels = series_panels(parts, keys[:1], keys[1:], x, metric, workload)
-    caption = f"{metric} against {plain(x)}: mean over draws, with its {BARS}."
+    caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
     known = bool((whole["closed_form"] != "").any())
     rows = whole.to_dict("records")
     headline, detail = of_one(rows[0], asked) if len(rows) == 1 else of_several(whole, asked)

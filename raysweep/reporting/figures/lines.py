@@ -12,7 +12,7 @@ from raysweep.fits.draws import log_axis
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.words import BARS, axis_label, called
+from raysweep.reporting.words import BARS, NOTHING, axis_label, called
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -61,13 +61,22 @@ Panel = tuple[str, list[Series]]
 """The title of a panel and its lines."""
 
 
+def points_in_words(parts: Sequence[Panel]) -> str:
+    """What the points of lines show, for a caption and the legend."""
+    means = [line.means for _, lines in parts for line in lines]
+    low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
+    centre = np.concatenate([each.centre for each in means])
+    spread = (high - low > NOTHING * np.abs(centre)).any()
+    return f"mean over draws, {BARS}" if spread else "value of every draw, without spread"
+
+
 def curves_figure(
     parts: Sequence[Panel],
     x: str,
     metric: str,
     workload: Workload,
     categories: Sequence[str] = (),
-    marks: str = f"mean, {BARS}",
+    marks: str = "",
     of: str = "",
     beside: str = "",
     placed: str = "",
@@ -78,7 +87,7 @@ def curves_figure(
     x = inf (converged) is drawn separately at the right, with its own tick.
 
     categories: the names of the categories at x = 0, 1, ...; their points are not joined, because they have no order.
-    marks: what points and bars show, for the legend.
+    marks: what points and bars show, for the legend; empty for `points_in_words`.
     of: text before the metric in the y label, if not the metric itself is drawn but for example a difference.
     beside: the name of the metric that the lines have beside theirs, for the legend.
     placed: what the fitted places are, for the legend.
@@ -138,7 +147,8 @@ def curves_figure(
     said = drawing.legend_below(
         figure,
         [
-            any((~line.means.median).any() for line in every_line) and drawing.mark(marks, marker="o", markersize=4),
+            any((~line.means.median).any() for line in every_line)
+            and drawing.mark(marks or points_in_words(parts), marker="o", markersize=4),
             any(line.means.median.any() for line in every_line)
             and (
                 drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),

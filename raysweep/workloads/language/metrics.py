@@ -7,14 +7,14 @@ from raysweep.workloads.declaration import Metric
 METRICS = (
     Metric(
         "pretrain_loss",
-        "source loss, held out, before perturbation and fine-tuning",
+        "source loss, held out, before noise and fine-tuning",
         "nats",
         "minimize",
         label="source loss after pretraining",
     ),
     Metric(
         "pretrain_loss_after",
-        "source loss after perturbation and fine-tuning",
+        "source loss, held out, after noise on the weights or fine-tuning",
         "nats",
         "minimize",
         label="final source loss",
@@ -40,7 +40,7 @@ METRICS = (
     ),
     Metric(
         "finetune_loss",
-        "target loss after perturbation and fine-tuning, on test documents (in-domain); of a "
+        "target loss after noise on the weights or fine-tuning, on test documents (in-domain); of a "
         "task the loss of the right class, by length-normalized likelihood",
         "nats",
         "minimize",
@@ -64,7 +64,7 @@ METRICS = (
     ),
     Metric(
         "finetune_loss_before",
-        "target loss on test documents before perturbation and fine-tuning",
+        "target loss on test documents before noise and fine-tuning",
         "nats",
         "minimize",
         label="target loss after pretraining",

@@ -121,19 +121,19 @@ PARAMETERS = (
 METRICS = (
     Metric(
         "pretrain_loss",
-        "source loss |P - A|_F^2 before perturbation and fine-tuning",
+        "source loss |P - A|_F^2 before noise and fine-tuning",
         direction="minimize",
         label="source loss after pretraining",
     ),
     Metric(
         "pretrain_loss_after",
-        "source loss after perturbation and fine-tuning",
+        "source loss after noise on the weights or fine-tuning",
         direction="minimize",
         label="final source loss",
     ),
     Metric(
         "finetune_loss",
-        "target loss after perturbation and fine-tuning (in-domain)",
+        "target loss after noise on the weights or fine-tuning (in-domain)",
         direction="minimize",
         label="target loss",
     ),
