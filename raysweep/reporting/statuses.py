@@ -179,9 +179,9 @@ def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool) -> st
     name: above or below. alone: whether there are no others.
     """
     ends = set(rows[end][np.isfinite(rows[end])])
-    if len(ends) == 1:
-        return f"{'' if alone else f'{len(rows)} '}{name} {number(ends.pop(), 3)}{unit}"
-    return name if alone else f"{len(rows)} {name}"
+    if not alone:  # beside the bound of one side the other side would be read as having it too
+        return f"{len(rows)} {name}"
+    return f"{name} {number(ends.pop(), 3)}{unit}" if len(ends) == 1 else name
 
 
 def why_one(note: str) -> str:
@@ -239,9 +239,8 @@ def needed(status: str, note: str, x: str, edges: tuple[str, str] = ("", ""), se
     if status_word(status, note) in (BEYOND, AT_EDGE):
         high = status == Status.CENSORED_HIGH
         edge = edges[high]
-        if edge:
-            return f"{x} {'above' if high else 'below'} {edge}"
-        return f"{'larger' if high else 'smaller'} {x}"
+        where = f"{x} {'above' if high else 'below'} {edge}" if edge else f"{'larger' if high else 'smaller'} {x}"
+        return f"{where}, if it is there at all" if status_word(status, note) == BEYOND else where
     if note.startswith("too few points"):
         return f"more values of {x}"
     if note.startswith("no usable rows"):

@@ -241,7 +241,7 @@ def test_words_of_a_report_are_words_also_where_a_metric_is_called_so(undrawn: N
 
     asked = [{"trend": {"metric": name, "x": "lr"}} for name in ("mean", "val_loss")]
     text = report_text(swept(train, storage, axes={"lr": [0.1, 0.2]}, seeds=2, analysis=asked).report())
-    assert "\nVaried: lr 0.1 to 0.2.\n" in text
+    assert "\nVaried: lr 0.1, 0.2.\n" in text
     assert "\nVaried: lr 0.1, 0.2. Workload `train`:" in text
     assert "`mean`" not in text
     assert "- **`val_loss` " in text

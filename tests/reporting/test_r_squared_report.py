@@ -65,7 +65,7 @@ def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
     )
     assert report.headline[0].startswith(
         "risk of linear transfer explains risk after fine-tuning best or as well as any in 3 of 6 settings, "
-        f"clearly best in {clearly} (95 %); overlap angle by overlap angle, R² is risk of linear transfer "
+        f"clearly best in {clearly} (L = 2, 95 %); overlap angle by overlap angle, R² is risk of linear transfer "
     )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     more = int((table["more_low"] > 0).sum())

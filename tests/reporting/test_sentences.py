@@ -41,7 +41,7 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
     none = "zero everywhere"
     most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
     assert most.of_several() == (
-        "the sign changes at 40° (γ = 0) and 41° (γ = 0.1), in 2 of 3 slices",
+        "the sign changes at 40.0 [39.0, 44.0]° (γ = 0) and 41.0 [40.0, 42.0]° (γ = 0.1), in 2 of 3 slices",
         ["not decided in 1 (γ = 0.2)"],
         "",
     )
@@ -109,6 +109,15 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
     )
 
 
+def test_of_two_values_that_were_tried_nothing_is_said_between_them() -> None:
+    one = places(["censored_high"], ["positive below, no clear sign at the upper edge"], [10.0, 50.0])
+    one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=10.0))
+    assert one.said("", "", lambda row: "")[0] == "transfer helps at overlap angle 10°, not clear at 50°"
+    one = replace(one, table=one.table.assign(status="censored_low", note="positive above, no clear sign", high=50.0))
+    one = replace(one, table=one.table.assign(low=-np.inf, note="positive above, no clear sign at the lower edge"))
+    assert one.said("", "", lambda row: "")[0] == "transfer helps at overlap angle 50°, not clear at 10°"
+
+
 def test_settings_with_a_sign_at_some_points_are_counted_as_one_reason() -> None:
     notes = [
         f"{word} at {count} of 6 points, no clear sign at the others"
@@ -174,7 +183,8 @@ def test_of_few_places_their_bounds_tell_how_they_move() -> None:
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
     """An overlap angle ends at 180 degrees."""
-    for largest, said in ((90.0, "zero in 1 of 2 slices (deciding it takes overlap angle above 90°)"), (180.0, "")):
+    beyond = "zero in 1 of 2 slices (deciding it takes overlap angle above 90°, if it is there at all)"
+    for largest, said in ((90.0, beyond), (180.0, "")):
         assert still_open(places(["located", "censored_high"], ["", "positive below"], [0.0, largest])) == said
 
 

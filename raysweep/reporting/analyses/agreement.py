@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr
 
 from raysweep.fits.comparison import Joint, joint, student_coverage
 from raysweep.fits.statistics import normal_quantile
@@ -20,6 +21,7 @@ from raysweep.space.analyses import metrics_of
 if TYPE_CHECKING:
     import pandas as pd
 
+DOUBTFUL = 1e-3  # a difference with a larger p-value may be chance: other seeds would tell
 SKEWED = 1.0  # above this skewness, Student's t intervals of about 20 draws clearly cover too little
 
 
@@ -72,7 +74,7 @@ def agreement_section(asked: Question) -> Section:
     )
     paragraphs = [text, *skewed, *([f"{'; '.join(without)}."] if without else [])]
     headline, detail = verdict(tests, max(map(len, tables.values())))
-    return Section(title, headline, paragraphs, drawings, shown, tables, detail=detail)
+    return Section(title, headline, paragraphs, drawings, shown, tables, detail=detail, undecided=open_words(tests))
 
 
 def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
@@ -84,13 +86,34 @@ def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray
     return table.pivot_table(index="seed", columns="cell", values="difference").to_numpy(float)
 
 
+def tested(tests: Mapping[str, Joint | None]) -> dict[str, Joint]:
+    """The metrics that could be tested."""
+    return {metric: test for metric, test in tests.items() if test is not None}
+
+
+def differing(known: Mapping[str, Joint]) -> dict[str, Joint]:
+    """The metrics that differ from their closed form, with p < 0.05 for all of them together (Bonferroni)."""
+    limit = normal_quantile(1 - 0.05 / max(len(known), 1))
+    return {metric: test for metric, test in known.items() if abs(test.z) > limit}
+
+
+def open_words(tests: Mapping[str, Joint | None]) -> str:
+    """What a difference that chance may have made leaves open, in words; empty without one."""
+    known = tested(tests)
+    unsure = [
+        metric for metric, test in differing(known).items() if 2 * len(known) * float(ndtr(-abs(test.z))) > DOUBTFUL
+    ]
+    if not unsure:
+        return ""
+    return f"whether {THEORY} and experiment differ by chance in {', '.join(unsure)} (deciding it takes other seeds)"
+
+
 def verdict(tests: Mapping[str, Joint | None], cells: int) -> tuple[str, str]:
     """(which metrics agree with their closed form, the largest differences), in words."""
-    known = {metric: test for metric, test in tests.items() if test is not None}
+    known = tested(tests)
     if not known:
         return f"{THEORY}: too few seeds or no variation to test {', '.join(tests)}", ""
-    limit = normal_quantile(1 - 0.05 / len(known))
-    far = {metric: test for metric, test in known.items() if abs(test.z) > limit}
+    far = differing(known)
     draws = max(test.draws for test in known.values())
     unit = f"{counted(draws, 'seed')} as units, all {counted(cells, 'cell')} together"
     if far:
@@ -111,8 +134,6 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> tuple[str, str]:
 
 def chance(test: Joint, metrics: int) -> str:
     """The probability of so large a z in one of several metrics if the closed form is right, at most, in words."""
-    from scipy.special import ndtr
-
     several = f" for {metrics} metrics" if metrics > 1 else ""
     return f"p = {number(min(1.0, 2 * metrics * float(ndtr(-abs(test.z)))), 3)}{several}"
 

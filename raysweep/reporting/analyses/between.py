@@ -26,7 +26,7 @@ def of_difference(asked: Question) -> Question:
     if "between" not in asked.options:
         return asked
     ((axis, (first, second)),) = asked.options["between"].items()
-    metric = f"{asked.metric} of {axis} {number(first)} minus {number(second)}"
+    metric = f"{asked.metric} of {called(axis, asked.workload)} {number(first)} minus {number(second)}"
     rows = _paired(asked, axis, (first, second), metric)
     workload = _with_difference(asked.workload, asked.metric, axis, (first, second), metric)
     options = {key: value for key, value in asked.options.items() if key != "between"} | {"metric": metric}
@@ -75,9 +75,7 @@ def _with_difference(workload: Workload, metric: str, axis: str, pair: tuple[Any
         above, below = (f"{ends[(direction == 'maximize') == first]} is better" for first in (True, False))
     else:
         above, below = (f"more at {ends[first]}" for first in (True, False))
-    label = name.replace(metric, called(metric, workload), 1).replace(
-        f" of {axis} ", f" of {called(axis, workload)} ", 1
-    )
+    label = name.replace(metric, called(metric, workload), 1)
     difference = Metric(name, f"difference of {metric}", positive=above, negative=below, label=label)
     return replace(
         workload,

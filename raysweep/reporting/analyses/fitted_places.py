@@ -133,7 +133,11 @@ class Places:
         if status_word(row["status"], row["note"]) != MAYBE_BEYOND:
             return everywhere
         reach, there = ONE_SIDE[side]
-        return f"{meaning} {reach} {x} {bound_words(row, self.asked.unit)}, not clear {there}"
+        bound, tried = bound_words(row, self.asked.unit), sorted(self.asked.rows[self.asked.x].unique())
+        clear, other = tried[:: 1 if side == "below" else -1][:2] if len(tried) == 2 else (np.nan, np.nan)
+        if bound == f"{number(clear, 3)}{self.asked.unit}":
+            return f"{meaning} at {x} {bound}, not clear at {amount(other, self.asked.unit)}"
+        return f"{meaning} {reach} {x} {bound}, not clear {there}"
 
     def sizes(self) -> str:
         """The mean of the metric at both ends of the grid with its interval over draws, for a single setting in which
@@ -173,7 +177,7 @@ class Places:
         headline = (
             f"{NOT_DECIDED}: {nowhere}" if brief == f"{NOT_DECIDED} in {len(self.table)}" else f"{nowhere}: {brief}"
         )
-        return headline, [*([why.removesuffix(")")] if why else []), *less], ""
+        return headline, [*less, *([why.removesuffix(")")] if why else [])], ""
 
     def which(self, chosen: np.ndarray) -> str:
         """Which settings the chosen ones are, in few words; empty if it takes many. chosen: one boolean per row."""
@@ -214,11 +218,12 @@ class Places:
         if first == last:
             return f"{first}{unit}"
         if self.each_said:
-            *some, end = (f"{number(at, digits)}{unit} ({self.setting(k)})" for k, at in enumerate(every))
+            ends = self.found[["estimate", "low", "high"]].to_numpy(float)
+            *some, end = (f"{interval(*ends[k])}{unit} ({self.setting(k)})" for k in range(len(ends)))
             return f"{', '.join(some)} and {end}"
-        ends = self.setting(int(every.argmin())), self.setting(int(every.argmax()))
-        if 0 < max(map(len, ends)) <= SHORT:
-            return f"{first}{unit} ({ends[0]}) to {last}{unit} ({ends[1]})"
+        at = self.setting(int(every.argmin())), self.setting(int(every.argmax()))
+        if 0 < max(map(len, at)) <= SHORT:
+            return f"{first}{unit} ({at[0]}) to {last}{unit} ({at[1]})"
         return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
 
     def moving(self, left_out: Collection[str] = ()) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RISES, FALLS, BOTH, OPEN, STAYS = "rises", "falls", "goes up and down", "is not told apart", "stays"
 FEW = 3  # a move that fewer comparisons show, and not half of them, is none
+LEANS = 5  # so many estimates that all go one way are worth a word
 NAMED = 4  # of so few comparisons that go both ways each is named
 
 
@@ -35,6 +36,7 @@ class Move:
     theory: in how many settings the closed form's place rises, falls or stays between the same two values.
     where: in which settings the place rises, falls, or shows no clear change, by the word for it.
     by_bounds: whether bounds count as places.
+    leans: rises or falls if all estimates do, in at least `LEANS` comparisons, whether their intervals meet or not.
     """
 
     key: str
@@ -43,6 +45,7 @@ class Move:
     theory: Counter[str]
     where: dict[str, list[str]]
     by_bounds: bool = False
+    leans: str = ""
 
 
 def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
@@ -76,6 +79,7 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
     where: dict[str, list[str]] = {RISES: [], FALLS: [], BOTH: [], OPEN: []}
     others = [other for other in keys if other != key]
     compared: list[float] = []
+    steps: list[float] = []
     for values, rows in groups(known, others):
         if rows[key].nunique() < 2:
             continue
@@ -87,11 +91,16 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
         word = BOTH if word == OPEN and turns(rows.sort_values(key)) else word
         fitted[word] += 1
         where[word].append(", ".join(map(setting, others, values)))
+        steps.append(np.sign(last["estimate"] - first["estimate"]) if "estimate" in known.columns else np.nan)
         step = last["theory"] - first["theory"] if "theory" in known.columns else np.nan
         if np.isfinite(step):
             size = 1e-6 * abs(first["theory"])
             theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
-    return Move(key, (min(compared), max(compared)), fitted, theory, where, by_bounds) if fitted else None
+    if not fitted:
+        return None
+    alike = len(steps) >= LEANS and abs(sum(steps)) == len(steps)
+    leans = (RISES if steps[0] > 0 else FALLS) if alike else ""
+    return Move(key, (min(compared), max(compared)), fitted, theory, where, by_bounds, leans)
 
 
 def turns(rows: pd.DataFrame) -> bool:
@@ -174,6 +183,7 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
                 single.append(f"{word} with {plain(move.key)} from {' to '.join(map(number, move.ends))}")
         else:
             opposed += f", up and down in {both}" if both else ""
+            opposed += f", though all estimates {move.leans.removesuffix('s')}" if move.leans else ""
             ends = f"{' to '.join(map(number, move.ends))}"
             shown = f"{f'{word} in ' if count else ''}{count} of {total}{opposed}" if total > 1 else ends
             still.append(f"{plain(move.key)} ({shown})")

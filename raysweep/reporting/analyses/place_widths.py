@@ -28,7 +28,7 @@ def sure(places: Places) -> str:
         return f"{places.what} without chance, its intervals are those of the interpolation" if exact else ""
     unit = places.asked.unit
     if by_factors(places):
-        widths = np.sqrt(high / low)
+        widths = np.maximum(high / estimates, estimates / low)  # an interval may reach further to one side
         width = f"within a factor {number(float(np.median(widths)), 3)}"
     else:
         widths = (high - low) / 2

@@ -9,6 +9,7 @@ import numpy as np
 from raysweep.fits import r_squared
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.where import where
 from raysweep.reporting.figures.r_squared import Line, r_squared_figure
 from raysweep.reporting.selection import all_keys, groups, spread
 from raysweep.reporting.words import called, interval, number, plain, settings
@@ -103,10 +104,10 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> tup
         ends = dict.fromkeys(f"{end:.2f}" for end in (values.min(), values.max()))
         said.append(f"{name} {' to '.join(ends)}")
         highest[name] = float(values.mean())
-    where = counted(len(table) // len(predictors), "setting")
+    every = counted(len(table) // len(predictors), "setting")
     unit = plain(asked.options["unit"])
     if len(highest) < 2:
-        return f"R² of {asked.metric} over {unit}, in {where}: {', '.join(said)}", ""
+        return f"R² of {asked.metric} over {unit}, in {every}: {', '.join(said)}", ""
     best = max(highest, key=lambda name: highest[name])
     setting = table.index // len(predictors)  # one row per predictor in each
     most = table.groupby(setting)["r_squared"].transform("max")
@@ -114,7 +115,9 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> tup
     leads, clearly = int((own & (table["r_squared"] > most - ALIKE)).sum()), int((own & table["best"]).sum())
     count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
     said.sort(key=lambda text: not text.startswith(f"{best} "))
-    surely = f"clearly best in {clearly} ({asked.percent})"
+    keys = [name for name in table.columns if name in asked.workload.by_name]
+    which = where(table[own], table.loc[own, "best"].to_numpy(bool), keys, asked.workload)
+    surely = f"clearly best in {clearly} ({', '.join(filter(None, (which, asked.percent)))})"
     return (
         f"{best} explains {asked.metric} best or as well as any {count}, {surely}",
         f"{unit} by {unit}, R² is {', '.join(said)}",

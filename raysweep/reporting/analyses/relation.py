@@ -19,7 +19,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and below which x hardly predicts y
+STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and below which x only weakly predicts y
 
 OVER_DRAWS = (
     "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
@@ -194,7 +194,7 @@ def verdict(found: Rank) -> str:
         return "is not shown to predict"
     if abs(found.rank_correlation) >= STRONG:
         return "predicts"
-    return "only partly predicts" if abs(found.rank_correlation) >= WEAK else "hardly predicts"
+    return "only partly predicts" if abs(found.rank_correlation) >= WEAK else "only weakly predicts"
 
 
 def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells: bool) -> list[str]:

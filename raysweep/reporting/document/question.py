@@ -74,19 +74,33 @@ def set_up(design: Design, workload: Workload) -> str:
 
 
 def varied_in_short(design: Design, workload: Workload) -> str:
-    """What was varied, in one line: each axis with its ends, or with its values if they are few."""
-    said = [text for name in design.varied() if (text := _axis_in_short(name, design.values(name), workload))]
-    return f"Varied: {', '.join(said)}." if said else ""
+    """What was varied, in one line: each axis with its ends or its few values, axes that vary together by the first of
+    them; and what the fixed words are, for example the images that are the source."""
+    together = {name: group for space in design.spaces for group in space.get("zip") or [] for name in group}
+    said, fixed = [], []
+    for name in design.varied():
+        group, values = together.get(name, [name]), design.values(name)
+        if name != group[0] or len(values) < 2:
+            continue
+        text = _axis_in_short(name, values, workload)
+        with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
+        said.append(f"{text} with {', '.join(with_it)}" if with_it else text)
+    for one in workload.parameters:
+        given = design.values(one.name)
+        if one.type is str and not one.choices and len(given) == 1 and given[0] not in ("", "all", None):
+            fixed.append(f"{called(one.name, workload)} {number(given[0])}")
+    parts = [f"Varied: {', '.join(said)}." if said else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
+    return " ".join(filter(None, parts))
 
 
 def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
     label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
-    if len(values) < 2:
-        return ""
     if any(isinstance(value, (str, bool)) or value is None for value in values):
         return f"{label} ({counted(len(values), 'value') if len(values) > LISTED else ' / '.join(map(number, values))})"
     unit = unit_of(name, workload)
     degrees = unit if unit == "°" else ""
+    if len(values) <= LISTED:
+        return f"{label} {', '.join(f'{number(value)}{degrees}' for value in values)}{'' if degrees else unit}"
     return f"{label} {number(min(values))}{degrees} to {number(max(values))}{unit}"
 
 
