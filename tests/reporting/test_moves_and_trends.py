@@ -138,6 +138,13 @@ def test_every_metric_that_differs_from_theory_is_named() -> None:
     assert "a: z" not in detail
 
 
+@pytest.mark.parametrize(("z", "opened"), [(1.0, False), (2.6, True), (6.0, False)])
+def test_a_difference_from_theory_that_chance_may_have_made_is_open(z: float, opened: bool) -> None:
+    one = Joint(z=z, mean=1.0, error=0.2, draws=9, skewness=0.0, averages=np.zeros(9))
+    said = agreement.open_words({"risk": one, "error": replace(one, z=0.0), "loss": None})
+    assert said == "whether theory and experiment differ by chance in risk (deciding it takes other seeds)" * opened
+
+
 @pytest.mark.parametrize(
     ("asked", "question", "around"),
     [
@@ -148,3 +155,18 @@ def test_every_metric_that_differs_from_theory_is_named() -> None:
 )
 def test_what_stands_after_the_last_question_is_no_question(asked: str, question: str, around: str) -> None:
     assert question_first(asked) == (question, around)
+
+
+def test_estimates_that_all_lean_one_way_are_said_to_though_their_intervals_meet() -> None:
+    """Each comparison by itself shows nothing: five that all fall are no chance, four may be."""
+    rows = [
+        {"depth": depth, "gamma": gamma, "status": "located", "estimate": place, "low": place - 2, "high": place + 2}
+        for gamma in range(5)
+        for depth, place in ((2, 10.0 + gamma), (4, 9.0 + gamma))
+    ]
+    table = pd.DataFrame(rows)
+    assert movement_words(table, ["depth", "gamma"]).startswith("falls") is False
+    assert "depth (0 of 5 comparisons, though all estimates fall)" in movement_words(table, ["depth", "gamma"])
+    assert "though" not in movement_words(table[table.gamma < 4], ["depth", "gamma"])
+    mixed = table.assign(estimate=np.where(table.index == 1, 12.0, table["estimate"]))
+    assert "though" not in movement_words(mixed, ["depth", "gamma"]).split("gamma")[0]

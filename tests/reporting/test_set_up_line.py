@@ -1,0 +1,44 @@
+"""The line below the question of a report: what was varied, and which data were fixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from raysweep import workloads
+from raysweep.reporting.design import Design
+from raysweep.reporting.document.question import varied_in_short
+
+
+def said(workload: str, axes: dict[str, list[Any]], zipped: list[list[str]] | None = None, **fixed: Any) -> str:
+    space = {"name": "s", "workload": workload, "axes": axes, "zip": zipped or [], "fixed": fixed}
+    return varied_in_short(Design((space,), ("s",)), workloads.get(workload))
+
+
+def test_an_axis_is_said_by_its_few_values_or_by_its_ends() -> None:
+    axes = {"depth": [1, 2, 3], "overlap_angle": [10.0, 20.0, 30.0, 45.0], "gamma": [0.5]}
+    assert said("linear_transfer", axes) == "Varied: depth L 1, 2, 3, overlap angle θ 10° to 45°."
+
+
+@pytest.mark.parametrize(
+    ("zipped", "words"),
+    [
+        ([["framework", "power"]], "Varied: framework (autoencoder / teacher_student) with power, kernels m 1, 3."),
+        ([], "Varied: framework (autoencoder / teacher_student), power q 4, 3, kernels m 1, 3."),
+    ],
+)
+def test_axes_that_vary_together_are_one(zipped: list[list[str]], words: str) -> None:
+    axes = {"framework": ["autoencoder", "teacher_student"], "power": [4, 3], "kernels": [1, 3]}
+    assert said("multiview", axes, zipped) == words
+
+
+def test_data_that_are_fixed_are_named_and_what_is_all_of_it_is_not() -> None:
+    axes = {"target": ["digits", "mnist:data", "fashion_mnist:data", "a:b"], "pretrain_length": [1, 2, 4, 8]}
+    assert said("vision", axes, source="digits", source_classes="0-4", target_classes="all", depth=3) == (
+        "Varied: target (4 values), pretraining length 1 to 8 epochs. Fixed: source digits, source classes 0-4."
+    )
+
+
+def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:
+    assert said("linear_transfer", {"depth": [2]}) == ""
