@@ -8,6 +8,7 @@ import pytest
 
 from raysweep import workloads
 from raysweep.reporting.design import Design
+from raysweep.reporting.document.answer import clipped
 from raysweep.reporting.document.question import varied_in_short
 
 
@@ -42,3 +43,17 @@ def test_data_that_are_fixed_are_named_and_what_is_all_of_it_is_not() -> None:
 
 def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:
     assert said("linear_transfer", {"depth": [2]}) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "short"),
+    [
+        ("one two; three four five six", 5, "one two; three four five …"),
+        ("one two three; four five six", 5, "one two three …"),
+        ("the exponent gets larger in 6 (p < 0.05, Holm)", 7, "the exponent gets larger in 6 …"),
+        ("two (a) and more (b c d e) than that", 6, "two (a) and more …"),
+        ("short enough", 5, "short enough"),
+    ],
+)
+def test_a_text_that_is_cut_opens_no_bracket(text: str, most: int, short: str) -> None:
+    assert clipped(text, most) == short

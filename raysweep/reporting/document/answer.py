@@ -159,14 +159,17 @@ def of_kinds(titles: Sequence[str]) -> str:
 def clipped(text: str, most: int) -> str:
     """The text, or what its first `most` words say in full clauses, and "…".
 
-    Where no clause ends in their second half, the cut is after the last of them.
+    Where no clause ends in their second half, the cut is after the last of them, or before a bracket that it opens.
     """
     words = WORD.findall(text)
     if len(words) <= most:
         return text
     first = " ".join(words[:most])
     ends = [found.end() for found in CLAUSE.finditer(first) if found.end() > len(first) / 2]
-    return first[: ends[-1] if ends else None].rstrip(",;:") + " …"
+    first = first[: ends[-1] if ends else None]
+    if first.count("(") > first.count(")"):  # a bracket that is cut open says nothing
+        first = first[: first.rindex(" (")]
+    return first.rstrip(",;:") + " …"
 
 
 def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
