@@ -151,4 +151,4 @@ def change_word(change: Extremum) -> str:
     word = "improves" if change.falls else "degrades"
     if change.status == Status.MONOTONE:
         return word + (" throughout" if change.throughout else "")
-    return f"{word} and levels off" if change.falls else f"{word} from the shortest lengths on"
+    return f"{word} and levels off" if change.falls else f"{word} in the end"

@@ -257,8 +257,8 @@ def test_what_is_too_long_ends_with_a_whole_clause(text: str, short: str) -> Non
 def test_curves_without_a_turning_point_say_which_way_they_go() -> None:
     notes = ["improves", "improves throughout", "degrades and levels off"]
     table = pd.DataFrame({"status": "monotone", "note": notes, "low": 1.0, "high": np.inf})
-    assert others(table, "") == ["improves to the end in 2, degrades from the start in 1"]
-    assert others(table[:2], "") == ["improves to the end in 2"]
+    assert others(table, "") == ["best at the last value in 2, best at the first value in 1"]
+    assert others(table[:2], "") == ["best at the last value in 2"]
     assert others(table.assign(note=""), "") == ["no turning point in 3"]
 
 

@@ -160,8 +160,8 @@ def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
     table = table.assign(status="located", estimate=[1.0, 0.5, 2.0, 1.01])
     table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
     said = movement_words(table, ["noise", "gamma", "depth"])
-    assert said == "falls with noise from 0.1 to 0.2, rises with gamma from 0.1 to 0.2"  # of depth nothing is shown
-    assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "rises with gamma from 0.1 to 0.2"
+    assert said == "is lower at noise 0.2 than at 0.1, higher at gamma 0.2 than at 0.1"  # of depth nothing is shown
+    assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "is higher at gamma 0.2 than at 0.1"
     assert movement_words(table[:2], ["noise", "gamma"]) == ""  # the places themselves say it
     alike = table.iloc[[0, 3]]
     assert movement_words(alike, ["noise", "depth"]) == "shows no clear move with depth (2 to 3)"
@@ -175,7 +175,7 @@ def test_of_few_places_their_bounds_tell_how_they_move() -> None:
     )
     (move,) = moves(table, ["noise"])
     assert (dict(move.fitted), move.ends) == ({"falls": 1}, (0.1, 2.0))
-    assert movement_words(table, ["noise"]) == "falls with noise from 0.1 to 2"
+    assert movement_words(table, ["noise"]) == "is lower at noise 2 than at 0.1"
     (move,) = moves(table[2:], ["noise"])
     assert dict(move.fitted) == {"is not told apart": 1}
     assert moves(table[:2], ["noise"]) == []  # two bounds are compared with nothing

@@ -180,12 +180,15 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
             if total > 1:
                 moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
             else:
-                single.append(f"{word} with {plain(move.key)} from {' to '.join(map(number, move.ends))}")
+                first, last = map(number, move.ends)
+                single.append(f"{'higher' if word == RISES else 'lower'} at {plain(move.key)} {last} than at {first}")
         else:
             opposed += f", up and down in {both}" if both else ""
             opposed += f", though all estimates {move.leans.removesuffix('s')}" if move.leans else ""
             ends = f"{' to '.join(map(number, move.ends))}"
             shown = f"{f'{word} in ' if count else ''}{count} of {total}{opposed}" if total > 1 else ends
             still.append(f"{plain(move.key)} ({shown})")
+    if single:
+        single[0] = f"is {single[0]}"
     parts = [*moved, *single, *([f"shows no clear move with {', '.join(still)}"] if still else [])]
     return re.sub(r"( of \d+)", r"\1 comparisons", ", ".join(parts), count=1)  # the word stands once in a sentence

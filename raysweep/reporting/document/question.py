@@ -104,18 +104,17 @@ def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
     return f"{label} {number(min(values))}{degrees} to {number(max(values))}{unit}"
 
 
-def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "", told: str = "") -> str:
+def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "") -> str:
     """What the symbols of the varied parameters stand for that a text or a figure shows, and what the first metrics
     mean that the text names.
 
-    drawn: the words in the figure. told: text that has the names of some symbols beside them already.
+    drawn: the words in the figure.
     """
     symbols = [
         f"{symbol}: {plain(name)} ({first_clause(workload.by_name[name].description)})"
         for name in design.varied()
         if (symbol := workload.symbol(name))
         and len(design.values(name)) > 1
-        and f"{called(name, workload)} {symbol}" not in told
         and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", f"{text}\n{drawn}")
     ]
     said = re.findall(r"\w+", text)
