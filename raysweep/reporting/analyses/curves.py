@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -98,7 +99,8 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, 
     """(the smallest and the largest mean in words, where they are, how many cells were left out because their draws
     have no variance).
 
-    Of several but few curves over x (one of the keys) the means at its last value are said, each with its setting.
+    Of several but few curves over x (one of the keys) the means at its last value are said, each with its setting,
+    before a mean that is lower or higher than all of these.
     """
     if not len(table) or not table["mean"].notna().any():
         return "", "", 0
@@ -110,20 +112,33 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, 
     if mean.min() == mean.max():
         cells = some_of(len(usable), len(usable), "cell")
         return f"{metric} is {mean_of(usable.iloc[0])} in {cells}", "", left_out
-    if last := at_the_end(usable, keys, metric, workload, x):
-        return *last, left_out
-    said = []
+    last = at_the_end(usable, keys, workload, x)
+    said = [last.each] if last else []
     for word, end in (("lowest", mean.min()), ("highest", mean.max())):
+        if last and last.low <= end <= last.high:
+            continue
         row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1
         where = ", ".join(setting(key, row[key], workload) for key in keys)
         more = f" and {counted(tied, 'more cell')}" if tied else ""
         said.append(f"{word} {mean_of(row)} at {where}{more}")
-    return f"{metric} is {number(mean.min(), 3)} to {number(mean.max(), 3)}", "; ".join(said), left_out
+    low, high, at = (last.low, last.high, f" at {last.at}") if last else (mean.min(), mean.max(), "")
+    span = " to ".join(dict.fromkeys((number(low, 3), number(high, 3))))
+    return f"{metric} is {span}{at}", "; ".join(said), left_out
 
 
-def at_the_end(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, x: str) -> tuple[str, str] | None:
-    """(the range of the means at the last x, each of them with its setting) of a few curves that all have this x; None
-    of one or of many curves, and without an x of numbers."""
+@dataclass(frozen=True)
+class Last:
+    """The means of curves at the last x. at: this x, in words; low, high: their range; each: each with its setting."""
+
+    at: str
+    low: float
+    high: float
+    each: str
+
+
+def at_the_end(table: pd.DataFrame, keys: list[str], workload: Workload, x: str) -> Last | None:
+    """The means at the last x of a few curves that all have this x; None of one or of many curves, and without an x of
+    numbers."""
     others = [key for key in keys if key != x]
     lines = len(table[others].drop_duplicates()) if others else 1
     varied = [key for key in others if table[key].nunique(dropna=False) > 1]
@@ -138,5 +153,4 @@ def at_the_end(table: pd.DataFrame, keys: list[str], metric: str, workload: Work
     shared = count if 1 < count < lines else 0
     said = [f"{mean} ({where})" for mean, where in each if not shared or mean != most]
     said += [f"{most} in the other {shared}"] if shared else []
-    ends = dict.fromkeys(number(end, 3) for end in (last["mean"].min(), last["mean"].max()))
-    return f"{metric} is {' to '.join(ends)} at {at}", ", ".join(said)
+    return Last(at, float(last["mean"].min()), float(last["mean"].max()), ", ".join(said))
