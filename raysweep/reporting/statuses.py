@@ -37,10 +37,7 @@ TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
 PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
 SOME_POINTS = "sign clear at some values only"
 MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
-WAYS = {
-    "improves": "best at the last value",
-    "degrades": "best at the first value",
-}  # by how notes of such curves begin
+WAYS = {"improves": "best at the last value", "degrades": "best at the first value"}  # by how their notes begin
 NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate is only bounded leave it open"}
 
 

@@ -52,6 +52,9 @@ def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:
         ("one two three; four five six", 5, "one two three …"),
         ("the exponent gets larger in 6 (p < 0.05, Holm)", 7, "the exponent gets larger in 6 …"),
         ("two (a) and more (b c d e) than that", 6, "two (a) and more …"),
+        ("the loss of exp(a b) and so on", 4, "the loss of exp …"),
+        ("two (a (b) c d) and more", 3, "two …"),
+        ("a) b c d", 3, "a) b c …"),
         ("short enough", 5, "short enough"),
     ],
 )

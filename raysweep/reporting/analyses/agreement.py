@@ -100,9 +100,7 @@ def differing(known: Mapping[str, Joint]) -> dict[str, Joint]:
 def open_words(tests: Mapping[str, Joint | None]) -> str:
     """What a difference that chance may have made leaves open, in words; empty without one."""
     known = tested(tests)
-    unsure = [
-        metric for metric, test in differing(known).items() if 2 * len(known) * float(ndtr(-abs(test.z))) > DOUBTFUL
-    ]
+    unsure = [metric for metric, test in differing(known).items() if p_value(test, len(known)) > DOUBTFUL]
     if not unsure:
         return ""
     return f"whether {THEORY} and experiment differ by chance in {', '.join(unsure)} (deciding it takes other seeds)"
@@ -132,10 +130,15 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> tuple[str, str]:
     return f"{THEORY} and experiment are not shown to differ in {every}", f"the farthest is {metric}: {one}"
 
 
+def p_value(test: Joint, metrics: int) -> float:
+    """The probability of so large a z in one of several metrics if the closed form is right, at most."""
+    return min(1.0, 2 * metrics * float(ndtr(-abs(test.z))))
+
+
 def chance(test: Joint, metrics: int) -> str:
-    """The probability of so large a z in one of several metrics if the closed form is right, at most, in words."""
+    """The `p_value` in words."""
     several = f" for {metrics} metrics" if metrics > 1 else ""
-    return f"p = {number(min(1.0, 2 * metrics * float(ndtr(-abs(test.z)))), 3)}{several}"
+    return f"p = {number(p_value(test, metrics), 3)}{several}"
 
 
 def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.phrases import counted, some_of
-from raysweep.reporting.analyses.where import where
+from raysweep.reporting.analyses.where import in_brackets
 from raysweep.reporting.selection import heavy_rows
 from raysweep.reporting.words import number, settings, without_common_beginning
 from raysweep.workloads.declaration import Workload
@@ -52,7 +52,7 @@ def held_against(
         return None
     count, unclear = counted(len(cells), "cell"), int(cells["open"].sum())
     rest = [
-        f"{word} in {len(cells[own])}{which(cells, own, keys, workload)}"
+        f"{word} in {len(cells[own])}{in_brackets(cells, own, keys, workload)}"
         for word, own in (("equal", cells["same"]), ("no clear difference", cells["open"]))
         if own.any()
     ]
@@ -90,7 +90,7 @@ def held_against_zero(
     ways = (above, without_common_beginning(below, above)), (below, without_common_beginning(above, below))
     said, sizes = by_side(cells, ways, count, keys, workload)
     if said:
-        open_ones = f"no clear effect in {unclear}{which(cells, cells['open'], keys, workload)}"
+        open_ones = f"no clear effect in {unclear}{in_brackets(cells, cells['open'], keys, workload)}"
         words = ", ".join([*said, *([open_ones] if unclear else [])])
     elif unclear:
         words = f"in none of {count} is it shown that {either}"
@@ -145,19 +145,13 @@ def by_side(
     if len(there) == 1:
         (way, _), own = there[0]
         among = f"{len(own)} of {count}" if len(own) < len(cells) else some_of(len(own), len(cells), "cell")
-        return [f"{way} in {among}{which(cells, cells.index.isin(own.index), keys, workload)}"], amounts
+        return [f"{way} in {among}{in_brackets(cells, cells.index.isin(own.index), keys, workload)}"], amounts
     said = [
         f"{way[place]} in {len(own)}{'' if place else f' of {count}'}"
-        + which(cells, cells.index.isin(own.index), keys, workload)
+        + in_brackets(cells, cells.index.isin(own.index), keys, workload)
         for place, (way, own) in enumerate(there)
     ]
     return said, [f"{way[1]}: {amount}" for (way, _), amount in zip(there, amounts, strict=True)]
-
-
-def which(cells: pd.DataFrame, chosen: Any, keys: list[str], workload: Workload) -> str:
-    """Which of all cells the chosen ones are, in brackets; empty if it takes many words."""
-    text = where(cells, np.asarray(chosen, bool), keys, workload)
-    return f" ({text})" if text else ""
 
 
 def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
@@ -172,11 +166,11 @@ def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
         text = f"by up to {ends[1]}"
     least = by_factor and sizes.max() < 1
     farthest = cells[keys].iloc[int(sizes.argmin() if least else sizes.argmax())]
-    place = settings(keys, farthest, workload)
-    if len(place) > LONG:
+    where = settings(keys, farthest, workload)
+    if len(where) > LONG:
         return text
     word = "" if len(cells) == 1 else "least " if least else "most "
-    return f"{text}, {word}at {place}"
+    return f"{text}, {word}at {where}"
 
 
 def how(level: float) -> str:

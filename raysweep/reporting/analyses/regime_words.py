@@ -17,7 +17,7 @@ from raysweep.fits.sample_size import draws_to_halve
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.analyses.section import Question
-from raysweep.reporting.analyses.where import where
+from raysweep.reporting.analyses.where import in_brackets
 from raysweep.reporting.statuses import NOT_DECIDED, note_words
 from raysweep.reporting.words import interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
@@ -178,13 +178,11 @@ def of_several(found: Regimes) -> tuple[str, str]:
     else:
         text = f"the best {lr} {MOVES[most]} with {length} in {some_of(count, every, 'setting')}"
     wheres = {
-        word: where(
-            found.slopes, np.array([one.verdict == word for one in found.all]), found.keys, found.asked.workload
-        )
+        word: in_brackets(found.slopes, [one.verdict == word for one in found.all], found.keys, found.asked.workload)
         for word in words
     }
     rest = ", ".join(
-        f"{verdict_word(word)} in {words[word]}{f' ({wheres[word]})' if wheres[word] else ''}"
+        f"{verdict_word(word)} in {words[word]}{wheres[word]}"
         for word in Verdict
         if word in words and (differs or word != most)
     )

@@ -43,6 +43,12 @@ def where(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str], workload
     return ""
 
 
+def in_brackets(table: pd.DataFrame, chosen: Any, keys: Sequence[str], workload: Workload) -> str:
+    """The words of `where` in brackets, to stand after a number of settings; empty if there are none."""
+    text = where(table, np.asarray(chosen, bool), keys, workload)
+    return f" ({text})" if text else ""
+
+
 def _all_of(inside: dict[str, np.ndarray], keys: Sequence[str]) -> np.ndarray:
     return np.logical_and.reduce([inside[key] for key in keys])
 

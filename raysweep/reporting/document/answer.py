@@ -167,9 +167,13 @@ def clipped(text: str, most: int) -> str:
     first = " ".join(words[:most])
     ends = [found.end() for found in CLAUSE.finditer(first) if found.end() > len(first) / 2]
     first = first[: ends[-1] if ends else None]
-    if first.count("(") > first.count(")"):  # a bracket that is cut open says nothing
-        first = first[: first.rindex(" (")]
-    return first.rstrip(",;:") + " …"
+    opened = []  # a bracket that is cut open says nothing
+    for place, letter in enumerate(first):
+        if letter == "(":
+            opened.append(place)
+        elif letter == ")" and opened:
+            opened.pop()
+    return first[: opened[0] if opened else None].rstrip(" ,;:") + " …"
 
 
 def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
