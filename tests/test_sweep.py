@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import gc
 import io
 import itertools
 import json
-import shutil
-import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas
 import pytest
-import yaml
-from conftest import QUIET, Outcome, assert_same_rows, files_of, installed, process, rows, run
+from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import Sweep, open_sweep
+from raysweep.driver.stored_sweep import open_sweep
 from raysweep.errors import InputError
 
 Call = Callable[..., Outcome]
-
-
-def resume(storage: Path, name: str = "small", **options: Any) -> Sweep:
-    usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
-    return raysweep.resume(name, storage=storage, **{**usual, **options})
-
-
-def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
-    axes = {"x": fixed.pop("x", [1, 2, 3])}
-    if isinstance(fixed.get("behaviour"), list):
-        axes["behaviour"] = fixed.pop("behaviour")
-        zips = [["x", "behaviour"]]
-    else:
-        zips = []
-    return {
-        "name": "sandy",
-        "workload": "sandbox",
-        "axes": axes,
-        "zip": zips,
-        "fixed": {"folder": str(folder), **fixed},
-        "seeds": 2,
-    }
 
 
 # What comes out
@@ -173,199 +145,6 @@ def test_another_name_is_another_sweep(call: Call, storage: Path) -> None:
 def test_names_forgive_a_dash_for_an_underscore(storage: Path) -> None:
     run(storage, small_space(name="one-two"))
     assert open_sweep("one_two", storage).name == "one-two"
-
-
-# Rows that fail
-
-
-def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    space = one_pack(tmp_path, x=[1, 2, 3, 4], behaviour=["compute", "raise", "compute", "compute"])
-    written(tmp_path, space)
-    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
-    assert outcome.code == 1
-    assert outcome.out == ""
-    table = open_sweep("sandy", storage).results()
-    bad = table["x"] == 2
-    assert set(table["status"][bad]) == {"failed"}
-    assert table["y"][bad].isna().all()
-    assert set(table["status"][~bad]) == {"ok"}
-    assert table["y"][~bad].tolist() == [1, 2, 3, 4, 4, 5]
-    failure = open_sweep("sandy", storage).failures()[0]
-    assert "Traceback" in failure["error"]
-    assert "ArithmeticError: x = 2 cannot be computed" in failure["error"]
-    assert "2 of 8 rows failed" in outcome.err
-    assert f"cell {failure['cell']} seed 1: ArithmeticError: x = 2 cannot be computed" in outcome.err
-    told = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
-    assert "8 of 8 rows (2 failed, 6 ok)" in told.out
-    assert "ArithmeticError" in told.out
-
-    with pytest.raises(ArithmeticError, match="x = 2"):
-        call("debug", "sandy", failure["cell"], "0", "--storage", storage)
-    good = call("debug", "sandy", table["cell"][0], "1", "--storage", storage)
-    assert json.loads(good.out)["metrics"] == {"y": 2.0, "above": "NaN"}
-
-    before = files_of(storage / "sandy" / "ledger")
-    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 1  # what failed is not forgotten
-    assert files_of(storage / "sandy" / "ledger") == before  # and not tried again unasked
-    assert call("resume", "sandy", "--storage", storage, *QUIET).code == 1
-    (tmp_path / "mended").touch()
-    assert call("resume", "sandy", "--storage", storage, *QUIET).code == 0
-    healed = open_sweep("sandy", storage).results()
-    assert healed["y"].tolist() == [1, 2, 2, 3, 3, 4, 4, 5]
-    assert set(healed["status"]) == {"ok"}
-    assert repr(healed[~bad].to_dict("records")) == repr(table[~bad].to_dict("records"))
-    assert call("resume", "sandy", "--storage", storage, *QUIET).code == 0
-
-
-def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    """Some among many, and all of them; in processor time of this thread. One takes 2 ms, and 5 where another process
-    keeps the core's other half busy; a garbage collection, which is what there was once for each, takes 180."""
-
-    def seconds(name: str, raising: int) -> float:
-        behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
-        space = {**one_pack(tmp_path, x=list(range(270)), behaviour=behaviour), "name": name}
-        started = time.thread_time()
-        found = run(storage, space)
-        spent = time.thread_time() - started
-        assert len(found.failures()) == 2 * behaviour.count("raise")
-        assert all("Traceback" in row["error"] and "in compute" in row["error"] for row in found.failures())
-        assert found.statuses()["ok"] == 2 * behaviour.count("compute")
-        return spent
-
-    seconds("first", 15)  # what is imported and read now is imported before
-    plain = seconds("none", 0)
-    assert seconds("some", 15) - plain < 36 * 20e-3
-    assert seconds("all", 1) - plain < 540 * 20e-3
-
-
-def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(
-    sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
-    """Each line waits for the thread that mirrors, which imports MLflow meanwhile: there are as many as say something,
-    one of all rows together and two of each row that failed twice."""
-    x = list(range(24))
-    run(storage, one_pack(tmp_path, x=x, behaviour=["raise" if value % 6 else "compute" for value in x]))
-    assert len(open_sweep("sandy", storage).failures()) == 40
-    (log,) = (storage / "sandy" / "logs").iterdir()
-    said = [line.split(" ERROR ")[1] for line in log.read_text().splitlines() if " ERROR " in line]
-    assert Counter(said) == {"48 rows cannot be computed together:": 1, "a row cannot be computed:": 80}
-
-
-@pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])
-def test_garbage_is_collected_where_memory_was_wanting_and_only_there(
-    behaviour: str, collected: bool, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
-    whole: list[int] = []
-
-    def note(phase: str, details: dict[str, int]) -> None:
-        whole.extend([1] * (phase == "start" and details["generation"] == 2))
-
-    run(storage, {**one_pack(tmp_path), "name": "first"})  # what is imported now is imported before
-    gc.callbacks.append(note)
-    gc.disable()  # of itself Python collects whenever it likes
-    try:
-        run(storage, one_pack(tmp_path, behaviour=behaviour))
-    finally:
-        gc.enable()
-        gc.callbacks.remove(note)
-    assert bool(whole) == collected
-
-
-def test_a_row_that_fails_only_at_first_is_ok(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    table = run(storage, one_pack(tmp_path, x=[1], behaviour="raise_once") | {"seeds": 1}).results()
-    assert table["status"].tolist() == ["ok"]
-    assert table["y"].tolist() == [1.0]
-
-
-def test_a_pack_that_lacks_memory_is_halved(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    table = run(storage, one_pack(tmp_path, x=list(range(8)), behaviour="memory")).results()
-    assert set(table["status"]) == {"ok"}
-    assert table["y"].tolist() == [x + seed for x in range(8) for seed in (0, 1)]
-    assert [int(line) for line in (tmp_path / "memory.txt").read_text().split()] == [16, 8, 4, 4, 8, 4, 4]
-
-
-def test_numbers_that_are_none_survive(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    found = run(storage, one_pack(tmp_path, x=[100, 101]) | {"seeds": 1})
-    assert repr(found.results()["above"].tolist()) == "[nan, inf]"
-    printed = list(csv.DictReader(io.StringIO(call("results", "sandy", "--storage", storage).out)))
-    assert [row["above"] for row in printed] == ["", "inf"]
-
-
-# Code that changes
-
-
-CHANGING = """
-from dataclasses import replace
-from raysweep import workloads
-WORKLOAD = replace(workloads.get("linear_transfer"), name="changing", sources=("changing_workload",))
-"""
-
-
-@pytest.fixture(scope="module")
-def changed_since(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A folder that, on the path, brings the workload `changing`; and a storage with a sweep of it, finished by another
-    process before the workload's source changed."""
-    site, storage = tmp_path_factory.mktemp("changing"), tmp_path_factory.mktemp("before")
-    installed(site, changing="changing_workload:WORKLOAD")
-    (site / "changing_workload.py").write_text(CHANGING)
-    space = written(site, small_space(workload="changing"))
-    done = process("run", space, "--storage", storage, *QUIET, env={"PYTHONPATH": str(site)})
-    assert done.code == 0, done
-    (site / "changing_workload.py").write_text(CHANGING + "# and a word more\n")
-    return site, storage
-
-
-@pytest.fixture
-def other_code(changed_since: tuple[Path, Path], storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A storage with a finished sweep whose workload's source has changed since."""
-    site, before = changed_since
-    shutil.copytree(before, storage)
-    monkeypatch.syspath_prepend(site)
-    return storage
-
-
-def test_rows_of_older_code_are_reused(other_code: Path, call: Call) -> None:
-    before = files_of(other_code / "small" / "ledger")
-    outcome = call("resume", "small", "--storage", other_code, *QUIET)
-    assert outcome.code == 0
-    assert "the code of changing changed since 18 rows" in outcome.err
-    assert "--on-code-change recompute" in outcome.err
-    assert files_of(other_code / "small" / "ledger") == before
-
-
-def test_rows_of_older_code_are_replaced_on_demand(other_code: Path) -> None:
-    before = rows(open_sweep("small", other_code))
-    after = rows(resume(other_code, on_code_change="recompute"))
-    assert {row["code_version"] for row in after}.isdisjoint({row["code_version"] for row in before})
-    assert_same_rows([{**row, "code_version": ""} for row in after], [{**row, "code_version": ""} for row in before])
-    recorded = files_of(other_code / "small" / "ledger")
-    resume(other_code, on_code_change="recompute")
-    assert files_of(other_code / "small" / "ledger") == recorded
-
-
-def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, tmp_path: Path) -> None:
-    file = tmp_path / "space.yaml"
-    file.write_text(yaml.safe_dump(small_space(workload="changing", seeds=5), sort_keys=False))
-    before = files_of(other_code / "small" / "ledger")
-    for arguments in (["resume", "small"], ["run", file], ["run", file, "--dry-run"]):
-        outcome = call(*arguments, "--storage", other_code, *QUIET, "--on-code-change", "refuse")
-        assert outcome.code == 2
-        assert outcome.err.startswith("--on-code-change: the code of changing changed since 18 rows")
-        assert outcome.err.count("\n") == 1
-    assert files_of(other_code / "small" / "ledger") == before
-    assert open_sweep("small", other_code).space.seeds == [0, 1, 2]
-
-
-def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path, call: Call, tmp_path: Path) -> None:
-    written(tmp_path, small_space(workload="changing", seeds=5))
-    before = files_of(other_code)
-    outcome = call("run", tmp_path / "space.yaml", "--storage", other_code, *QUIET, "--dry-run")
-    assert outcome.code == 0
-    assert "6 cells x 5 draws = 30 rows" in outcome.out
-    assert "18 of them in the ledger already" in outcome.out
-    assert "12 rows to compute" in outcome.out
-    assert "--on-code-change recompute" in outcome.out
-    assert files_of(other_code) == before
 
 
 # Ends of a sweep

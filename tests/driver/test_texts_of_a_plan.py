@@ -1,0 +1,84 @@
+"""A plan reads each text of its cells once, sees that one has changed, and says which one is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from auditing import heard, reading
+from spaces import STEP, language_space
+
+from raysweep import workloads
+from raysweep.driver import stage_plan
+from raysweep.driver.state import State
+from raysweep.errors import InputError
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.packs import Packing, make_packs
+from raysweep.plan.row_stages import RowStages
+from raysweep.space.schema import validate
+from raysweep.stages.store import Store
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    """A small space of language models with two seeds."""
+    return language_space(**{"seeds": 2, **changes})
+
+
+def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
+    """The stages of a plan over one text, by their ids."""
+    axes = {
+        "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
+        "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],
+    }
+    found = validate(
+        asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}", "finetune_steps": 10**6})
+    )
+    cells = enumerate_cells(found)
+    pending = {seed: np.arange(len(cells)) for seed in found.seeds}
+    make_packs(workloads.get("language"), cells, pending, Packing(workers=4, floor=1.0))
+    state = State(found, cells, storage / "none")
+    return stage_plan.build(state, state.missing(), Store(storage / "store")).needed
+
+
+def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    plan_of(text, tmp_path, 1, 1)
+    looks: list[Any] = []
+    with heard(lambda event, arguments: event == "glob.glob" and arguments[0] == str(text) and looks.append(arguments)):
+        plan_of(text, tmp_path, 10, 30)
+    assert len(looks) == 3  # to enumerate the cells, cut them into packs, and ask for their stages
+
+
+def test_texts_in_turn_are_each_read_once(tmp_path: Path) -> None:
+    """More of them than are kept in memory."""
+    names = [f"file:{tmp_path}/{n}.txt" for n in range(8)]
+    for number, name in enumerate(names):
+        Path(name.removeprefix("file:")).write_text("\n".join(f"line {n} of text {number}" for n in range(400)))
+    with reading(tmp_path.name) as read:
+        enumerate_cells(validate(asked(axes={"target": names})))
+    assert sorted(f"file:{path}" for path in read) == sorted(names)
+
+
+def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    first = plan_of(text, tmp_path, 2, 2)
+    assert plan_of(text, tmp_path, 2, 2) == first
+    text.write_text("\n".join(f"line {n} of another text" for n in range(400)))
+    assert not plan_of(text, tmp_path, 2, 2) & first
+    text.unlink()
+    with pytest.raises(InputError, match="no such file"):
+        plan_of(text, tmp_path, 2, 2)
+
+
+def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    found = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
+    cells = enumerate_cells(found)
+    text.unlink()
+    with pytest.raises(InputError, match="^source: .*no such file"):
+        RowStages(workloads.get("language"), cells.columns).of_row(0, 0)
