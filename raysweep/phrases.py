@@ -8,15 +8,21 @@ from pathlib import Path
 
 
 def counted(count: int, noun: str) -> str:
-    """A count with its noun: 1 draw, 2,000 draws."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """A count with its noun: 1 draw, 2,000 draws, 12 settings of depth."""
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun, of which more may be said after an "of"."""
+    first, of, rest = noun.partition(" of ")
+    return f"{first}s{of}{rest}"
 
 
 def some_of(count: int, every: int, noun: str) -> str:
-    """How many of all there are: 3 of 12 settings, all 12 settings, both settings, the only setting."""
+    """How many of all there are: 3 of 12 settings of depth, all 12 settings, both settings, the only setting."""
     if count < every:
         return f"{count:,} of {counted(every, noun)}"
-    return f"the only {noun}" if every == 1 else f"both {noun}s" if every == 2 else f"all {counted(every, noun)}"
+    return f"the only {noun}" if every == 1 else f"both {plural(noun)}" if every == 2 else f"all {counted(every, noun)}"
 
 
 def rows_are(rows: int, every: str = "", of: str = "") -> str:

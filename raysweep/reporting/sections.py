@@ -119,10 +119,16 @@ def all_sections(
         if only:
             headline = section.headline if question else f"{section.headline} ({only})"  # the question may say it
             section = replace(section, title=f"{section.title} ({only})", headline=headline)
-            section = replace(section, undecided=f"{section.undecided} ({only})" if section.undecided else "")
+            section = replace(section, undecided=only_with(section.undecided, only))
         sections.append(in_words(replace(section, question=question), workload))
         on_step(len(sections))
     return sections
+
+
+def only_with(undecided: str, only: str) -> str:
+    """What is open among some rows, before what deciding it would take. only: which rows these are, in words."""
+    what, takes, rest = undecided.partition(" (deciding it takes")
+    return f"{what}, {only}{takes}{rest}" if undecided else ""
 
 
 def in_words(section: Section, workload: Workload) -> Section:

@@ -39,6 +39,11 @@ def signs_of(metric: str, workload: Workload) -> tuple[str, str]:
     return next(((each.positive, each.negative) for each in workload.metrics if each.name == metric), ("", ""))
 
 
+def bounds_of(metric: str, workload: Workload) -> tuple[float, float]:
+    """Between which values a metric lies, and with it any mean of it."""
+    return (0.0, 1.0) if any(each.share for each in workload.metrics if each.name == metric) else (-np.inf, np.inf)
+
+
 def all_keys(
     frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str], design: Design = NOTHING_DECLARED
 ) -> list[str]:
@@ -161,7 +166,7 @@ class CellMeans:
 
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
-    """The mean of the ok rows at each x, with Student's t interval over draws.
+    """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1.
 
     If draws have no variance: the median, and the order statistics at which a sign test rejects it.
     """
@@ -172,7 +177,7 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, leve
     table = np.split(good[metric].to_numpy(float)[order], starts)[1:]
     heavy = heavy_rows(good, metric, workload)[order]
     flags = np.array([part.any() for part in np.split(heavy, starts)[1:]], dtype=bool)
-    centre, low, high = [], [], []
+    centre, low, high, bounds = [], [], [], bounds_of(metric, workload)
     for values, is_heavy in zip(table, flags, strict=True):
         if is_heavy:
             middle, limit, ordered = np.median(values), sign_test_limit(level, len(values)), np.sort(values)
@@ -180,7 +185,7 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, leve
         else:
             mean, error, count = standard_error(values[:, None])
             middle, half = mean[0], half_width(level, error, count)[0] if count[0] > 1 else 0.0
-            below, above = middle - half, middle + half
+            below, above = np.clip((middle - half, middle + half), *bounds)
         centre.append(middle)
         low.append(below)
         high.append(above)

@@ -28,7 +28,7 @@ NOT_DECIDED, NO_EFFECT, NO_TURN, NO_SIGN_CHANGE = (
     "no turning point",
     "no change of sign",
 )
-BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond", "only bounded"
+BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond", "only a bound is known"
 
 NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary at all
 NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
@@ -37,8 +37,12 @@ TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
 PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
 SOME_POINTS = "sign clear at some values only"
 MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
-WAYS = {"improves": "best at the last value", "degrades": "best at the first value"}  # by how their notes begin
-NOTES = {"lengths with a censored optimum leave it open": "lengths whose best rate is only bounded leave it open"}
+AT_LARGEST, AT_SMALLEST = "best at the largest value", "best at the smallest value"
+WAYS = {"improves": AT_LARGEST, "degrades": AT_SMALLEST}  # by how their notes begin
+NOTES = {
+    "lengths with a censored optimum leave it open": "lengths whose best rate is only bounded leave it open",
+    "the interval of the slope holds more than one regime": "it may be falling, constant or rising, by its interval",
+}
 
 
 def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
@@ -93,7 +97,8 @@ def outside(counts: Iterable[tuple[str, int, int]], level: float) -> str:
         if not among:
             continue
         chance = round((1 - level) * among)
-        where = f"outside {out} of {among}" if out else f"inside {'all' if among > 1 else 'the'} {among}"
+        inside = "the 1" if among == 1 else "both" if among == 2 else f"all {among}"
+        where = f"outside {out} of {among}" if out else f"inside {inside}"
         noun = counted(among, "interval").split(" ")[1]
         text = f"{name} {where}" if said else f"{name} lies {where} {noun}"
         said.append(text + (f" ({chance} expected by chance)" if out else ""))
@@ -226,7 +231,7 @@ def undecided(
     total = sum(counts.values())
     among = f" in {total} of {counted(every, noun)}" if every > 1 else ""
     ordered = sorted(counts.items(), key=lambda each: -each[1])
-    takes = ", ".join(f"{text} for {count}" if len(ordered) > 1 else text for text, count in ordered)
+    takes = ", ".join(f"for {count} {text}" if len(ordered) > 1 else text for text, count in ordered)
     return f"{what}{among} (deciding it takes {takes})"
 
 

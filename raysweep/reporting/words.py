@@ -101,10 +101,24 @@ def amount(value: float, unit: str) -> str:
     return text + (unit.removesuffix("s") if text == "1" else unit)
 
 
+def listed(name: str, values: Iterable[Any], workload: Workload) -> list[str]:
+    """Several values of one parameter in short form, the parameter's name with the first alone: "γ = 0.1", "0.2"."""
+    unit = "°" if unit_of(name, workload) == "°" else ""
+    declared = workload.by_name.get(name)
+    first, *others = values
+    begin = setting(name, first, workload)
+    if declared and declared.words:
+        return [begin, *(without_common_beginning(begin, setting(name, value, workload)) for value in others)]
+    return [begin, *(f"{number(value)}{unit}" for value in others)]
+
+
 def setting(name: str, value: Any, workload: Workload) -> str:
     """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
     if isinstance(value, str):
         is_engine = workload.engines is not None and name == workload.engines.parameter
+        declared = workload.by_name.get(name)
+        if declared and declared.words:
+            return printable(declared.words(value))
         return printable(value) if is_engine else f"{called(name, workload)} {printable(value)}"
     unit = unit_of(name, workload)
     return f"{workload.symbol(name) or called(name, workload)} = {number(value)}{unit if unit == '°' else ''}"
@@ -117,7 +131,7 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
 
 def number(value: Any, digits: int = 4) -> str:
     """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN. A whole number of
-    up to seven digits is written in full, for example 524,288; others from 10,000 on without a power of ten.
+    up to seven digits is written in full, for example 524,288; others up to there without a power of ten.
 
     Words are unchanged, except for control characters; booleans are written true and false, as in a space.
     """
@@ -130,9 +144,10 @@ def number(value: Any, digits: int = 4) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if 1e4 <= abs(value) < 1e7:  # 185,000 rather than 1.85e+05
+    if min(1e4, 10**digits) <= abs(value) < 1e7:  # 185,000 rather than 1.85e+05, and 1140 rather than 1.14e+03
         whole = math.isclose(value, round(value), rel_tol=1e-9)  # a bound comes from the logarithm of an axis
-        return f"{value if whole else float(f'{value:.{digits}g}'):,.0f}"
+        rounded = value if whole else float(f"{value:.{digits}g}")
+        return f"{rounded:{',' if abs(rounded) >= 1e4 else ''}.0f}"
     return f"{value + 0.0:.{digits}g}"  # + 0.0 makes -0.0 and 0.0 one
 
 
@@ -167,12 +182,13 @@ def with_error(value: float, error: float) -> str:
     return f"{value:.{places_for(error)}f} ± {error:.{places_for(error)}f}"
 
 
-def mean_of(row: Mapping[str, Any]) -> str:
-    """The mean of a cell (a row of `selection.means_table`) with Student's t interval at `LEVEL`; for a single draw its
-    value."""
+def mean_of(row: Mapping[str, Any], bounds: tuple[float, float] = (-np.inf, np.inf)) -> str:
+    """The mean of a cell (a row of `selection.means_table`) with Student's t interval at `LEVEL`, for a single draw its
+    value. bounds: where the interval is cut."""
     mean, error, draws = float(row["mean"]), float(row["standard_error"]), int(row["draws"])
     half = t_quantile(LEVEL, draws - 1) * error if draws > 1 else np.nan
-    return interval(mean, mean - half, mean + half) if np.isfinite(half) else number(mean)
+    low, high = np.clip((mean - half, mean + half), *bounds)
+    return interval(mean, low, high) if np.isfinite(half) else number(mean)
 
 
 def interval(estimate: float, low: float, high: float) -> str:

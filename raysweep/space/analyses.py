@@ -10,17 +10,14 @@ from typing import Any
 
 from raysweep.errors import InputError, shown
 from raysweep.space import analysis_functions, checks
+from raysweep.space import analysis_options as allowed
 from raysweep.space.checks import Check, Context, expect
-from raysweep.workloads.declaration import SCALES, Workload
+from raysweep.workloads.declaration import Workload
 
 NAME_AXES = ("x", "y", "lr", "length", "over", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
-SAMPLES = ("draws", "cells")
-"""What the interval of `relation` is over: draws (the cells are the design), or cells that stand for others."""
 LANDSCAPE = "landscape"
 """The analysis of values that a stage logged on a grid."""
-ALONG_TRAINING = ("step", "share")
-"""The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
 
 
 @dataclass(frozen=True)
@@ -40,128 +37,45 @@ class Analysis:
     above: float | None = None
 
 
-def _metrics(value: Any, path: str, context: Context) -> Any:
-    listed = [value] if isinstance(value, str) else value
-    expect(isinstance(listed, (list, tuple)) and bool(listed), path, "a list of metrics", value)
-    return [checks.metric(name, path, context) for name in listed]
-
-
-def _axes(value: Any, path: str, context: Context) -> Any:
-    listed = [value] if isinstance(value, str) else value
-    expect(isinstance(listed, (list, tuple)), path, "an axis or a list of axes", value)
-    return [checks.axis(name, path, context) for name in listed]
-
-
-def _level(value: Any, path: str, context: Context) -> Any:
-    expect(checks.is_finite(value) and 0.5 <= value < 1, path, "a number from 0.5 to below 1", value)
-    return value
-
-
-def _lines(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, Mapping) and bool(value), path, "names and places like {'F Thm 3.9': 60}", value)
-    for name, place in value.items():
-        expect(checks.is_finite(place), f"{path}.{name}", "a number", place)
-    return value
-
-
-def _between(value: Any, path: str, context: Context) -> Any:
-    wanted = "an axis and two of its values, like {shift: [top, bottom]}"
-    expect(isinstance(value, Mapping) and len(value) == 1, path, wanted, value)
-    ((name, pair),) = value.items()
-    checks.axis(name, f"{path}.{name}", context)
-    expect(isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1], f"{path}.{name}", "two values", pair)
-    if not context.axes[name]:  # read from finished rows
-        return {name: [checks.coerced(context.workload.by_name[name], each, path, context) for each in pair]}
-    return {name: checks.of_axis(name, pair, f"{path}.{name}", context)}
-
-
-def _where(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, Mapping) and bool(value), path, "axes and values of theirs, like {noise: 0}", value)
-    for name, chosen in value.items():
-        checks.axis(name, f"{path}.{name}", context)
-        if context.axes[name]:
-            checks.of_axis(name, chosen, f"{path}.{name}", context)
-        else:  # read from finished rows
-            for each in chosen if isinstance(chosen, list) else [chosen]:
-                checks.coerced(context.workload.by_name[name], each, f"{path}.{name}", context)
-    return value
-
-
-def _question(value: Any, path: str, context: Context) -> Any:
-    wanted = "a question in words, like 'How fast to fine-tune?'"
-    expect(isinstance(value, str) and value.strip().endswith("?") and "\n" not in value.strip(), path, wanted, value)
-    return value.strip()
-
-
-def _curves_x(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
-
-
-def _stage(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "stage", context.workload.chain.names)
-
-
-def _logged(value: Any, path: str, context: Context) -> Any:
-    """Metrics that a stage logs. Their names are known only from its rows."""
-    listed = value if isinstance(value, list) else [value]
-    expect(bool(listed) and all(isinstance(name, str) for name in listed), path, "names of logged metrics", value)
-    return value
-
-
-def _scale(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "scale", SCALES)
-
-
-def _sample(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "sample", SAMPLES)
-
-
-def _called(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, str) and bool(value.strip()), path, "what the steps are, such as layer", value)
-    return value
-
-
-def _one_logged(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, str), path, "the name of a logged metric", value)
-    return value
-
-
 _engine = partial(checks.text, wanted="the name of an engine")
 _fitted = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
-_BY_LEVEL: dict[str, Check] = {"by": _axes, "level": _level}
+_SIGNS = allowed.words("positive", "negative")
+_BY: dict[str, Check] = {"by": allowed.axes}
+_BY_LEVEL: dict[str, Check] = {**_BY, "level": allowed.level}
 _METRIC_X: dict[str, Check] = {"metric": checks.metric, "x": _fitted}
+_LOGGED: dict[str, Check] = {"stage": allowed.stage, "metric": allowed.logged, "metrics": allowed.logged, **_BY}
 ANALYSES = {
-    "boundary": Analysis(_METRIC_X, {"y": _fitted, **_BY_LEVEL, "lines": _lines, "between": _between}, along="x"),
-    "inflection": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
+    "boundary": Analysis(
+        _METRIC_X,
+        {"y": _fitted, **_BY_LEVEL, "lines": allowed.lines, "between": allowed.between, "words": _SIGNS},
+        along="x",
+    ),
+    "inflection": Analysis(_METRIC_X, {**_BY_LEVEL, "words": allowed.words("turns")}, along="x"),
     "optimum": Analysis(_METRIC_X, _BY_LEVEL, along="x", above=-math.inf),
     "regime": Analysis(
         {"metric": checks.metric, "lr": _fitted, "length": _fitted},
-        {"metrics": _metrics, **_BY_LEVEL},
+        {"metrics": allowed.metrics, **_BY_LEVEL},
         along="lr",
         above=0.0,
     ),
-    "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
+    "trend": Analysis(_METRIC_X, {**_BY_LEVEL, "words": allowed.words("rises", "falls")}, along="x"),
     "power_law": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "predicted_boundary": Analysis({**_METRIC_X, "law": checks.metric, "meets": checks.metric}, _BY_LEVEL, along="x"),
     "shift": Analysis({**_METRIC_X, "over": _fitted}, _BY_LEVEL, along="x", above=0.0),
     "curves": Analysis(
-        {"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "beside": checks.metric, "by": _axes}
+        {"x": allowed.curves_x},
+        {"metric": checks.metric, "metrics": allowed.metrics, "beside": checks.metric, **_BY, "words": _SIGNS},
     ),
-    "agreement": Analysis(optional={"metrics": _metrics}),
-    "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
-    "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes, "sample": _sample}),
+    "agreement": Analysis(optional={"metrics": allowed.metrics}),
+    "engines": Analysis(optional={"metrics": allowed.metrics, "reference": _engine, "x": _fitted, **_BY}),
+    "relation": Analysis({"x": checks.metric, "y": checks.metric}, {**_BY, "sample": allowed.sample}),
     "r_squared": Analysis(
-        {"metric": checks.metric, "predictors": _metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
+        {"metric": checks.metric, "predictors": allowed.metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
     ),
     "best": Analysis({"metric": checks.metric}),
-    LANDSCAPE: Analysis(
-        {"x": _one_logged, "y": _one_logged}, {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes}
-    ),
+    LANDSCAPE: Analysis({"x": allowed.one_logged, "y": allowed.one_logged}, _LOGGED),
 }
-LEARNING_CURVES = Analysis(
-    {"x": _curves_x},
-    {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes, "scale": _scale, "called": _called},
-)
+LEARNING_CURVES = Analysis({"x": allowed.curves_x}, {**_LOGGED, "scale": allowed.scale, "called": allowed.called})
 """The options of `curves` with x: step or x: share."""
 
 
@@ -185,7 +99,7 @@ def metrics_of(given: Mapping[str, Any]) -> list[str]:
 
 def along_training(kind: str, given: Mapping[str, Any], workload: Workload) -> bool:
     """Whether an entry with these options asks for learning curves."""
-    return kind == "curves" and given.get("x") in ALONG_TRAINING and given["x"] not in workload.by_name
+    return kind == "curves" and given.get("x") in allowed.ALONG_TRAINING and given["x"] not in workload.by_name
 
 
 def check_analysis(entry: Any, path: str, context: Context) -> None:
@@ -204,7 +118,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     learning = isinstance(entry[kind], Mapping) and along_training(kind, entry[kind], context.workload)
     if learning:
         analysis = LEARNING_CURVES
-    optional = {**analysis.optional, "question": _question, **({} if learning else {"where": _where})}
+    optional = {**analysis.optional, "question": allowed.question, **({} if learning else {"where": allowed.where})}
     known = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
     checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
@@ -233,7 +147,7 @@ def _check_function(kind: str, given: Any, path: str, context: Context) -> None:
     if not analysis_functions.is_in_file(kind):
         checks.named(kind, path, "analysis", [*ANALYSES, *analysis_functions.installed()])
     given = checks.mapping(given, path, "option to value")
-    for key, check in (("where", _where), ("question", _question)):
+    for key, check in (("where", allowed.where), ("question", allowed.question)):
         if given.get(key) is not None:
             check(given[key], f"{path}.{key}", context)
     if not analysis_functions.is_in_file(kind):

@@ -72,6 +72,7 @@ class Metric:
     free_of: parameters of this stage or of the stages before on which it does not depend.
     positive, negative: what a value above or below 0 means, in two or three words ("transfer helps", "transfer hurts");
         figures write them where the metric has that sign. Empty if they mean nothing in particular.
+    share: whether it is a share, from 0 to 1, so that no interval of its mean reaches further.
     label: what sentences and figures call it ("risk from scratch"); empty: its name. A name of one word, which may be a
         word of a sentence, has none.
     """
@@ -85,6 +86,7 @@ class Metric:
     positive: str = ""
     negative: str = ""
     label: str = ""
+    share: bool = False
 
 
 @dataclass(frozen=True)

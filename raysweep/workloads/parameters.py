@@ -45,6 +45,8 @@ class Parameter:
     symbol: its letter in papers and figures.
     label: what sentences and figures call it ("fine-tuning rate"); empty: its name with spaces. A name of one word has
         none, since it may be a word of a sentence.
+    words: what sentences and figures call the parameter with a value that is a word: "masked pretraining" for masked;
+        None: the parameter's label and the value.
     formerly: its name and values in an earlier release, or None.
     searched_by: the search (boundary, optimum) that refines along it if a space names no axis.
     """
@@ -65,6 +67,7 @@ class Parameter:
     scale: str = ""
     symbol: str = ""
     label: str = ""
+    words: Callable[[str], str] | None = None
     searched_by: str = ""
     formerly: Former | None = None
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import run
@@ -17,7 +18,7 @@ from test_report import TRANSFER
 from raysweep.errors import InputError
 from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.design import Design
-from raysweep.reporting.document.answer import Finding, answer
+from raysweep.reporting.document.answer import Finding, answer, shortened
 from raysweep.reporting.document.parts import item
 
 FRAME = pd.DataFrame({"cell": ["a", "b"], "seed": [0, 0], "status": "ok", "sweep": "one"})
@@ -87,6 +88,36 @@ def test_a_long_detail_is_cut_but_never_a_question_or_a_headline() -> None:
     assert [one.question for one in said.found] == [f"And {k}?" for k in range(5)]
     assert {one.detail for one in said.found} == {f"D0 {' '.join(f'd{k}' for k in range(1, 20))} …"}
     assert said.whole == set()
+
+
+def details(heads: int, lengths: list[int]) -> tuple[list[int], list[bool]]:
+    """(how many words the details of findings with headlines of so many words keep, which of them are whole)."""
+    headline, texts = " ".join(["h"] * heads), [" ".join(["d"] * length) for length in lengths]
+    kept = [one.detail for one in shortened([Finding("", headline, text, (), False) for text in texts])]
+    return [text.count("d") for text in kept], [text == whole for text, whole in zip(kept, texts, strict=True)]
+
+
+def test_short_details_stay_whole_and_long_ones_share_what_is_left() -> None:
+    assert details(10, [100, 5, 90, 0, 3]) == ([92, 5, 90, 0, 3], [False, True, True, True, True])
+    assert details(10, [100, 5, 95, 0, 3]) == ([91, 5, 91, 0, 3], [False, True, False, True, True])
+    assert details(10, [230]) == ([230], [True])
+    assert details(10, [231]) == ([230], [False])
+    assert details(48, [30, 20, 1, 2, 3]) == ([20, 20, 1, 2, 3], [False, True, True, True, True])  # at its fewest
+    assert details(60, [30, 25, 21, 20]) == ([20, 20, 20, 20], [False, False, False, True])
+
+
+def test_all_findings_together_have_few_words_unless_every_detail_has_its_fewest() -> None:
+    random = np.random.default_rng(0)
+    cut = 0
+    for _ in range(300):
+        heads, lengths = int(random.integers(5, 60)), random.integers(0, 120, random.integers(1, 6)).tolist()
+        kept, whole = details(heads, lengths)
+        total, most = heads * len(lengths) + sum(kept), max(kept)
+        assert total <= 240 or most <= 20
+        assert most == max(lengths) or total > 240 - len(lengths) or most == 20  # no word is given away
+        assert all(is_whole or words == most for words, is_whole in zip(kept, whole, strict=True))
+        cut += not all(whole)
+    assert 50 < cut < 250
 
 
 def test_it_stands_in_the_report_and_in_the_terminal(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The first answer of `curves`: in how many cells a metric lies above or below another one, or above or below 0."""
+"""The first answer of `curves`: in how many cells a metric is higher or lower than another one, or above or below 0."""
 
 from __future__ import annotations
 
@@ -51,14 +51,15 @@ def words(held: Held | None) -> str:
 def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells() -> None:
     held = against(cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001))
     assert words(held) == (
-        "risk_finetune lies above risk_scratch in 2 of 5 cells (γ ≤ 1), below in 1 (γ = 2), equal in 1 (γ = 4), "
-        "no clear difference in 1 (γ = 3); above: 1.05 to 3 times as large, most at γ = 1; "
-        "below: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
+        "risk_finetune is higher than risk_scratch in 2 of 5 cells (γ ≤ 1), lower in 1 (γ = 2), equal in 1 (γ = 4), "
+        "no clear difference in 1 (γ = 3); higher: 1.05 to 3 times as large, most at γ = 1; "
+        "lower: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
     )
     assert held
     assert held.words.endswith(", no clear difference in 1 (γ = 3)")  # sizes and the test are the detail
     assert held.undecided == (
-        "whether risk_finetune lies above or below risk_scratch in 1 of 5 cells (deciding it takes more than 8 seeds)"
+        "whether risk_finetune is higher or lower than risk_scratch in 1 of 5 cells "
+        "(deciding it takes more than 8 seeds)"
     )
 
 
@@ -71,7 +72,7 @@ def test_where_nothing_differs_or_nothing_is_clear_that_is_the_answer() -> None:
     )
     both = words(against(cells([0.0, np.nan])))
     assert both.startswith(
-        "risk_finetune lies neither above nor below risk_scratch in any of 2 cells: equal in 1 (γ = 1), "
+        "risk_finetune is neither higher nor lower than risk_scratch in any of 2 cells: equal in 1 (γ = 1), "
     )
 
 
@@ -89,7 +90,7 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     held = against_zero(cells([0.5, 2.0, -0.25, 0.0, np.nan], noise=0.001))
     assert words(held) == (
         "transfer helps in 2 of 4 cells (γ ≤ 1), hurts in 1 (γ = 2), no clear effect in 1 (γ = 3); "
-        "helps: by 0.5 to 2, most at γ = 1; hurts: by 0.25, at γ = 2; 0 in every draw in 1 more cell; "
+        "helps: by 0.5 to 2, most at γ = 1; hurts: by 0.25, at γ = 2; exactly 0 in 1 more cell; "
         "measured by risk_finetune, tested with p < 0.05 (Holm)"
     )
     assert held
@@ -98,11 +99,9 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
         "transfer hurts in both cells; by 0.5 to 2, most at γ = 1; "
     )
     rounding = cells([0.5, 1e-13], noise=0.0)
-    assert "in 1 of 1 cell (γ = 0); by 0.5, at γ = 0; 0 in every draw in 1 more cell; " in words(against_zero(rounding))
+    assert "in 1 of 1 cell (γ = 0); by 0.5, at γ = 0; exactly 0 in 1 more cell; " in words(against_zero(rounding))
     none = words(against_zero(cells([0.0, np.nan])))
-    assert none.startswith(
-        "in none of 1 cell is it shown that transfer helps or hurts; 0 in every draw in 1 more cell; "
-    )
+    assert none.startswith("in none of 1 cell is it shown that transfer helps or hurts; exactly 0 in 1 more cell; ")
     always = words(against_zero(cells([np.nan, np.nan])))
     assert always == "risk_finetune is 0 in every draw; measured by risk_finetune, tested with p < 0.05 (Holm)"
 
@@ -114,7 +113,7 @@ def test_cells_that_are_zero_by_design_cost_the_others_no_probability() -> None:
     rows = cells([0.0, *[np.nan] * 9]).assign(**{OTHER: 0.0})
     rows[METRIC] = np.where(rows["gamma"] == 0, np.resize(values, len(rows)), 0.0)
     assert words(against(rows)).startswith(
-        "risk_finetune lies above risk_scratch in 1 of 10 cells (γ = 0), equal in 9 (γ ≥ 1); by 0.675, at γ = 0; "
+        "risk_finetune is higher than risk_scratch in 1 of 10 cells (γ = 0), equal in 9 (γ ≥ 1); by 0.675, at γ = 0; "
     )
 
 
@@ -122,7 +121,7 @@ def test_cells_that_are_zero_by_design_cost_the_others_no_probability() -> None:
 def test_a_wrong_claim_is_made_in_at_most_five_percent_of_sweeps(common: float) -> None:
     turns = 400
     wrong = sum(
-        " lies above " in words(held) or " lies below " in words(held)
+        " is higher than " in words(held) or " is lower than " in words(held)
         for seed in range(turns)
         for held in [against(cells([0.0] * 6, common=common, seed=seed))]
     )
@@ -137,7 +136,7 @@ def test_the_answer_of_a_report_begins_with_it(tmp_path: Path) -> None:
         seeds=6, axes={"overlap_angle": [10, 30, 80], "gamma": [0.3, 1.0]}, analysis=[{"curves": curves}]
     )
     report = run(tmp_path, space).report(tmp_path / "report")
-    assert report.answer[0].startswith("Risk after fine-tuning lies below risk from scratch in ")
+    assert report.answer[0].startswith("Risk after fine-tuning is lower than risk from scratch in ")
     signs = [{"curves": {"metric": "transferability_finetune", "x": "overlap_angle"}}]
     sweep = run(tmp_path, small_space(seeds=6, axes={"overlap_angle": [10, 80]}, name="signs", analysis=signs))
     assert (

@@ -24,7 +24,8 @@ def test_the_crossing_is_located_beside_that_of_the_closed_form_and_no_length_mo
     import pandas as pd
 
     sweep = run(storage, SPACE)
-    sweep.report(storage / "report")
+    report = sweep.report(storage / "report")
+    assert report.answer[0].startswith("Shift in bottom directions is better below gamma ")
     table = pd.read_csv(storage / "report" / "tables" / "boundary_zeros.csv")
     assert table["shift_norm"].tolist() == [0.5, 2.0]
     assert (table["status"] == "located").all()
@@ -39,7 +40,7 @@ def test_the_crossing_is_located_beside_that_of_the_closed_form_and_no_length_mo
     assert told["mean"].to_numpy() == pytest.approx(difference)
     assert (told["draws"] == 12).all()
     text = (storage / "report" / "report.md").read_text()
-    assert "risk after fine-tuning of shift top minus bottom" in text
+    assert "risk after fine-tuning of shift in top directions minus bottom directions" in text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from raysweep.fits.result import Status
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary import boundary_section
 from raysweep.reporting.analyses.inflection import inflection_section
+from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
@@ -95,7 +96,7 @@ def test_a_crossing_says_which_of_the_two_is_better(workload: Workload) -> None:
     both = pd.concat([rows, rows.assign(depth=2)])
     options = {"metric": "risk_finetune", "x": "overlap_angle", "between": {"depth": [1, 2]}}
     asked = of_difference(Question(both, options, workload, "boundary"))
-    assert region_words(asked.metric, asked.workload) == ("depth 2 is better", "depth 1 is better")
+    assert region_words(asked.metric, asked.workload) == ("L = 2 is better", "L = 1 is better")
 
 
 def test_the_sign_of_a_cell_is_open_where_its_interval_holds_0() -> None:
@@ -193,10 +194,70 @@ def test_the_caption_of_a_line_names_a_mark_exactly_if_it_is_drawn(
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
     drawn = {line.get_marker() for line in figure.axes[0].lines if len(line.get_xdata())}
     assert ("beyond this value" in entries) == ("triangles" in said) == ("^" in drawn) == (other == "censored_high")
-    assert ("not decided" in entries) == ("Crosses" in said) == ("x" in drawn) == (other == "undetermined")
+    assert ("not decided" in entries) == ("Question marks" in said) == ("$?$" in drawn) == (other == "undetermined")
+    assert "Crosses" not in said
+    assert "x" not in drawn
     assert ("closed form" in entries) == ("closed form" in said) == theory
     joined = [line for line in figure.axes[0].lines if line.get_linestyle() == "-" and line.get_marker() == "None"]
     assert [int(np.isfinite(line.get_xdata()).sum()) for line in joined] == [3 - bool(other)]
+
+
+LARGEST, SMALLEST, OPEN = "best at the largest value", "best at the smallest value", "not decided"
+NOTES = {LARGEST: "improves throughout", SMALLEST: "degrades and levels off", OPEN: "no clear fall or rise"}
+SENTENCES = {
+    LARGEST: "Crosses above the dotted line: best at the largest value.",
+    SMALLEST: "Crosses below the dotted line: best at the smallest value.",
+    OPEN: "Question marks below the dotted line: not decided.",
+}
+
+
+def line_without_places(words: list[str], key: int = 1) -> PlaceLine:
+    """Two places at gamma 1 and 2, and at further values what curves do that have none."""
+    statuses = [Status.UNDETERMINED if word == OPEN else Status.MONOTONE for word in words]
+    line = place_line([Status.LOCATED, Status.LOCATED, *statuses], False)
+    line.table["note"] = ["", "", *map(NOTES.__getitem__, words)]
+    return replace(line, key=key, label=f"depth {key}")
+
+
+def marks_of(panel: Any) -> list[tuple[str, float, float]]:
+    """(the mark, its gamma, its height as a share of the panel) of what stands for curves without a place."""
+    return [
+        (line.get_marker(), x, height)
+        for line in panel.lines
+        if line.get_marker() in ("x", "$?$")
+        for x, height in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("words", [[LARGEST], [SMALLEST], [OPEN], [SMALLEST, OPEN, LARGEST], [OPEN, LARGEST, OPEN]])
+def test_a_curve_without_a_place_has_its_mark_on_the_side_on_which_it_is_best(
+    workload: Workload, words: list[str]
+) -> None:
+    figure, said = places_figure(
+        [("", [line_without_places(words)])], "overlap_angle", "gamma", workload, 0.95, "best", {}
+    )
+    panel = figure.axes[0]
+    low, high = (panel.transAxes.inverted().transform(panel.transData.transform((1, end)))[1] for end in (8, 22))
+    found = {gamma: (mark, height) for mark, gamma, height in marks_of(panel)}
+    assert sorted(found) == [3 + k for k in range(len(words))]
+    for gamma, word in enumerate(words, start=3):
+        mark, height = found[gamma]
+        assert mark == ("$?$" if word == OPEN else "x")
+        assert high < height < 1 if word == LARGEST else 0 < height < low
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    for word, sentence in SENTENCES.items():
+        assert (word in entries) == (sentence in said) == (word in words)
+    dotted = [line.get_ydata()[0] for line in panel.lines if line.get_linestyle() == ":"]
+    sides = {word == LARGEST for word in words}
+    assert len(dotted) == len(sides)
+    assert all(low > edge or high < edge for edge in dotted)
+
+
+def test_lines_without_places_have_rows_of_their_own(workload: Workload) -> None:
+    lines = [line_without_places([LARGEST, OPEN], key) for key in (1, 2)]
+    figure, _ = places_figure([("", lines)], "overlap_angle", "gamma", workload, 0.95, "best", {})
+    heights = [height for _, _, height in marks_of(figure.axes[0])]
+    assert len(set(heights)) == len(heights) == 4
 
 
 def test_lines_differ_in_their_marker_too(workload: Workload) -> None:
@@ -213,6 +274,27 @@ def test_one_place_alone_is_no_figure_of_places(workload: Workload, located: int
     asked = Question(rows, {"metric": "risk_finetune", "x": "pretrain_length"}, workload, "inflection")
     names = [one.name for one in inflection_section(asked).drawings]
     assert names == [*(["inflection_line"] if located > 1 else []), "inflection_curves"]
+
+
+@pytest.mark.parametrize(("kind", "section"), [("inflection", inflection_section), ("optimum", optimum_section)])
+@pytest.mark.parametrize(("every", "few"), [(9, True), (8, False)])
+def test_where_less_than_a_quarter_has_a_place_the_curves_are_shown_first(
+    workload: Workload, kind: str, section: Any, every: int, few: bool
+) -> None:
+    rows = valley({(1, 0.001 * 2**k): 2.0 if k < 2 else 0.0 for k in range(every)})
+    asked = Question(rows, {"metric": "risk_finetune", "x": "pretrain_length"}, workload, kind)
+    names = [one.name for one in section(asked).drawings]
+    assert names == [f"{kind}_curves", f"{kind}_line"][:: 1 if few else -1]
+
+
+@pytest.mark.parametrize(("located", "few"), [(1, True), (2, False)])
+def test_where_few_slices_have_a_zero_they_are_shown_before_the_map(
+    workload: Workload, located: int, few: bool
+) -> None:
+    rows = field(lambda size: 55.0 if size < SIZES[located] - 0.01 else 300.0)
+    options = {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}
+    names = [one.name for one in boundary_section(Question(rows, options, workload, "boundary")).drawings]
+    assert names == ["boundary_slices", "boundary_surface"][:: 1 if few else -1]
 
 
 def test_a_fitted_zero_is_marked_at_0(workload: Workload) -> None:

@@ -33,9 +33,10 @@ def moving(*places: float, half: float = 0.3, **columns: Any) -> pd.DataFrame:
 def test_a_place_that_turns_between_the_ends_goes_up_and_down() -> None:
     for places in ((2.0, 5.0, 1.0, 2.1), (2.0, 0.0, 5.0, 2.1), (2.0, 5.0, 2.1)):
         table = moving(*places)
-        said = "goes up and down with gamma (2 of 2 comparisons), shows no clear move with depth (0 of "
-        assert movement_words(table, ["gamma", "depth"]).startswith(said)
-        (text,) = movement(table, ["gamma", "depth"], "zero")
+        moves, still = movement_words(table, ["gamma", "depth"], TRANSFER)
+        assert moves == "goes up and down with gamma (2 of 2 comparisons)"
+        assert still.startswith("shows no clear move with depth (0 of ")
+        (text,) = movement(table, ["gamma", "depth"], "zero", TRANSFER)
         assert "with gamma (0 to " in text
         assert "it goes up and down in 2 of 2 settings" in text
 
@@ -48,7 +49,9 @@ def test_a_place_whose_ends_do_not_tell_is_not_said_to_turn() -> None:
     bounds = moving(2.0, 5.0, 2.0)
     bounds.loc[bounds["gamma"] == 0.1, "status"] = "censored_high"
     for table in (rising, near, by_chance, bounds):
-        assert "no clear move with gamma (0 of 2 comparisons)" in movement_words(table, ["gamma", "depth"])
+        moves, still = movement_words(table, ["gamma", "depth"], TRANSFER)
+        assert moves == ""
+        assert "no clear move with gamma (0 of 2 comparisons)" in still
 
 
 def test_places_that_do_not_move_are_said_to_turn_in_at_most_five_percent_of_settings() -> None:
@@ -104,7 +107,10 @@ def places_with(methods: list[str]) -> Places:
     ("methods", "said"),
     [
         (["t", "t", "t"], "zero typically ± 2°, the widest 60.0 [51.0, 69.0]° (95 %)"),
-        (["t", "t", EXACT], "zero typically ± 1.5°, the widest 50.0 [48.0, 52.0]° (95 %, without chance in 1 more)"),
+        (
+            ["t", "t", EXACT],
+            "zero typically ± 1.5°, the widest 50.0 [48.0, 52.0]° (95 %; exact in 1 more, where nothing is drawn)",
+        ),
         ([EXACT] * 3, "zero without chance, its intervals are those of the interpolation"),
     ],
 )
@@ -165,8 +171,9 @@ def test_estimates_that_all_lean_one_way_are_said_to_though_their_intervals_meet
         for depth, place in ((2, 10.0 + gamma), (4, 9.0 + gamma))
     ]
     table = pd.DataFrame(rows)
-    assert movement_words(table, ["depth", "gamma"]).startswith("falls") is False
-    assert "depth (0 of 5 comparisons, though all estimates fall)" in movement_words(table, ["depth", "gamma"])
-    assert "though" not in movement_words(table[table.gamma < 4], ["depth", "gamma"])
+    moves, still = movement_words(table, ["depth", "gamma"], TRANSFER)
+    assert "fall" not in moves
+    assert "depth (0 of 5 comparisons, though all estimates fall)" in still
+    assert "though" not in " ".join(movement_words(table[table.gamma < 4], ["depth", "gamma"], TRANSFER))
     mixed = table.assign(estimate=np.where(table.index == 1, 12.0, table["estimate"]))
-    assert "though" not in movement_words(mixed, ["depth", "gamma"]).split("gamma")[0]
+    assert "though" not in " ".join(movement_words(mixed, ["depth", "gamma"], TRANSFER)).split("gamma")[0]

@@ -9,7 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep import workloads
 from raysweep.reporting import write_report
+from raysweep.reporting.analyses.r_squared import headline
+from raysweep.reporting.analyses.section import Question
 
 ANALYSIS: dict[str, Any] = {
     "metric": "risk_finetune",
@@ -64,8 +67,8 @@ def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
         for one in (own.droplevel([0, 1]) for _, own in table.groupby(level=[0, 1]))
     )
     assert report.headline[0].startswith(
-        "risk of linear transfer explains risk after fine-tuning best or as well as any in 3 of 6 settings, "
-        f"clearly best in {clearly} (L = 2, 95 %); overlap angle by overlap angle, R² is risk of linear transfer "
+        "risk of linear transfer explains risk after fine-tuning best in 3 of 6 settings, "
+        f"clearly in {clearly} (L = 2, 95 %); R² over 20 overlap angles: risk of linear transfer "
     )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     more = int((table["more_low"] > 0).sum())
@@ -74,6 +77,16 @@ def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
     assert more > 0
     assert "The metric falls where the predictor rises in" in text
     assert (tmp_path / "figures" / "r_squared.png").is_file()
+
+
+@pytest.mark.parametrize(("behind", "said"), [(0.02, "best in 1 of 2"), (0.004, "best or as well as any in both")])
+def test_a_predictor_that_is_behind_by_less_than_is_shown_explains_as_well_as_any(behind: float, said: str) -> None:
+    asked = Question(pd.DataFrame(), ANALYSIS, workloads.get("linear_transfer"), "r_squared")
+    table = pd.DataFrame({"gamma": np.repeat([0.2, 0.4], 2), "predictor": ANALYSIS["predictors"] * 2, "best": False})
+    table["r_squared"] = [0.9, 0.3, 0.5 - behind, 0.5]
+    answer, _ = headline(table, ANALYSIS["predictors"], "20 overlap angles", asked)
+    assert answer.startswith(f"risk_linear explains risk_finetune {said} ")
+    assert answer.endswith("settings, clearly in none (95 %)")
 
 
 def test_rows_that_are_not_ok_and_units_without_a_value_are_left_out(tmp_path: Path) -> None:

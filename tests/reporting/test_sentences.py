@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from test_report import TRANSFER, rows_of, space_of
 
+from raysweep import workloads
 from raysweep.reporting.analyses.curves import ends
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement_words, moves
@@ -23,6 +24,8 @@ from raysweep.reporting.report import write_report
 from raysweep.reporting.statuses import why
 from raysweep.reporting.words import amount
 
+COVARIANCE = workloads.get("linear_covariance")
+
 
 def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
     """The places of a sweep over overlap angles, one setting per status."""
@@ -34,42 +37,81 @@ def places(statuses: list[str], notes: list[str], x: list[float]) -> Places:
     estimate = np.where(located, 40.0 + np.arange(len(table)), np.nan)
     high = np.where(located, estimate + np.where(np.arange(len(table)) == 0, 4.0, 1.0), np.inf)
     table = table.assign(estimate=estimate, low=np.where(located, estimate - 1.0, 80.0), high=high)
-    return Places(asked, table, ["gamma"], "zero", "slice", "boundary", "the sign changes at {place}")
+    return Places(asked, table, ["gamma"], "zero", "slice", "boundary", "the sign changes at overlap angle {place}")
 
 
-def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
+def test_a_place_that_few_settings_have_is_said_to_be_in_only_these() -> None:
     none = "zero everywhere"
     most = places(["located", "located", "undetermined"], ["", "", "no point has a clear sign"], [0.0, 90.0])
-    assert most.of_several() == (
-        "the sign changes at 40.0 [39.0, 44.0]° (γ = 0) and 41.0 [40.0, 42.0]° (γ = 0.1), in 2 of 3 slices",
+    two = "the sign changes at overlap angle 40.0 [39.0, 44.0]° (γ = 0) and 41.0 [40.0, 42.0]° (γ = 0.1)"
+    assert most.of_several("") == (f"{two}, in 2 of 3 slices of gamma", ["not decided in 1 (γ = 0.2)"], "")
+    assert most.of_several("rises with depth") == (
+        f"{two}, in 2 of 3 slices of gamma; this overlap angle rises with depth",
         ["not decided in 1 (γ = 0.2)"],
         "",
     )
-    assert most.said("it moves", "theory agrees", lambda row: "")[1] == (
-        "theory agrees; not decided in 1 (γ = 0.2); it moves"
+    assert most.said("theory agrees", lambda row: "")[1] == (
+        "theory agrees; not decided in 1 (γ = 0.2); this overlap angle shows no clear move with gamma (0 to 0.1)"
     )
     many = places(["located"] * 9, [""] * 9, [0.0, 90.0])
-    assert many.said("it moves", "theory agrees", lambda row: "")[1] == "theory agrees; it moves"
+    assert many.said("theory agrees", lambda row: "") == (
+        "the sign changes at some overlap angle between 40° (γ = 0) and 48° (γ = 0.8), in all 9 slices of gamma",
+        "theory agrees",
+    )
     few = places(["located", *["undetermined"] * 3], ["", *["no point has a clear sign"] * 3], [0.0, 90.0])
-    assert few.of_several() == (
-        "zero, located in only 1 of 4 slices (γ = 0): 40.0 [39.0, 44.0]°",
+    assert few.of_several("") == (
+        "the sign changes at overlap angle 40.0 [39.0, 44.0]°, in only 1 of 4 slices of gamma (γ = 0)",
         ["not decided in 3 (γ ≥ 0.1)"],
         "",
     )
     silent = places(["located", *["undetermined"] * 3], ["", *[none] * 3], [0.0, 90.0])  # they could have none
-    assert silent.of_several() == (
-        "the sign changes at 40.0 [39.0, 44.0]°, in 1 of 4 slices (γ = 0)",
+    assert silent.of_several("") == (
+        "the sign changes at overlap angle 40.0 [39.0, 44.0]°, in 1 of 4 slices of gamma (γ = 0)",
         ["no effect anywhere in 3 (γ ≥ 0.1)"],
         "",
     )
-    nowhere = "no zero is located in any of 2 slices"
-    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).of_several() == (
+    nowhere = "no zero is found in any of 2 slices of gamma"
+    assert places(["undetermined"] * 2, [none] * 2, [0.0, 90.0]).of_several("") == (
         f"{nowhere}: no effect anywhere in 2",
         [],
         "",
     )
     unclear = places(["undetermined"] * 2, ["no point has a clear sign"] * 2, [0.0, 90.0])
-    assert unclear.of_several() == (f"not decided: {nowhere}", ["no point has a clear sign"], "")
+    assert unclear.of_several("") == (f"not decided: {nowhere}", ["no point has a clear sign"], "")
+
+
+def at_depths(*depths: float, x: str = "overlap_angle") -> Places:
+    """Places that rise with gamma, from two values more at each depth on."""
+    one = places(["located"] * 3, [""] * 3, [0.0, 90.0])
+    table = pd.concat([one.table.assign(depth=depth) for depth in depths], ignore_index=True)
+    estimate = 40.0 + 10 * (table["gamma"] * 10) + 2 * table["depth"]
+    table = table.assign(estimate=estimate, low=estimate - 3, high=estimate + 3)
+    at = f"the sign changes at {x.replace('_', ' ')} {{place}}"
+    asked = replace(one.asked, options={**one.asked.options, "x": x})
+    return replace(one, asked=asked, table=table, keys=["gamma", "depth"], at=at)
+
+
+def test_several_places_are_said_by_their_range_and_how_they_move() -> None:
+    headline, detail = at_depths(1, 2).said("theory agrees", lambda row: "")
+    assert headline == (
+        "the sign changes at some overlap angle between 42° and 64°, in all 6 slices of gamma and depth; "
+        "this overlap angle rises with gamma (2 of 2 comparisons)"
+    )
+    assert detail == "theory agrees; this overlap angle shows no clear move with depth (0 of 3 comparisons)"
+    steps, _ = at_depths(1, 2, x="finetune_steps").said("", lambda row: "")
+    assert steps.startswith("the sign changes at some finetune steps between 42 and 64 steps, ")
+    assert "; this value rises with gamma (2 of 2 comparisons)" in steps
+
+
+def test_the_settings_at_the_ends_are_said_where_it_is_not_known_how_the_place_moves() -> None:
+    known = at_depths(1, 2)
+    still, _ = replace(known, table=known.table.assign(low=30.0, high=70.0)).said("", lambda row: "")
+    assert still == (
+        "the sign changes at some overlap angle between 42° (γ = 0, L = 1) and 64° (γ = 0.2, L = 2), "
+        "in all 6 slices of gamma and depth"
+    )
+    left_out, _ = known.said("", lambda row: "", left_out=["gamma"])
+    assert left_out == still
 
 
 @pytest.mark.parametrize(
@@ -96,14 +138,14 @@ def test_a_place_that_few_settings_have_does_not_stand_first() -> None:
             "undetermined",
             "no point has a clear sign",
             np.nan,
-            "it is shown at no overlap angle that transfer helps or that transfer hurts",
+            "at none of 2 values of overlap angle is it clear whether transfer helps or transfer hurts",
         ),
     ],
 )
 def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: str, low: float, said: str) -> None:
     one = places([status], [note], [0.0, 90.0])
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
-    assert one.said("", "", lambda row: "") == (
+    assert one.said("", lambda row: "") == (
         said,
         "risk_finetune is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)",
     )
@@ -112,10 +154,10 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
 def test_of_two_values_that_were_tried_nothing_is_said_between_them() -> None:
     one = places(["censored_high"], ["positive below, no clear sign at the upper edge"], [10.0, 50.0])
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=10.0))
-    assert one.said("", "", lambda row: "")[0] == "transfer helps at overlap angle 10°, not clear at 50°"
+    assert one.said("", lambda row: "")[0] == "transfer helps at overlap angle 10°, not clear at 50°"
     one = replace(one, table=one.table.assign(status="censored_low", note="positive above, no clear sign", high=50.0))
     one = replace(one, table=one.table.assign(low=-np.inf, note="positive above, no clear sign at the lower edge"))
-    assert one.said("", "", lambda row: "")[0] == "transfer helps at overlap angle 50°, not clear at 10°"
+    assert one.said("", lambda row: "")[0] == "transfer helps at overlap angle 50°, not clear at 10°"
 
 
 def test_settings_with_a_sign_at_some_points_are_counted_as_one_reason() -> None:
@@ -149,22 +191,25 @@ def test_of_a_few_comparisons_that_go_both_ways_each_is_named() -> None:
     table = pd.DataFrame({"shift": np.repeat(["all", "bottom", "top"], 2), "gamma": [0.1, 0.9] * 3})
     table = table.assign(status="located", estimate=[1.0, 1.0, 1.2, 1.0, 0.5, 2.0])
     table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
-    assert movement_words(table, ["shift", "gamma"]) == "rises with gamma at shift top but falls at shift bottom"
+    ways = "rises with gamma at shift in top directions but falls at shift in bottom directions"
+    assert movement_words(table, ["shift", "gamma"], COVARIANCE) == (ways, "")
     both = pd.concat([table.assign(noise=noise) for noise in (0.0, 1.0)], ignore_index=True)  # six: as counts
-    words = movement_words(both, ["shift", "gamma", "noise"])
-    assert "shows no clear move with gamma (rises in 2 of 6 comparisons, falls in 2" in words
+    moved, still = movement_words(both, ["shift", "gamma", "noise"], COVARIANCE)
+    assert moved == ""
+    assert "shows no clear move with gamma (rises in 2 of 6 comparisons, falls in 2" in still
 
 
 def test_a_move_in_the_only_comparison_is_said_without_a_count() -> None:
     table = pd.DataFrame({"noise": [0.1, 0.2, 0.1, 0.1], "gamma": [0.1, 0.1, 0.2, 0.1], "depth": [2, 2, 2, 3]})
     table = table.assign(status="located", estimate=[1.0, 0.5, 2.0, 1.01])
     table = table.assign(low=table["estimate"] - 0.05, high=table["estimate"] + 0.05)
-    said = movement_words(table, ["noise", "gamma", "depth"])
-    assert said == "is lower at noise 0.2 than at 0.1, higher at gamma 0.2 than at 0.1"  # of depth nothing is shown
-    assert movement_words(table.iloc[[0, 2, 3]], ["noise", "gamma", "depth"]) == "is higher at gamma 0.2 than at 0.1"
-    assert movement_words(table[:2], ["noise", "gamma"]) == ""  # the places themselves say it
+    keys = ["noise", "gamma", "depth"]
+    said = "is lower at noise 0.2 than at 0.1, higher at gamma 0.2 than at 0.1"
+    assert movement_words(table, keys, TRANSFER) == (said, "")  # of depth nothing is shown
+    assert movement_words(table.iloc[[0, 2, 3]], keys, TRANSFER) == ("is higher at gamma 0.2 than at 0.1", "")
+    assert movement_words(table[:2], ["noise", "gamma"], TRANSFER) == ("", "")  # the places themselves say it
     alike = table.iloc[[0, 3]]
-    assert movement_words(alike, ["noise", "depth"]) == "shows no clear move with depth (2 to 3)"
+    assert movement_words(alike, ["noise", "depth"], TRANSFER) == ("", "shows no clear move with depth (2 to 3)")
 
 
 def test_of_few_places_their_bounds_tell_how_they_move() -> None:
@@ -173,12 +218,12 @@ def test_of_few_places_their_bounds_tell_how_they_move() -> None:
     table = table.assign(
         low=[700.0, 900.0, 20.0, 25.0], high=[np.inf, np.inf, 40.0, 80.0], estimate=[np.nan] * 2 + [30, 50]
     )
-    (move,) = moves(table, ["noise"])
+    (move,) = moves(table, ["noise"], TRANSFER)
     assert (dict(move.fitted), move.ends) == ({"falls": 1}, (0.1, 2.0))
-    assert movement_words(table, ["noise"]) == "is lower at noise 2 than at 0.1"
-    (move,) = moves(table[2:], ["noise"])
+    assert movement_words(table, ["noise"], TRANSFER) == ("is lower at noise 2 than at 0.1", "")
+    (move,) = moves(table[2:], ["noise"], TRANSFER)
     assert dict(move.fitted) == {"is not told apart": 1}
-    assert moves(table[:2], ["noise"]) == []  # two bounds are compared with nothing
+    assert moves(table[:2], ["noise"], TRANSFER) == []  # two bounds are compared with nothing
 
 
 def test_nothing_is_open_beyond_the_last_value_that_an_axis_may_have() -> None:
@@ -253,7 +298,7 @@ def test_of_two_curves_nothing_is_open_where_one_is_better_over_the_whole_grid(t
     frame["risk_finetune"] = 1 + ahead + 0.01 * np.sin(frame["seed"] * (1 + frame["depth"]))
     asked = [{"boundary": {"metric": "risk_finetune", "x": "overlap_angle", "between": {"depth": [1, 2]}}}]
     report = write_report(frame, space_of("linear_transfer", axes, {}, asked), tmp_path, sweep="two")
-    assert report.answer[0].startswith("Depth 1 is better at every overlap angle of the grid. ")
+    assert report.answer[0].startswith("L = 1 is better at every overlap angle of the grid. ")
     assert report.answer[-1] == "Undecided: Nothing that was asked."
 
 

@@ -25,8 +25,8 @@ def test_an_axis_is_said_by_its_few_values_or_by_its_ends() -> None:
 @pytest.mark.parametrize(
     ("zipped", "words"),
     [
-        ([["framework", "power"]], "Varied: framework (autoencoder / teacher_student) with power, kernels m 1, 3."),
-        ([], "Varied: framework (autoencoder / teacher_student), power q 4, 3, kernels m 1, 3."),
+        ([["framework", "power"]], "Varied: autoencoder / teacher-student with power, kernels m 1, 3."),
+        ([], "Varied: autoencoder / teacher-student, power q 4, 3, kernels m 1, 3."),
     ],
 )
 def test_axes_that_vary_together_are_one(zipped: list[list[str]], words: str) -> None:
@@ -39,6 +39,18 @@ def test_data_that_are_fixed_are_named_and_what_is_all_of_it_is_not() -> None:
     assert said("vision", axes, source="digits", source_classes="0-4", target_classes="all", depth=3) == (
         "Varied: target (4 values), pretraining length 1 to 8 epochs. Fixed: source digits, source classes 0-4."
     )
+
+
+def test_values_that_are_words_are_said_in_words_varied_and_fixed() -> None:
+    axes = {"target": ["mnist:data", "fashion_mnist:data"], "pretrain": ["supervised", "masked", "none"]}
+    assert said("vision", axes, source="mnist:data", flip="none") == (
+        "Varied: target MNIST / Fashion-MNIST, supervised pretraining / masked pretraining / no pretraining. "
+        "Fixed: source MNIST."
+    )
+    assert said("linear_covariance", {"shift": ["top", "bottom"]}, spectrum="1.5:50,0.3") == (
+        "Varied: shift in top directions / bottom directions. Fixed: 50 directions of variance 1.5, the others of 0.3."
+    )
+    assert said("vision", {"model": ["linear", "lenet"]}) == "Varied: model (linear / lenet)."  # has no words
 
 
 def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:

@@ -15,7 +15,7 @@ from raysweep import workloads
 from raysweep.reporting.analyses.curves import curves_section
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.figures.scales import SPAN, spans_decades
-from raysweep.reporting.words import called, coded, first_capital, labelled, plain
+from raysweep.reporting.words import called, coded, first_capital, labelled, listed, plain, setting
 from raysweep.workloads.declaration import Metric, Workload
 from raysweep.workloads.parameters import Parameter
 
@@ -88,6 +88,48 @@ def test_a_parameter_is_called_the_same_in_all_workloads() -> None:
             labels.setdefault(parameter.name, set()).add(parameter.label)
     assert labels["finetune_lr"] == {"fine-tuning rate"}
     assert {name: known for name, known in labels.items() if len(known) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("workload", "name", "value", "words"),
+    [
+        ("vision", "source", "mnist:data", "source MNIST"),
+        ("vision", "target", "fashion_mnist:/home/me", "target Fashion-MNIST"),
+        ("vision", "source", "images:cats", "source images:cats"),
+        ("vision", "pretrain", "masked", "masked pretraining"),
+        ("vision", "flip", "none", "no flip"),
+        ("vision", "model", "lenet", "model lenet"),  # without words of its own
+        ("multiview", "framework", "teacher_student", "teacher-student"),
+        ("linear_covariance", "shift", "top", "shift in top directions"),
+        ("linear_covariance", "spectrum", "1.5:50,0.3", "50 directions of variance 1.5, the others of 0.3"),
+        ("linear_covariance", "spectrum", "2:1,1:99", "spectrum 2:1,1:99"),
+        ("image_regression", "pair", "2-3:5-6", "pair 2/3 to 5/6"),
+        ("linear_transfer", "engine", "limit", "limit"),
+        ("linear_transfer", "gamma", 0.5, "γ = 0.5"),
+    ],
+)
+def test_a_value_that_is_a_word_is_said_in_words_of_its_parameter(
+    workload: str, name: str, value: Any, words: str
+) -> None:
+    assert setting(name, value, workloads.get(workload)) == words
+
+
+def test_several_values_are_said_with_the_parameter_once() -> None:
+    vision, covariance = workloads.get("vision"), workloads.get("linear_covariance")
+    assert listed("shift", ["top", "bottom"], covariance) == ["shift in top directions", "bottom directions"]
+    assert listed("source", ["mnist:a", "fashion_mnist:b"], vision) == ["source MNIST", "Fashion-MNIST"]
+    assert listed("pretrain", ["masked", "none"], vision) == ["masked pretraining", "no pretraining"]
+    assert listed("overlap_angle", [30, 60], TRANSFER) == ["θ = 30°", "60°"]
+
+
+def test_every_choice_of_a_parameter_with_words_has_words_of_its_own() -> None:
+    known = [(name, one) for name in workloads.BUILT_IN for one in workloads.get(name).parameters if one.words]
+    assert {"vision", "multiview", "linear_covariance", "image_regression"} <= {name for name, _ in known}
+    for name, one in known:
+        every = one.choices or (one.default,)
+        said = {value: setting(one.name, value, workloads.get(name)) for value in every}
+        assert len(set(said.values())) == len(every), said
+        assert all(text.strip() and "_" not in text for text in said.values()), said
 
 
 @pytest.mark.parametrize(

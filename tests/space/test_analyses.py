@@ -94,6 +94,58 @@ def test_what_is_wrong_with_an_analysis_is_said(entry: Any, message: str) -> Non
     assert refused(entry, {"gamma": [], "depth": []}).startswith(f"here{message}")
 
 
+RISES, SIGNS = {"rises": "it helps", "falls": "it hurts"}, {"positive": "it helps", "negative": "it hurts"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "message"),
+    [
+        (
+            "boundary",
+            {**SIGNS, "postive": "it helps"},
+            ".postive: unknown option 'postive'; did you mean positive? Kno",
+        ),
+        ("curves", RISES, ".rises: unknown option 'rises'; known: positive, negative"),
+        ("trend", {**RISES, "turns": "it turns"}, ".turns: unknown option 'turns'; known: rises, falls"),
+        ("inflection", {"turn": "it turns"}, ".turn: unknown option 'turn'; did you mean turns? Known: turns"),
+        ("inflection", {}, ".turns: missing; expected a few words that need no full stop, like "),
+        ("curves", {"positive": "it helps"}, ".negative: missing; expected a few words that need no full stop, like "),
+        (
+            "trend",
+            {"falls": "it hurts", "rises": None},
+            ".rises: missing; expected a few words that need no full stop, ",
+        ),
+        (
+            "boundary",
+            {**SIGNS, "negative": "it hurts."},
+            ".negative: expected a few words that need no full stop, like ",
+        ),
+        (
+            "boundary",
+            {**SIGNS, "negative": "it hurts.\n"},
+            ".negative: expected a few words that need no full stop, li",
+        ),
+        ("boundary", {**SIGNS, "negative": " "}, ".negative: expected a few words that need no full stop, like "),
+        ("trend", {**RISES, "falls": "it\nhurts"}, ".falls: expected a few words that need no full stop, like "),
+        ("trend", {**RISES, "falls": 3}, ".falls: expected a few words that need no full stop, like "),
+        ("trend", "it helps", ": expected a mapping from "),
+        ("boundary", ["it helps", "it hurts"], ": expected a mapping from "),
+        ("optimum", {"turns": "it turns"}, ": unknown option 'words'; known: metric, x, by, level, question, where"),
+    ],
+)
+def test_what_is_wrong_with_the_words_of_a_space_is_said_in_one_line(kind: str, words: Any, message: str) -> None:
+    said = refused({kind: {"metric": "risk_scratch", "x": "gamma", "words": words}}, {"gamma": []})
+    assert said.startswith(f"here.{kind}.words{message}")
+    assert "\n" not in said
+
+
+def test_right_words_pass() -> None:
+    meant = {"boundary": SIGNS, "curves": SIGNS, "trend": RISES, "inflection": {"turns": "it turns"}}
+    for kind, words in meant.items():
+        for given in (words, None):
+            check({kind: {"metric": "risk_scratch", "x": "gamma", "words": given}}, {"gamma": []})
+
+
 def test_a_right_analysis_passes() -> None:
     entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
     check(entry, {"gamma": [], "depth": []})

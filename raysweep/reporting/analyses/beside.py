@@ -1,9 +1,10 @@
-"""In how many cells a metric lies above or below another one, or above or below 0, tested draw by draw."""
+"""In how many cells a metric is higher or lower than another one, or than 0, tested draw by draw."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
+NO_WORDS: Mapping[str, str] = MappingProxyType({})
 LONG = 80  # the most letters of a setting that is named
 TINY = 1e-3  # a difference that is so much smaller than the largest one is not said
 NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
@@ -27,7 +29,7 @@ NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
 class Held:
     """What the cells of a sweep say of a metric beside another one, or beside 0.
 
-    words: in how many cells it lies on which side.
+    words: in how many cells it is higher, and in how many lower.
     detail: by how much, and how it was tested.
     undecided: what is open and what deciding it would take; empty if nothing is.
     """
@@ -38,14 +40,20 @@ class Held:
 
 
 def held_against(
-    rows: pd.DataFrame, keys: list[str], metric: str, other: str, workload: Workload, level: float
+    rows: pd.DataFrame,
+    keys: list[str],
+    metric: str,
+    other: str,
+    workload: Workload,
+    level: float,
+    words: Mapping[str, str] = NO_WORDS,
 ) -> Held | None:
-    """Whether the mean of the metric lies above or below that of the other metric in each cell.
+    """Whether the mean of the metric is higher or lower than that of the other metric in each cell.
 
     The difference is tested draw by draw. None if no cell has two draws of both, or if no draw has a variance.
 
     rows: the rows of all cells. keys: the columns that distinguish the cells. level: 1 minus the probability of any
-    wrong claim.
+    wrong claim. words: what a positive and a negative difference mean; empty if the space does not say.
     """
     cells = tested(rows, keys, metric, other, workload, level)
     if cells is None:
@@ -56,27 +64,34 @@ def held_against(
         for word, own in (("equal", cells["same"]), ("no clear difference", cells["open"]))
         if own.any()
     ]
-    ways = (f"lies above {other}", "above"), (f"lies below {other}", "below")
-    said, sizes = by_side(cells, ways, count, keys, workload)
-    if said:
-        words = ", ".join([*said, *rest])
+    if words:
+        ways, either = meanings(words["positive"], words["negative"])
+    else:
+        ways = (f"is higher than {other}", "higher"), (f"is lower than {other}", "lower")
+        either = f"{metric} is higher or lower than {other}"
+    said, sizes = by_side(cells, ways, count, keys, workload, f"{metric} is " if words else "")
+    if words and unclear and not said:
+        text = f"in none of {count} is it shown that {either}"
+    elif said:
+        text = f"{'' if words else f'{metric} '}{', '.join([*said, *rest])}"
     elif len(rest) == 1:
         every = some_of(len(cells), len(cells), "cell")
-        words = (
-            f"is equal to {other} in {every}"
+        text = (
+            f"{metric} is equal to {other} in {every}"
             if cells["same"].any()
-            else f"is not shown to differ from {other} in any of {count}"
+            else f"{metric} is not shown to differ from {other} in any of {count}"
         )
     else:
-        words = f"lies neither above nor below {other} in any of {count}: {', '.join(rest)}"
-    what = f"whether {metric} lies above or below {other}"
-    return Held(f"{metric} {words}", "; ".join([*sizes, how(level)]), still_open(what, unclear, len(cells), rows))
+        text = f"{metric} is neither higher nor lower than {other} in any of {count}: {', '.join(rest)}"
+    by = [f"measured by {metric} beside {other}"] if words else []
+    detail = "; ".join([*sizes, ", ".join([*by, how(level)])])
+    return Held(text, detail, still_open(f"whether {either}", unclear, len(cells), rows))
 
 
 def held_against_zero(
     rows: pd.DataFrame, keys: list[str], metric: str, signs: tuple[str, str], workload: Workload, level: float
 ) -> Held | None:
-    """Whether the mean of the metric lies above or below 0 in each cell, said as what its signs mean.
+    """Whether the mean of the metric is above or below 0 in each cell, said as what its signs mean.
 
     signs: what positive and negative values mean. The rest as in `held_against`.
     """
@@ -85,9 +100,7 @@ def held_against_zero(
         return None
     same, unclear = int(cells["same"].sum()), int(cells["open"].sum())
     count = counted(len(cells) - same, "cell")  # one that is 0 in every draw is so by design
-    above, below = signs
-    either = f"{above} or {without_common_beginning(above, below)}"
-    ways = (above, without_common_beginning(below, above)), (below, without_common_beginning(above, below))
+    ways, either = meanings(*signs)
     said, sizes = by_side(cells, ways, count, keys, workload)
     if said:
         open_ones = f"no clear effect in {unclear}{in_brackets(cells, cells['open'], keys, workload)}"
@@ -96,9 +109,15 @@ def held_against_zero(
         words = f"in none of {count} is it shown that {either}"
     else:
         words = f"{metric} is 0 in every draw"
-    sizes += [f"0 in every draw in {counted(same, 'more cell')}"] if same and len(cells) > same else []
+    sizes += [f"exactly 0 in {counted(same, 'more cell')}"] if same and len(cells) > same else []
     detail = "; ".join([*sizes, f"measured by {metric}, {how(level)}"])
     return Held(words, detail, still_open(f"whether {either}", unclear, len(cells) - same, rows))
+
+
+def meanings(above: str, below: str) -> tuple[tuple[tuple[str, str], tuple[str, str]], str]:
+    """(what both signs mean, each in full and in short for after the other one; both with "or" between them)."""
+    up, down = without_common_beginning(below, above), without_common_beginning(above, below)
+    return ((above, up), (below, down)), f"{above} or {down}"
 
 
 def tested(
@@ -133,15 +152,21 @@ def tested(
 
 
 def by_side(
-    cells: pd.DataFrame, ways: Sequence[tuple[str, str]], count: str, keys: list[str], workload: Workload
+    cells: pd.DataFrame,
+    ways: Sequence[tuple[str, str]],
+    count: str,
+    keys: list[str],
+    workload: Workload,
+    subject: str = "",
 ) -> tuple[list[str], list[str]]:
-    """(in how many cells the metric lies above and below, by how much), the larger number first; empty if in none.
+    """(in how many cells the metric is higher and lower, by how much), the larger number first; empty if in none.
 
-    ways: for above and for below, how it is said first, and how in short after the other. count: all cells, in words.
+    ways: for higher and for lower, how it is said first, and how in short after the other. count: all cells, in
+    words. subject: what stands before a factor.
     """
     sides = [(way, cells[cells["status"] == status]) for way, status in zip(ways, (HIGHER, LOWER), strict=True)]
     there = sorted((side for side in sides if len(side[1])), key=lambda side: -len(side[1]))
-    amounts = [larger_by(own, keys, workload) for _, own in there]
+    amounts = [larger_by(own, keys, workload, subject) for _, own in there]
     if len(there) == 1:
         (way, _), own = there[0]
         among = f"{len(own)} of {count}" if len(own) < len(cells) else some_of(len(own), len(cells), "cell")
@@ -154,14 +179,16 @@ def by_side(
     return said, [f"{way[1]}: {amount}" for (way, _), amount in zip(there, amounts, strict=True)]
 
 
-def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
+def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload, subject: str) -> str:
     """How much larger or smaller the metric is than what stands beside it, in the cells of one side: as a factor if all
-    means are positive, else the difference without its sign; and in which cell most, unless it takes long to say."""
+    means are positive, else the difference without its sign; and in which cell most, unless it takes long to say.
+
+    subject: what stands before a factor."""
     mean, beside = cells["mean"].to_numpy(float), cells["beside"].to_numpy(float)
     by_factor = bool(((mean > 0) & (beside > 0)).all())
     sizes = mean / beside if by_factor else np.abs(mean - beside)
     ends = [number(size, 4 if by_factor and abs(size - 1) < NEAR else 3) for size in (sizes.min(), sizes.max())]
-    text = ("{} times as large" if by_factor else "by {}").format(" to ".join(dict.fromkeys(ends)))
+    text = (f"{subject}{{}} times as large" if by_factor else "by {}").format(" to ".join(dict.fromkeys(ends)))
     if not by_factor and sizes.min() < TINY * sizes.max():
         text = f"by up to {ends[1]}"
     least = by_factor and sizes.max() < 1

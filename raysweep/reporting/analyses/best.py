@@ -12,7 +12,7 @@ from raysweep.reporting.analyses.effects import effects, effects_table, importan
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure, points_in_words
-from raysweep.reporting.selection import all_keys, better_extremum, is_number, means_table, places_on
+from raysweep.reporting.selection import all_keys, better_extremum, bounds_of, is_number, means_table, places_on
 from raysweep.reporting.words import interval, mean_of, number, plain, settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def best_section(asked: Question) -> Section:
     table = means_table(asked.rows, keys or ["cell"], metric, workload)
     largest = better_extremum(metric, workload) == "max"
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
-    top = table.iloc[0]
+    top, bounds = table.iloc[0], bounds_of(metric, workload)
     apart = _differences(asked, keys, table)
     alike = int((abs(apart["mean"]) <= apart["half_width"]).sum())
     told = _direction(asked, largest)
@@ -41,7 +41,7 @@ def best_section(asked: Question) -> Section:
     main = effects(table, keys, largest)
     vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
     where = settings(vary, [top[key] for key in vary], workload)
-    headline = f"best {plain(metric)} ({told}): {mean_of(top)}{f' at {where}' if where else ''}"
+    headline = f"best {plain(metric)} ({told}): {mean_of(top, bounds)}{f' at {where}' if where else ''}"
     of_seeds = f"the mean of {counted(int(top['draws']), 'seed')}, the best of {counted(len(table), 'cell')}"
     detail = "; ".join(filter(None, (of_seeds, importance_words(shares))))
     few = int(top["draws"]) < 2
@@ -74,7 +74,7 @@ def best_section(asked: Question) -> Section:
         shown=[
             {
                 **{plain(key): number(row[key]) for key in keys},
-                "draws (metric)" if metric == "draws" else plain(metric): mean_of(row),
+                "draws (metric)" if metric == "draws" else plain(metric): mean_of(row, bounds),
                 "draws": str(row["draws"]),
             }
             for row in table.head(SHOWN).to_dict("records")
@@ -141,7 +141,8 @@ def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -
     first, second = (settings(vary, [row[key] for key in vary], asked.workload) for row in rows)
     if len(vary) == 1:
         second = number(rows[1][vary[0]])
-    metric, values = plain(asked.metric), " against ".join(map(mean_of, rows))
+    metric, bounds = plain(asked.metric), bounds_of(asked.metric, asked.workload)
+    values = " against ".join(mean_of(row, bounds) for row in rows)
     by = f"difference {interval(middle, middle - half, middle + half)} (95 %, paired by seed)"
     if abs(middle) <= half:
         return f"{metric} is not shown to differ between {first} and {second}: {values}", by

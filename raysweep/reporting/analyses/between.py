@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.selection import parameters_of
-from raysweep.reporting.words import called, number
+from raysweep.reporting.words import called, setting, without_common_beginning
 from raysweep.workloads.declaration import Columns, Metric, Workload, column
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def of_difference(asked: Question) -> Question:
     if "between" not in asked.options:
         return asked
     ((axis, (first, second)),) = asked.options["between"].items()
-    metric = f"{asked.metric} of {called(axis, asked.workload)} {number(first)} minus {number(second)}"
+    one, other = (setting(axis, value, asked.workload) for value in (first, second))
+    metric = f"{asked.metric} of {one} minus {without_common_beginning(one, other)}"
     rows = _paired(asked, axis, (first, second), metric)
     workload = _with_difference(asked.workload, asked.metric, axis, (first, second), metric)
     options = {key: value for key, value in asked.options.items() if key != "between"} | {"metric": metric}
@@ -69,7 +70,7 @@ def _with_difference(workload: Workload, metric: str, axis: str, pair: tuple[Any
             return workload.heavy_tailed(asked, columns)
         return np.logical_or(*(workload.heavy_tailed(metric, side) for side in sides(columns)))
 
-    ends = {True: f"{called(axis, workload)} {number(pair[0])}", False: f"{called(axis, workload)} {number(pair[1])}"}
+    ends = {True: setting(axis, pair[0], workload), False: setting(axis, pair[1], workload)}
     direction = next((known.direction for known in workload.metrics if known.name == metric), "none")
     if direction in ("maximize", "minimize"):
         above, below = (f"{ends[(direction == 'maximize') == first]} is better" for first in (True, False))

@@ -57,7 +57,7 @@ def boundary_section(asked: Question) -> Section:
     """Fits, figures and table of one `boundary` entry."""
     import pandas as pd
 
-    asked, measured = of_difference(asked), asked
+    asked, measured = of_difference(asked).with_signs_in_words(), asked
     x, y, metric, workload = asked.x, asked.options.get("y"), asked.metric, asked.workload
     lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
     of_y = [y] if y else []
@@ -79,7 +79,8 @@ def boundary_section(asked: Question) -> Section:
         maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
-    what, (at, by) = f"zero of {metric} in {plain(x)}", change_of_sign(fits, metric, x, workload)
+    what = f"{'break-even' if all(signs_of(metric, workload)) else 'zero'} {plain(x)} of {metric}"
+    at, by = change_of_sign(fits, metric, x, workload)
     places = Places(asked, whole, lead, what, "setting", "boundary", at, signs_of(metric, workload), by)
     moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
@@ -91,11 +92,12 @@ def boundary_section(asked: Question) -> Section:
         second = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
         if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
             first, second = second, first
-        return [*first, *second, *slices_of(parts, keys, of_y, places)]
+        slices = slices_of(parts, keys, of_y, places)
+        return [*slices, *first, *second] if places.few else [*first, *second, *slices]
 
     together = joint(moved)
     against = "; ".join(filter(None, (verdicts(places, lines), bias(together))))
-    headline, detail = places.said(places.moving(), against, lambda row: beside_place(places, row, lines))
+    headline, detail = places.said(against, lambda row: beside_place(places, row, lines))
     tables = {f"{asked.name}_zeros": whole}
     if asked is not measured:  # a difference is a metric of no other table
         tables[f"{asked.name}_differences"] = means_table(asked.rows, [*keys, *of_y, x], metric, workload)
@@ -104,7 +106,7 @@ def boundary_section(asked: Question) -> Section:
         headline=headline,
         detail=detail,
         paragraphs=[
-            *movement(whole, lead, "zero"),
+            *movement(whole, lead, "zero", workload),
             *paragraphs(places, lines, together),
             *(f"{first_capital(note)}." for note in notes),
         ],
@@ -180,10 +182,10 @@ def verdicts(places: Places, lines: Mapping[str, float]) -> str:
 
 
 def bias(together: Joint | None) -> str:
-    """That all located slices together lie beside the closed form, in words; empty if that is not shown."""
+    """That all located slices together lie above or below the closed form, in words; empty if that is not shown."""
     if together is None or abs(together.z) <= normal_quantile(LEVEL):
         return ""
-    return f"together they lie beside theory (z = {together.z:+.1f})"
+    return f"on average {'above' if together.z > 0 else 'below'} theory (z = {together.z:+.1f})"
 
 
 def example(places: Places) -> str:

@@ -14,7 +14,7 @@ from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure, points_in_words
-from raysweep.reporting.selection import means_table, places_on, signs_of
+from raysweep.reporting.selection import bounds_of, means_table, places_on, signs_of
 from raysweep.reporting.words import amount, mean_of, number, plain, setting, settings, unit_of
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
@@ -22,13 +22,15 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-EACH = 6  # of so few curves each is said
+EACH, FEW = 6, 4  # of so few curves each is said, and of so few groups of them before all else
 
 
 def curves_section(asked: Question) -> Section:
     """Figures and tables of one `curves` entry."""
+    beside = str(asked.options.get("beside") or "")
+    asked = asked if beside else asked.with_signs_in_words()
     x, metrics, workload, frame = asked.x, metrics_of(asked.options), asked.workload, asked.rows
-    keys, beside = asked.keys(x), str(asked.options.get("beside") or "")
+    keys = asked.keys(x)
     places, at, categories = places_on(frame, x, workload, asked.design)
     parts = by_panel(places, keys)
     varied = [key for key in [*keys, x] if frame[key].nunique(dropna=False) > 1] or [x]
@@ -89,7 +91,7 @@ def compared(asked: Question, metrics: list[str], keys: list[str], beside: str) 
     known = []
     for metric in metrics:
         if beside:
-            known.append(held_against(asked.rows, keys, metric, beside, asked.workload, asked.level))
+            known.append(held_against(asked.rows, keys, metric, beside, asked.workload, asked.level, asked.words))
         elif all(signs := signs_of(metric, asked.workload)):
             known.append(held_against_zero(asked.rows, keys, metric, signs, asked.workload, asked.level))
     return [held for held in known if held]
@@ -100,7 +102,7 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, 
     have no variance).
 
     Of several but few curves over x (one of the keys) the means at its last value are said, each with its setting,
-    before a mean that is lower or higher than all of these.
+    beside the range of all; first if they are very few.
     """
     if not len(table) or not table["mean"].notna().any():
         return "", "", 0
@@ -108,37 +110,42 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, 
     usable, left_out = table[~heavy & table["mean"].notna()], int(heavy.sum())
     if not len(usable):
         return f"{metric}: no cell whose draws have a variance", "", left_out
-    mean = usable["mean"]
+    mean, bounds = usable["mean"], bounds_of(metric, workload)
     if mean.min() == mean.max():
         cells = some_of(len(usable), len(usable), "cell")
-        return f"{metric} is {mean_of(usable.iloc[0])} in {cells}", "", left_out
-    last = at_the_end(usable, keys, workload, x)
-    said = [last.each] if last else []
+        return f"{metric} is {mean_of(usable.iloc[0], bounds)} in {cells}", "", left_out
+    last = at_the_end(usable, keys, workload, x, bounds)
+    ends = []
     for word, end in (("lowest", mean.min()), ("highest", mean.max())):
-        if last and last.low <= end <= last.high:
-            continue
         row, tied = usable[mean == end].iloc[0], int((mean == end).sum()) - 1
         where = ", ".join(setting(key, row[key], workload) for key in keys)
         more = f" and {counted(tied, 'more cell')}" if tied else ""
-        said.append(f"{word} {mean_of(row)} at {where}{more}")
-    low, high, at = (last.low, last.high, f" at {last.at}") if last else (mean.min(), mean.max(), "")
-    span = " to ".join(dict.fromkeys((number(low, 3), number(high, 3))))
-    return f"{metric} is {span}{at}", "; ".join(said), left_out
+        if not last or not last.low <= end <= last.high:
+            ends.append(f"{word} {mean_of(row, bounds)} at {where}{more}")
+    span = f"{metric} is {number(mean.min(), 3)} to {number(mean.max(), 3)}"
+    if last and len(last.each) <= FEW:
+        return f"{metric} at {last.at} is {', '.join(last.each)}", "; ".join(ends), left_out
+    return span, "; ".join([*([f"at {last.at} {', '.join(last.each)}"] if last else []), *ends]), left_out
 
 
 @dataclass(frozen=True)
 class Last:
-    """The means of curves at the last x. at: this x, in words; low, high: their range; each: each with its setting."""
+    """The means of curves at the last x.
+
+    at: this x, in words; low, high: their range; each: each with its setting, and those that are alike as one.
+    """
 
     at: str
     low: float
     high: float
-    each: str
+    each: list[str]
 
 
-def at_the_end(table: pd.DataFrame, keys: list[str], workload: Workload, x: str) -> Last | None:
+def at_the_end(
+    table: pd.DataFrame, keys: list[str], workload: Workload, x: str, bounds: tuple[float, float]
+) -> Last | None:
     """The means at the last x of a few curves that all have this x; None of one or of many curves, and without an x of
-    numbers."""
+    numbers. bounds: between which values a mean lies."""
     others = [key for key in keys if key != x]
     lines = len(table[others].drop_duplicates()) if others else 1
     varied = [key for key in others if table[key].nunique(dropna=False) > 1]
@@ -148,9 +155,12 @@ def at_the_end(table: pd.DataFrame, keys: list[str], workload: Workload, x: str)
     if len(last) < lines:
         return None
     at = f"{plain(x)} {amount(last[x].iloc[0], unit_of(x, workload))}"
-    each = [(mean_of(row), settings(varied, row[varied], workload)) for _, row in last.sort_values(varied).iterrows()]
+    each = [
+        (mean_of(row, bounds), settings(varied, row[varied], workload))
+        for _, row in last.sort_values(varied).iterrows()
+    ]
     (most, count), *_ = Counter(mean for mean, _ in each).most_common(1)
-    shared = count if 1 < count < lines else 0
+    shared = count if count > 1 else 0
     said = [f"{mean} ({where})" for mean, where in each if not shared or mean != most]
-    said += [f"{most} in the other {shared}"] if shared else []
-    return Last(at, float(last["mean"].min()), float(last["mean"].max()), ", ".join(said))
+    said += [f"{most} in {f'the other {shared}' if said else f'all {shared} settings'}"] if shared else []
+    return Last(at, float(last["mean"].min()), float(last["mean"].max()), said)

@@ -10,36 +10,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
-from raysweep.fits.signs import NO_CLEAR_SIGN
-from raysweep.fits.statistics import mean_band
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Question
+from raysweep.reporting.analyses.single_place import one_sign, sizes_at_the_ends
 from raysweep.reporting.analyses.where import where
 from raysweep.reporting.statuses import (
-    MAYBE_BEYOND,
     NO_EFFECT,
     NOT_DECIDED,
-    PARTLY,
     THEORY,
-    bound_words,
     others,
     outside,
     status_word,
     status_words,
     why_one,
 )
-from raysweep.reporting.words import amount, interval, number, plain, settings, signed
+from raysweep.reporting.words import interval, number, plain, settings, signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
-FEW = 8  # settings that are looked at one by one
+NAMED = 2  # so few axes are named where settings are counted
 EACH = 3  # so few places are all said, if each has its setting beside it
-ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
-"""Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
+
+
+def settings_noun(table: pd.DataFrame, keys: Sequence[str], noun: str) -> str:
+    """The word for a setting with the axes that tell settings apart, if they are one or two: "setting of depth"."""
+    varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    return f"{noun} of {' and '.join(map(plain, varied))}" if 0 < len(varied) <= NAMED else noun
 
 
 def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
@@ -87,92 +87,59 @@ class Places:
         return self.table[self.table["status"] == Status.LOCATED]
 
     @property
+    def few(self) -> bool:
+        """Whether so few settings have a place that the curves themselves say more."""
+        return len(self.found) < len(self.table) / 4
+
+    @property
     def with_theory(self) -> bool:
         """Whether the closed form has a place in some setting."""
         return bool(self.table["theory"].notna().any())
 
-    def said(self, moving: str, against: str, beside: Callable[[Mapping[str, Any]], str]) -> tuple[str, str]:
+    def said(
+        self, against: str, beside: Callable[[Mapping[str, Any]], str], left_out: Collection[str] = ()
+    ) -> tuple[str, str]:
         """(the headline, the detail) of the section.
 
-        moving, against: with several settings, how the place moves, and what theory and reference lines have to do with
-            it; the latter is said first, so that no cut takes it away. Both may be empty.
+        against: with several settings, what theory and reference lines have to do with the place; it is said first in
+            the detail, so that no cut takes it away. It may be empty.
         beside: with a single setting, gives the text that stands after its place.
+        left_out: axes of which another analysis says more.
         """
         if len(self.table) > 1:
-            headline, rest, by = self.of_several()
-            # Of many settings a reader asks first how the place moves, of a few what each of them says.
-            both = (moving, *rest) if len(self.table) > FEW else (*rest, moving)
-            return headline, "; ".join(text for text in (against, *both, by) if text)
+            moves, still = movement_words(self.table, self.keys, self.asked.workload, left_out)
+            headline, rest, by = self.of_several(moves)
+            still = f"{self.this} {still}" if still else ""
+            return headline, "; ".join(text for text in (against, *rest, still, by) if text)
         row, unit = self.table.iloc[0], self.asked.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
             found = self.at.replace("{place}", f"{known}{unit}")
             return f"{found} ({self.asked.percent})", "; ".join(filter(None, (self.by, beside(row))))
         known = status_words(row.to_dict(), self.asked.x, unit)
-        sizes = self.sizes()
-        way = self.one_sign(row)
+        sizes = sizes_at_the_ends(self.asked, row) if self.kind == "boundary" else ""
+        way = one_sign(self.asked, row, self.signs)
         detail = f"{self.asked.metric} is {sizes}" if sizes else f"measured by {self.asked.metric}" if way else ""
         return way or f"{self.what}: {known}{why_one(row['note'])}", detail
 
-    def one_sign(self, row: Mapping[str, Any]) -> str:
-        """What a single setting without a zero says if its metric has one sign that means something; else empty."""
-        word, x = row["note"].split(" ")[0], plain(self.asked.x)
-        if row["note"] == NO_CLEAR_SIGN and all(self.signs):
-            return f"it is shown at no {x} that {' or that '.join(self.signs)}"
-        meaning = dict(zip(("positive", "negative"), self.signs, strict=True)).get(word, "")
-        if not meaning:
-            return ""
-        everywhere = f"{meaning} at every {x} of the grid"
-        if row["note"].startswith(f"{word} everywhere"):
-            return everywhere
-        if partly := PARTLY.search(row["note"]):
-            return f"{meaning} at {partly[1]} of {partly[2]} values of {x}, not clear at the others"
-        side = row["note"].removeprefix(f"{word} ").split(",")[0]
-        if side not in ONE_SIDE:
-            return ""
-        if status_word(row["status"], row["note"]) != MAYBE_BEYOND:
-            return everywhere
-        reach, there = ONE_SIDE[side]
-        bound, tried = bound_words(row, self.asked.unit), sorted(self.asked.rows[self.asked.x].unique())
-        clear, other = tried[:: 1 if side == "below" else -1][:2] if len(tried) == 2 else (np.nan, np.nan)
-        if bound == f"{number(clear, 3)}{self.asked.unit}":
-            return f"{meaning} at {x} {bound}, not clear at {amount(other, self.asked.unit)}"
-        return f"{meaning} {reach} {x} {bound}, not clear {there}"
+    def of_several(self, moves: str) -> tuple[str, list[str], str]:
+        """(the places of several settings, how many have one and how they move; what the others say and why; which
+        metric says so if the first text does not name it).
 
-    def sizes(self) -> str:
-        """The mean of the metric at both ends of the grid with its interval over draws, for a single setting in which
-        a zero is not located; empty without several draws, and where draws have no variance."""
-        asked, row = self.asked, self.table.iloc[0]
-        if self.kind != "boundary" or row.get("scale", "") == "sign" or "seed" not in asked.rows.columns:
-            return ""
-        draws = asked.rows.pivot_table(index="seed", columns=asked.x, values=asked.metric)
-        if draws.shape[1] < 2 or len(draws) < 2:
-            return ""
-        ends = draws.iloc[:, [0, -1]]
-        said = [
-            f"{interval(mean, low, high)} at {amount(x, asked.unit)}"
-            for x, mean, low, high in zip(ends.columns, *mean_band(ends.to_numpy(float), asked.level), strict=True)
-            if np.isfinite(low)
-        ]
-        return f"{' and '.join(said)} ({asked.percent})" if said else ""
-
-    def of_several(self) -> tuple[str, list[str], str]:
-        """(the places of several settings and how many have one, what the others say and why, which metric says so if
-        the first text does not name it).
-
-        Where most have none, their number comes first.
+        moves: how the place moves; empty if it does not, or if that is not known.
         """
         rest = others(self.table, self.asked.unit, self.signs, self.which)
-        every, located = counted(len(self.table), self.noun), (self.table["status"] == Status.LOCATED).to_numpy()
-        among = some_of(len(self.found), len(self.table), self.noun)
+        noun = settings_noun(self.table, self.keys, self.noun)
+        located = (self.table["status"] == Status.LOCATED).to_numpy()
+        among = some_of(len(self.found), len(self.table), noun)
         there = "" if self.each_said else self.which(located)
         among += f" ({there})" if there else ""
         silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
-        if 2 * len(self.found) >= len(self.table) - silent > 0:
-            return f"{self.at.replace('{place}', self.span(3))}, in {among}", rest, self.by
         if len(self.found):
-            return f"{self.what}, located in only {among}: {self.span(3)}", rest, ""
-        nowhere, (most, *less) = f"no {self.what} is located in any of {every}", rest
+            few = 2 * len(self.found) < len(self.table) - silent
+            headline = f"{self.somewhere(bare=bool(moves))}, in {'only ' if few else ''}{among}"
+            return headline + (f"; {self.this} {moves}" if moves else ""), rest, self.by
+        nowhere, (most, *less) = f"no {self.what} is found in any of {counted(len(self.table), noun)}", rest
         brief, _, why = most.partition(" (") if most.startswith(NOT_DECIDED) else (most, "", "")
         headline = (
             f"{NOT_DECIDED}: {nowhere}" if brief == f"{NOT_DECIDED} in {len(self.table)}" else f"{nowhere}: {brief}"
@@ -185,7 +152,7 @@ class Places:
 
     @property
     def each_said(self) -> bool:
-        """Whether `span` says every place with its setting."""
+        """Whether `somewhere` says every place with its setting."""
         count = len(self.found)
         return 1 < count <= EACH and max(len(self.setting(place)) for place in range(count)) <= SHORT
 
@@ -203,37 +170,34 @@ class Places:
         score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
         return f"{THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
 
-    def span(self, digits: int = 4) -> str:
-        """The range of the located places, each of a few, or a single one with its interval; empty without any.
+    def somewhere(self, bare: bool) -> str:
+        """Where the located places are, in words: each of a few, or between which two all of them lie.
 
-        An end has its setting beside it, if that is short: the range is one over settings, and no interval.
+        bare: whether to leave out the settings of these two, which stand beside them if they are short.
         """
-        if not len(self.found):
-            return ""
-        if len(self.found) == 1:
-            row = self.found.iloc[0]
-            return f"{interval(row['estimate'], row['low'], row['high'])}{self.asked.unit}"
-        unit, every = self.asked.unit, self.found["estimate"].to_numpy(float)
-        first, last = (number(end, digits) for end in (every.min(), every.max()))
+        unit, x = self.asked.unit, plain(self.asked.x)
+        known = self.found[["estimate", "low", "high"]].to_numpy(float)
+        if len(known) == 1:
+            return self.at.replace("{place}", f"{interval(*known[0])}{unit}")
+        ends = (known[:, 0].argmin(), known[:, 0].argmax())
+        first, last = (f"{number(known[end, 0], 3)}{unit}" for end in ends)
         if first == last:
-            return f"{first}{unit}"
+            return self.at.replace("{place}", first)
         if self.each_said:
-            ends = self.found[["estimate", "low", "high"]].to_numpy(float)
-            *some, end = (f"{interval(*ends[k])}{unit} ({self.setting(k)})" for k in range(len(ends)))
-            return f"{', '.join(some)} and {end}"
-        at = self.setting(int(every.argmin())), self.setting(int(every.argmax()))
-        if 0 < max(map(len, at)) <= SHORT:
-            return f"{first}{unit} ({at[0]}) to {last}{unit} ({at[1]})"
-        return f"{first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
+            *some, end = (f"{interval(*one)}{unit} ({self.setting(k)})" for k, one in enumerate(known))
+            return self.at.replace("{place}", f"{', '.join(some)} and {end}")
+        at = [self.setting(int(end)) for end in ends]
+        if not bare and 0 < max(map(len, at)) <= SHORT:
+            between = f"between {first} ({at[0]}) and {last} ({at[1]})"
+        else:  # between 20° and 60°, between 2 and 24 steps
+            between = f"between {first.removesuffix(unit) if unit.startswith(' ') else first} and {last}"
+        return self.at.replace(f"{x} {{place}}", f"some {x} {between}").replace("{place}", between)
 
-    def moving(self, left_out: Collection[str] = ()) -> str:
-        """How the place changes with the other axes; empty if nothing can be compared.
-
-        left_out: axes of which another analysis says more.
-        """
-        words = movement_words(self.table, self.keys, left_out)
+    @property
+    def this(self) -> str:
+        """The subject of a sentence on how the place moves."""
         name = plain(self.asked.x)
-        return f"this {'value' if name.endswith('s') else name} {words}" if words else ""
+        return f"this {'value' if name.endswith('s') else name}"
 
     def against_theory(self) -> str:
         """In how many settings theory lies outside the interval; empty without a theory."""

@@ -44,7 +44,8 @@ def inflection_section(asked: Question) -> Section:
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
     what = f"turning point of {metric} in {plain(x)}"
-    at = f"{metric} is {'highest' if turn == 'max' else 'lowest'} at {plain(x)} {{place}}"
+    meant = f"{asked.words['turns']}: " if asked.words else ""
+    at = f"{meant}{metric} is {'highest' if turn == 'max' else 'lowest'} at {plain(x)} {{place}}"
     places = Places(asked, whole, keys, what, "setting", "optimum", at)
     beside = summary(whole, level)
 
@@ -54,18 +55,17 @@ def inflection_section(asked: Question) -> Section:
         line_caption = f"The {word} of {metric} in {plain(x)} against {plain(along or '')}."
         panels = marked_panels(parts, keys, whole, asked)
         caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
-        return [
-            *line_drawing(places, along, f"at the {word} of {metric}", line_caption),
-            *curves_drawing(asked, panels, caption, placed=f"fitted {word}"),
-        ]
+        line = line_drawing(places, along, f"at the {word} of {metric}", line_caption)
+        curves = curves_drawing(asked, panels, caption, placed=f"fitted {word}")
+        return [*curves, *line] if places.few else [*line, *curves]
 
-    headline, detail = places.said(places.moving(), places.against_theory(), places.beside_theory)
+    headline, detail = places.said(places.against_theory(), places.beside_theory)
     return Section(
         title=f"Turning point: where {metric} turns in {plain(x)}",
         headline=headline,
         detail=detail,
         paragraphs=[
-            *movement(whole, keys, word),
+            *movement(whole, keys, word, workload),
             places.methods(),
             *asked.reading("optimum"),
             *([f"{first_capital(beside)}. Curves that share draws are not as many looks at it."] if beside else []),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.reporting.selection import groups
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.words import number, plain, settings
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ class Move:
     leans: str = ""
 
 
-def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
+def moves(table: pd.DataFrame, keys: list[str], workload: Workload) -> list[Move]:
     """Whether the place rises or falls with each key, with all other keys fixed.
 
     The places at the first and the last value of the key with a located place are compared. The place rises or falls
@@ -62,15 +63,15 @@ def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
     for key in keys:
         if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
             continue
-        move = moved(found, keys, key)
+        move = moved(found, keys, key, workload)
         if move is None or move.fitted.total() < 2:  # of few places their bounds say more
-            wider = moved(bounded, keys, key, by_bounds=True)
+            wider = moved(bounded, keys, key, workload, by_bounds=True)
             move = wider if wider and (move is None or wider.ends != move.ends) else move
         out += [move] if move else []
     return out
 
 
-def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = False) -> Move | None:
+def moved(known: pd.DataFrame, keys: list[str], key: str, workload: Workload, by_bounds: bool = False) -> Move | None:
     """How the place changes with one key between settings with a place or a bound; None if none can be compared.
 
     Of two settings that are compared at least one has a place.
@@ -90,7 +91,7 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool = Fals
         word = RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN
         word = BOTH if word == OPEN and turns(rows.sort_values(key)) else word
         fitted[word] += 1
-        where[word].append(", ".join(map(setting, others, values)))
+        where[word].append(settings(others, values, workload))
         steps.append(np.sign(last["estimate"] - first["estimate"]) if "estimate" in known.columns else np.nan)
         step = last["theory"] - first["theory"] if "theory" in known.columns else np.nan
         if np.isfinite(step):
@@ -124,18 +125,13 @@ def turns(rows: pd.DataFrame) -> bool:
     )
 
 
-def setting(key: str, value: Any) -> str:
-    """One value of a key as sentences name it: "depth = 2", "shift top"."""
-    return f"{plain(key)} {value}" if isinstance(value, str) else f"{plain(key)} = {number(value)}"
-
-
-def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
+def movement(table: pd.DataFrame, keys: list[str], place: str, workload: Workload) -> list[str]:
     """A paragraph on how the place changes with each key; an empty list if nothing can be compared.
 
     place: the name of the place in words.
     """
     parts = []
-    for move in moves(table, keys):
+    for move in moves(table, keys, workload):
         said = ", ".join(f"{word} in {move.fitted[word]}" for word in (RISES, FALLS, BOTH, OPEN) if move.fitted[word])
         text = f"with {plain(move.key)} ({number(move.ends[0])} to {number(move.ends[1])}) it {said}"
         text += f" of {move.fitted.total()} settings"
@@ -151,8 +147,11 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     ]
 
 
-def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[str] = ()) -> str:
-    """The changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with ...".
+def movement_words(
+    table: pd.DataFrame, keys: list[str], workload: Workload, left_out: Collection[str] = ()
+) -> tuple[str, str]:
+    """(the changes of the place in short, for example "falls with overlap angle (23 of 29 comparisons), rises with
+    ...", the axes with which it shows none); each empty if there are none.
 
     It includes only keys that were compared in several settings or, of several keys, moved the only one, without those
     that are left out. A move is one that at least half of them show, or a quarter if hardly any goes the other way. Of
@@ -162,7 +161,7 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
     single: list[str] = []
     still: list[str] = []
     several = sum(table[key].nunique() > 1 for key in keys) > 1
-    for move in moves(table, keys):
+    for move in moves(table, keys, workload):
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
         other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
         total = move.fitted.total()
@@ -190,5 +189,10 @@ def movement_words(table: pd.DataFrame, keys: list[str], left_out: Collection[st
             still.append(f"{plain(move.key)} ({shown})")
     if single:
         single[0] = f"is {single[0]}"
-    parts = [*moved, *single, *([f"shows no clear move with {', '.join(still)}"] if still else [])]
-    return re.sub(r"( of \d+)", r"\1 comparisons", ", ".join(parts), count=1)  # the word stands once in a sentence
+    none = f"shows no clear move with {', '.join(still)}" if still else ""
+    return comparisons(", ".join([*moved, *single])), comparisons(none)
+
+
+def comparisons(text: str) -> str:
+    """The text that says once in how many comparisons: "(3 of 4 comparisons), falls with depth (2 of 3)"."""
+    return re.sub(r"( of \d+)", r"\1 comparisons", text, count=1)

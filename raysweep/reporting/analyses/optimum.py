@@ -58,19 +58,17 @@ def optimum_section(asked: Question) -> Section:
         caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
         if blind:  # level lines would say nothing of the rate
             panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
-        return [
-            *line_drawing(places, along, f"with the best {plain(metric)}", line_caption),
-            *curves_drawing(asked, panels, caption, placed="fitted optimum"),
-        ]
+        line = line_drawing(places, along, f"with the best {plain(metric)}", line_caption)
+        curves = curves_drawing(asked, panels, caption, placed="fitted optimum")
+        return [*curves, *line] if places.few else [*line, *curves]
 
-    moving = places.moving(lengths_of_regimes(asked))
-    headline, detail = places.said(moving, places.against_theory(), lambda row: "")
+    headline, detail = places.said(places.against_theory(), lambda row: "", lengths_of_regimes(asked))
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
         headline=headline,
         detail=detail,
         paragraphs=[
-            *movement(whole, keys, f"best {plain(x)}"),
+            *movement(whole, keys, f"best {plain(x)}", workload),
             places.methods(left_out="none"),
             *asked.reading("optimum"),
             *([f"{first_capital(beside)}."] if beside else []),

@@ -52,7 +52,7 @@ def r_squared_section(asked: Question) -> Section:
         marks = f"mean over draws, {asked.percent} interval over {units}"
         figure, told = r_squared_figure(panels, x, metric, asked.workload, marks)
         drawings = [Drawing(asked.name, f"{caption} {told}".strip(), figure)]
-    said, detail = headline(table, predictors, asked)
+    said, detail = headline(table, predictors, units, asked)
     return Section(
         f"R²: what explains {metric}, {plain(unit)} by {plain(unit)}?",
         said,
@@ -61,7 +61,34 @@ def r_squared_section(asked: Question) -> Section:
         [shown_row(row, [*keys, x], asked) for row in table.to_dict("records")],
         {f"{asked.name}_values": table},
         detail=detail,
+        sure=sure(table, units, asked),
+        undecided=still_open(table, len(predictors), asked),
     )
+
+
+def sure(table: pd.DataFrame, units: str, asked: Question) -> str:
+    """How wide the intervals of the predictor that explains most typically are, in words; empty without any.
+
+    units: what they are over, with its number.
+    """
+    known = table.dropna(subset=["r_squared", "low", "high"])
+    if not len(known):
+        return ""
+    best = known.groupby("predictor")["r_squared"].mean().idxmax()
+    own = known[known["predictor"] == best]
+    half = number(float(((own["high"] - own["low"]) / 2).median()), 2)
+    return f"R² of {best} typically ± {half} ({asked.percent} over {units})"
+
+
+def still_open(table: pd.DataFrame, predictors: int, asked: Question) -> str:
+    """In how many settings it is open which predictor is best, and what deciding it would take; empty if in none."""
+    every = len(table) // predictors
+    unclear = every - int(table["best"].sum())
+    if predictors < 2 or not unclear:
+        return ""
+    among = f" in {unclear} of {counted(every, 'setting')}" if every > 1 else ""
+    what = f"which of {counted(predictors, 'predictor')} explains {asked.metric} best"
+    return f"{what}{among} (deciding it takes more values of {plain(asked.options['unit'])})"
 
 
 def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float) -> list[Row]:
@@ -93,8 +120,9 @@ def line(predictor: str, table: pd.DataFrame, x: str, workload: Workload) -> Lin
     return Line(called(predictor, workload), at, centre, low, high)
 
 
-def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> tuple[str, str]:
-    """(the predictor that explains most, the range of R² of each), in words."""
+def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Question) -> tuple[str, str]:
+    """(the predictor that explains most, the range of R² of each over the settings), in words. units: what R² is over,
+    with its number."""
     said, highest = [], {}
     for name in predictors:
         values = table.loc[table["predictor"] == name, "r_squared"].dropna()
@@ -114,13 +142,14 @@ def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> tup
     own = table["predictor"] == best
     leads, clearly = int((own & (table["r_squared"] > most - ALIKE)).sum()), int((own & table["best"]).sum())
     count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
+    tied = leads > int((own & (table["r_squared"] == most)).sum())
     said.sort(key=lambda text: not text.startswith(f"{best} "))
     keys = [name for name in table.columns if name in asked.workload.by_name]
     which = where(table[own], table.loc[own, "best"].to_numpy(bool), keys, asked.workload)
-    surely = f"clearly best in {clearly} ({', '.join(filter(None, (which, asked.percent)))})"
+    surely = f"clearly in {clearly or 'none'} ({', '.join(filter(None, (which, asked.percent)))})"
     return (
-        f"{best} explains {asked.metric} best or as well as any {count}, {surely}",
-        f"{unit} by {unit}, R² is {', '.join(said)}",
+        f"{best} explains {asked.metric} {'best or as well as any' if tied else 'best'} {count}, {surely}",
+        f"R² over {units}: {', '.join(said)}",
     )
 
 

@@ -203,8 +203,7 @@ def of_several(found: Regimes) -> tuple[str, str]:
         said.append(
             f"log-log slopes {' to '.join(dict.fromkeys(number(end, 2) for end in (min(slopes), max(slopes))))}"
         )
-    if moved := movement_words(found.slopes, found.keys):
-        said.append(f"the slope {moved}")
+    said += [f"the slope {text}" for text in movement_words(found.slopes, found.keys, found.asked.workload) if text]
     changed = changes_of(found, found.asked.metric).removeprefix(f"{plain(found.asked.metric)} ")
     return headline, "; ".join([*said, f"{tuned_words(found)} {changed}"])
 
@@ -221,7 +220,7 @@ def paragraphs(found: Regimes) -> list[str]:
     """The paragraphs on the rule for the regimes, the method, and what is missing."""
     lr, length, percent = plain(found.lr), plain(found.length), found.asked.percent
     draws = max(one.draws for one in found.all)
-    text = movement(found.slopes, found.keys, "slope")
+    text = movement(found.slopes, found.keys, "slope", found.asked.workload)
     text.append(
         f"Rule: the {percent} interval of the slope of log {lr} over log {length} must lie within ±{FLAT:g} "
         f"(constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between {QUICK:g} and 0 "

@@ -13,12 +13,13 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.relation import Cloud, relation_figure
 from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
-from raysweep.reporting.words import BARS, settings
+from raysweep.reporting.words import BARS, plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
+NAMED = 2  # so few axes are named that tell groups apart
 STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and below which x only weakly predicts y
 
 OVER_DRAWS = (
@@ -85,7 +86,8 @@ def relation_section(asked: Question) -> Section:
     detail = [over] if shown else []
     if inside:
         span = " to ".join(dict.fromkeys(f"{end:+.2f}" for end in (inside[0], inside[-1])))
-        detail = [", ".join(["over all cells", *detail]), f"{span} within {counted(len(inside), 'group')}"]
+        within = f"each {' and '.join(map(plain, by))}" if len(by) <= NAMED else counted(len(inside), "group")
+        detail = [", ".join(["over all cells", *detail]), f"{x} within {within} {span}"]
     return Section(
         title,
         headline,
@@ -194,7 +196,7 @@ def verdict(found: Rank) -> str:
         return "is not shown to predict"
     if abs(found.rank_correlation) >= STRONG:
         return "predicts"
-    return "only partly predicts" if abs(found.rank_correlation) >= WEAK else "only weakly predicts"
+    return "partly predicts" if abs(found.rank_correlation) >= WEAK else "only weakly predicts"
 
 
 def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells: bool) -> list[str]:

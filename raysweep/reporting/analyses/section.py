@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from raysweep.fits.result import Fit
@@ -12,6 +12,7 @@ from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.selection import all_keys
 from raysweep.reporting.words import unit_of
+from raysweep.space.analyses import metrics_of
 from raysweep.space.precision import POINTWISE
 from raysweep.workloads.declaration import Workload
 
@@ -48,6 +49,22 @@ class Question:
     def metric(self) -> str:
         """The metric of the analysis."""
         return str(self.options["metric"])
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What the space calls the findings of the entry, by finding; empty if it does not say."""
+        return self.options.get("words") or {}
+
+    def with_signs_in_words(self) -> Question:
+        """The question with what the space says of the signs of its metric, instead of what the workload says."""
+        if not self.words:
+            return self
+        asked, (above, below) = metrics_of(self.options), (self.words["positive"], self.words["negative"])
+        metrics = tuple(
+            replace(each, positive=above, negative=below) if each.name in asked else each
+            for each in self.workload.metrics
+        )
+        return replace(self, workload=replace(self.workload, metrics=metrics))
 
     @property
     def by(self) -> list[str]:

@@ -76,7 +76,7 @@ def headline(whole: pd.DataFrame, beside: str, asked: Question) -> tuple[str, st
         return f"the {what} cannot be compared in {every}: it is nowhere located in both", base
     rows = whole.sort_values("low", key=lambda low: ~moved(whole), kind="stable").to_dict("records")
     clear = [row for row in rows if row["low"] > 1 or row["high"] < 1]
-    factors = " and ".join(f"by {number(row['factor'], 2)} with {row['setting']}" for row in clear[:SAID])
+    factors = " and ".join(f"by a factor {number(row['factor'], 2)} with {row['setting']}" for row in clear[:SAID])
     more = f" and {len(clear) - SAID} more" if len(clear) > SAID else ""
     text = f"the {what} is not shown to move in {every}"
     if clear:

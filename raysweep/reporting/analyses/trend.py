@@ -117,7 +117,10 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
     (course, tried) = (" throughout", ", at the values tried,") if throughout else ("", "")
     back = {way: count for way, count in own.items() if way.endswith("in between")}  # it turns back in so many
     among = some_of(most, len(whole), "setting")
-    headline = f"{asked.metric} {verb}{' overall' if back else course} with {plain(asked.x)}{tried} in {among}"
+    finding = f"{asked.metric} {verb}{' overall' if back else course} with {plain(asked.x)}{tried}"
+    if verb in asked.words:
+        finding = asked.words[verb] + (f"{course}{tried}" if throughout else "")
+    headline = f"{finding} in {among}"
     headline += "".join(f", {way} in {count}" for way, count in [*back.items(), *rest])
     told = {(verb, way) for way in (*back, *(["throughout"] if throughout else []))}
     more = [

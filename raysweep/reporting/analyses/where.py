@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.words import called, number, setting, settings, unit_of
+from raysweep.reporting.words import called, listed, number, setting, settings, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -71,5 +71,4 @@ def _values(key: str, own: Sequence[Any], every: Sequence[Any], workload: Worklo
         own = some
     if len(own) > LISTED:
         return ""
-    first, *others = own
-    return ", ".join([setting(key, first, workload), *(f"{number(value)}{degrees}" for value in others)])
+    return ", ".join(listed(key, own, workload))

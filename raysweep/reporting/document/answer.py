@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-LONGEST, ALL, FEWEST = 55, 240, 20
-"""So many words has a detail at most, all findings together, and a detail at least, if it is cut."""
+ALL, FEWEST = 240, 20
+"""So many words have all findings together at most, and a detail at least, if it is cut."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
 WORD = re.compile(r"\S+(?: = \S+)?")
@@ -96,12 +96,12 @@ def answer(frame: pd.DataFrame, design: Design, sections: Sequence[Section], mis
     left = [one for one in every if one not in said]
     kinds = of_kinds([sections[one.places[0]].title for one in left])
     more = f"{counted(len(left), 'more answer')} in the report{kinds}." if left else ""
-    first, rest = ([sections[place] for one in some for place in one.places] for some in (said, left))
+    first = [sections[place] for one in said for place in one.places]
     if not any(one.question for one in every):
-        first, rest = list(sections), []
+        first = list(sections)
     widths = joined([section.sure for section in first], 40)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
-    undecided = joined([section.undecided for section in first], 45, len({each.undecided for each in rest} - {""}))
+    undecided = joined([section.undecided for section in first], 45)
     if missing:
         parts.insert(0, f"so far only {len(frame):,} of {counted(len(frame) + missing, 'row')}")
         undecided = undecided or "all that the missing rows will tell"
@@ -129,9 +129,16 @@ def findings(sections: Sequence[Section]) -> list[Finding]:
 
 
 def shortened(found: Sequence[Finding]) -> list[Finding]:
-    """The findings with so much of their details that all have `ALL` words together."""
-    heads = sum(len(WORD.findall(f"{one.question} {one.headline}")) for one in found)
-    most = min(LONGEST, max(FEWEST, (ALL - heads) // max(len(found), 1)))
+    """The findings with so much of their details that all have `ALL` words together: short details are whole, and the
+    others share what is left."""
+    room = ALL - sum(len(WORD.findall(f"{one.question} {one.headline}")) for one in found)
+    lengths = sorted(len(WORD.findall(one.detail)) for one in found)
+    most = FEWEST
+    for place, length in enumerate(lengths):
+        most = max(FEWEST, room // (len(lengths) - place))
+        if length > most:
+            break
+        room -= length
     return [replace(one, detail=clipped(one.detail, most)) for one in found]
 
 
@@ -176,11 +183,8 @@ def clipped(text: str, most: int) -> str:
     return first[: opened[0] if opened else None].rstrip(" ,;:") + " …"
 
 
-def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
-    """The texts that are not empty, as many as have `most` words together; the number of the others is said.
-
-    further: how many there are besides, which are only counted.
-    """
+def joined(texts: Sequence[str], most: int) -> str:
+    """The texts that are not empty, as many as have `most` words together; the number of the others is said."""
     known = [text for text in dict.fromkeys(texts) if text]
     kept: list[str] = []
     for text in known:
@@ -188,9 +192,7 @@ def joined(texts: Sequence[str], most: int, further: int = 0) -> str:
         if kept and len(WORD.findall(" ".join([*kept, short]))) > most:
             break
         kept.append(short)
-    more = len(known) - len(kept) + further
-    if more and not kept:
-        return f"{NOTHING_OPEN}; in the report {counted(more, 'more point')}"
+    more = len(known) - len(kept)
     return "; ".join([*kept, f"{more} more in the report"] if more else kept)
 
 

@@ -87,8 +87,7 @@ def all_parts(
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
     drawn = drawn_words(top[1]) if top else ""
     meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn)
-    small = [answer.more, coded(meant, workload)]
-    lines += paragraphs([f"*{' '.join(filter(None, small))}*"] if any(small) else [])
+    lines += paragraphs([f"*{coded(meant, workload)}*"] if meant else [])
     lines += paragraphs([f"> {note}" for note in noted])
     parts = [
         Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload), alt=section.whole)

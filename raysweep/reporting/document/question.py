@@ -7,7 +7,7 @@ from typing import Any
 
 from raysweep.phrases import counted
 from raysweep.reporting.design import Design, values_in
-from raysweep.reporting.words import called, number, plain, unit_of, values_in_words
+from raysweep.reporting.words import called, listed, number, plain, setting, unit_of, values_in_words
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
@@ -88,7 +88,7 @@ def varied_in_short(design: Design, workload: Workload) -> str:
     for one in workload.parameters:
         given = design.values(one.name)
         if one.type is str and not one.choices and len(given) == 1 and given[0] not in ("", "all", None):
-            fixed.append(f"{called(one.name, workload)} {number(given[0])}")
+            fixed.append(setting(one.name, given[0], workload))
     parts = [f"Varied: {', '.join(said)}." if said else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
     return " ".join(filter(None, parts))
 
@@ -96,7 +96,12 @@ def varied_in_short(design: Design, workload: Workload) -> str:
 def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
     label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
     if any(isinstance(value, (str, bool)) or value is None for value in values):
-        return f"{label} ({counted(len(values), 'value') if len(values) > LISTED else ' / '.join(map(number, values))})"
+        if len(values) > LISTED:
+            return f"{label} ({counted(len(values), 'value')})"
+        declared = workload.by_name.get(name)
+        if declared and declared.words:
+            return " / ".join(listed(name, values, workload))
+        return f"{label} ({' / '.join(map(number, values))})"
     unit = unit_of(name, workload)
     degrees = unit if unit == "°" else ""
     if len(values) <= LISTED:

@@ -11,8 +11,8 @@ import numpy as np
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status, without_chance
 from raysweep.reporting.figures import drawing, scales
+from raysweep.reporting.figures.missing_places import draw_missing, missing_legend
 from raysweep.reporting.figures.style import FAINT
-from raysweep.reporting.statuses import status_word, way_of
 from raysweep.reporting.words import axis_label, unit_of
 from raysweep.workloads.declaration import Workload
 
@@ -57,7 +57,7 @@ def places_figure(
     """Draw a fitted place in x over another axis, `along`: one panel per part (title, lines).
 
     Places at neighbouring values are joined. A censored place is a triangle at its known bound; it points in the
-    direction of the place. Where no place was found, a cross stands at the foot of the panel.
+    direction of the place. Where no place was found, a mark stands above or below all of them (`missing_places`).
 
     lines: named constants in x, drawn as reference lines.
 
@@ -92,7 +92,7 @@ def places_figure(
                 panel.plot(moved(line.fine, shifts[line.key], logarithmic), line.expected, zorder=2, **look)
             draw_line(panel, line, along, shades[line.key], marker[line.key], (shifts[line.key], logarithmic))
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
-    draw_missing(axes, parts, along, shades)
+    draw_missing(axes, [[(line.table, shades[line.key]) for line in inside] for _, inside in parts], along)
     drawing.label_panels(axes, axis_label(along, workload), f"{axis_label(x, workload)}\n{what}")
     drawing.legend_of_lines(axes, parts, shades, marker, linestyle="-", markersize=6)
     statuses = {status for line in every for status in line.table["status"]}
@@ -100,7 +100,6 @@ def places_figure(
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["status"] == Status.LOCATED] for line in every]
     bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * level:g} % interval"
-    crosses = cross_words(every)
     entries = [
         Status.LOCATED in statuses
         and (
@@ -114,23 +113,10 @@ def places_figure(
             drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
             "Open triangles: it lies beyond this value, in the direction in which the triangle points.",
         ),
-        bool(statuses & NOT_FOUND)
-        and (drawing.mark(crosses, marker="x"), f"Crosses at the foot: no place, {crosses}."),
+        *missing_legend([line.table for line in every]),
         *((reference, f"{reference.get_label()}: the line across.") for reference in references),
     ]
     return figure, drawing.legend_below(figure, entries, 4 if len(axes) > 1 else 3)
-
-
-WORDS = 2  # a legend says so many kinds of curves without a place
-ROOM = 0.04  # of the height of a panel, for a row of crosses
-NOT_FOUND = {Status.UNDETERMINED, Status.MONOTONE}
-
-
-def cross_words(lines: Sequence[PlaceLine]) -> str:
-    """What curves without a place do, for a legend."""
-    rows = [row for line in lines for row in line.table.to_dict("records") if row["status"] in NOT_FOUND]
-    words = dict.fromkeys(way_of(note := row.get("note") or "") or status_word(row["status"], note) for row in rows)
-    return " or ".join(words) if len(words) <= WORDS else "not found"
 
 
 def draw_line(panel: Axes, line: PlaceLine, along: str, shade: Any, marker: str, aside: tuple[float, bool]) -> None:
@@ -161,32 +147,6 @@ def draw_line(panel: Axes, line: PlaceLine, along: str, shade: Any, marker: str,
             drawing.points(
                 panel, at, place, (low, high), shade, drawing.SIZES[marker] + 1.6, 1.4, 2.5, zorder=3, **edge
             )
-
-
-def draw_missing(
-    axes: Sequence[Axes], parts: Sequence[tuple[str, Sequence[PlaceLine]]], along: str, shades: Mapping[Any, Any]
-) -> None:
-    """Draw a cross where no place was found, below all places at the foot of the panel: one row for each line that
-    lacks some."""
-    found = {k: [(line, line.table["status"].isin(NOT_FOUND)) for line in lines] for k, (_, lines) in enumerate(parts)}
-    lacking = {k: [(line, missing) for line, missing in lines if missing.any()] for k, lines in found.items()}
-    rows = max(map(len, lacking.values()))
-    if not rows:
-        return
-    room = ROOM * (rows + 0.5)
-    scale = axes[0].yaxis.get_transform()
-    low, high = scale.transform(np.array(axes[0].get_ylim()))
-    ticks = [tick for tick in axes[0].get_yticks() if low <= scale.transform(np.array([tick]))[0] <= high]
-    if axes[0].get_yscale() == "linear":  # the foot has no values
-        axes[0].set_yticks(ticks)
-    axes[0].set_ylim(bottom=float(scale.inverted().transform(low - (high - low) * room / (1 - room))))
-    look: dict[str, Any] = {"marker": "x", "linestyle": "none", "markersize": 4.5, "zorder": 3}
-    for k, panel in enumerate(axes):
-        panel.plot([0, 1], [room, room], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
-        for row, (line, missing) in enumerate(lacking[k]):
-            at = line.table.loc[missing, along].to_numpy(float)
-            height = np.full(len(at), ROOM * (rows - row - 0.25))
-            panel.plot(at, height, color=shades[line.key], transform=panel.get_xaxis_transform(), **look)
 
 
 def shared_form(lines: Sequence[PlaceLine]) -> PlaceLine | None:

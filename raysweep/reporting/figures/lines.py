@@ -144,11 +144,12 @@ def curves_figure(
     found = [(line, line.place) for line in every_line if line.place]
     theory_look = THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4}
     base_look = APART if categories else BASE
+    own = f"{called(metric, workload)}: " if beside else ""
     said = drawing.legend_below(
         figure,
         [
             any((~line.means.median).any() for line in every_line)
-            and drawing.mark(marks or points_in_words(parts), marker="o", markersize=4),
+            and drawing.mark(f"{own}{marks or points_in_words(parts)}", marker="o", markersize=4),
             any(line.means.median.any() for line in every_line)
             and (
                 drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),

@@ -42,6 +42,7 @@ __all__ = [
     "complaint",
     "digest_of",
     "fetch",
+    "in_words",
     "kind_of",
     "load",
     "planned",
@@ -124,6 +125,12 @@ def complaint(name: str, folder: bool = False) -> str | None:
     except BadImages as error:
         return str(error).replace(FORMS, FOLDER_FORMS) if folder else str(error)
     return None
+
+
+def in_words(role: str, name: str) -> str:
+    """What sentences call the images of a name in a role: "source MNIST" for mnist:PATH, else with the name itself."""
+    known = folders.SETS.get(kind_of(name))
+    return f"{role} {known.title if known else name}"
 
 
 def kind_of(name: object) -> str:

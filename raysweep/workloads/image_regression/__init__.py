@@ -16,15 +16,18 @@ Test images are those that the data set keeps apart; they enter nothing but the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
-from raysweep.workloads.image_regression.pairs import FORM, pair_of
+from raysweep.workloads.image_regression.pairs import FORM, in_words, pair_of
 
 PARAMETERS = (
-    Parameter("data", str, "digits", f"images: {image_data.FORMS}"),
-    Parameter("pair", str, "2-3:5-6", f"classes of source and target, {FORM}; the first of two is labelled +1"),
+    Parameter("data", str, "digits", f"images: {image_data.FORMS}", words=partial(image_data.in_words, "images of")),
+    Parameter(
+        "pair", str, "2-3:5-6", f"classes of source and target, {FORM}; the first of two is labelled +1", words=in_words
+    ),
     Parameter("target_samples", int, 10, "images of the target, of either class", unit="images", minimum=1, symbol="n"),
     Parameter(
         "pretrain_length",
@@ -54,12 +57,14 @@ METRICS = (
         "share of test images put into the wrong class, trained from 0",
         direction="minimize",
         label="test error from scratch",
+        share=True,
     ),
     Metric(
         "error_finetune",
         "share of test images put into the wrong class, fine-tuned from the source map",
         direction="minimize",
         label="test error after fine-tuning",
+        share=True,
     ),
     Metric(
         "transferability_finetune",

@@ -8,6 +8,11 @@ FORM = "SOURCE:TARGET with two different classes each, as in 2-3:5-6"
 Classes = tuple[int, int]
 
 
+def in_words(text: str) -> str:
+    """A pair for a reader: "pair 2/3 to 5/6"."""
+    return "pair " + text.replace("-", "/").replace(":", " to ")
+
+
 def pair_of(text: str) -> tuple[Classes, Classes]:
     """The classes of source and target; ValueError says what was expected."""
     # one way to write each pair: its images are drawn from its text

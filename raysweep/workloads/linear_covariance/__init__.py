@@ -12,7 +12,7 @@ import numpy as np
 
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
-from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, read, shifted
+from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, in_words, read, shifted
 
 ENGINES = ("limit", "theory")
 SYMMETRY = Symmetry(
@@ -33,7 +33,7 @@ PARAMETERS = (
     Parameter(
         "gamma", float, 0.3, "target samples per dimension: n = round(gamma * dim)", minimum=0, maximum=1000, symbol="γ"
     ),
-    Parameter("spectrum", str, "1.5:50,0.3", f"eigenvalues of the inputs' covariance: {FORM}"),
+    Parameter("spectrum", str, "1.5:50,0.3", f"eigenvalues of the inputs' covariance: {FORM}", words=in_words),
     Parameter(
         "shift",
         str,
@@ -41,6 +41,7 @@ PARAMETERS = (
         "the eigenspace in which target and source differ, evenly in all its directions on average: top, that of the "
         "first listed value; bottom, that of the others; all (T's Top Eigen Align is bottom)",
         choices=SHIFTS,
+        words="shift in {} directions".format,
     ),
     Parameter(
         "shift_norm",

@@ -41,6 +41,16 @@ def read(text: str, dim: int) -> tuple[np.ndarray, np.ndarray]:
     return found
 
 
+def in_words(text: str) -> str:
+    """A spectrum for a reader: "50 directions of variance 1.5, the others of 0.3"."""
+    parts = [part.strip().partition(":") for part in text.split(",")]
+    one = [f"{count} direction{'' if count == '1' else 's'} of variance {value}" for value, _, count in parts if count]
+    rest = [value for value, _, count in parts if not count]
+    if not one or rest != [parts[-1][0]]:
+        return f"spectrum {text}"
+    return ", ".join([*one, f"the others of {rest[0]}"])
+
+
 def shifted(shift: str, counts: np.ndarray) -> np.ndarray:
     """Which groups the difference between target and source lies in, boolean (groups,): the first, the others, all."""
     first = np.arange(len(counts)) == 0

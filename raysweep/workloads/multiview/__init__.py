@@ -116,7 +116,14 @@ PARAMETERS = (
         maximum=10**7,
         label="fine-tuning steps",
     ),
-    Pretraining("framework", str, AUTOENCODER, "what is reconstructed", choices=(TEACHER_STUDENT, AUTOENCODER)),
+    Pretraining(
+        "framework",
+        str,
+        AUTOENCODER,
+        "what is reconstructed",
+        choices=(TEACHER_STUDENT, AUTOENCODER),
+        words=lambda value: value.replace("_", "-"),
+    ),
     Pretraining("mask_ratio", float, 0.5, "share of patches that are masked, 1 - θ", minimum=0, maximum=0.99),
     Pretraining("samples", int, 500, "samples without labels", minimum=1, maximum=1_000_000, symbol="N"),
     Pretraining(

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
-from raysweep.workloads.image_data import FOLDER_FORMS, fetch
+from raysweep.workloads.image_data import FOLDER_FORMS, fetch, in_words
 from raysweep.workloads.vision import complaints, tasks
 from raysweep.workloads.vision.metrics import METRICS
 from raysweep.workloads.vision.shapes import MODELS
@@ -43,7 +43,7 @@ PARAMETERS = (
         maximum=64,
         symbol="L",
     ),
-    Pretraining("source", str, "digits", f"images to pretrain on: {FOLDER_FORMS}"),
+    Pretraining("source", str, "digits", f"images to pretrain on: {FOLDER_FORMS}", words=partial(in_words, "source")),
     Pretraining("source_classes", str, "all", f"classes of the source: {_CLASSES}"),
     Pretraining(
         "source_samples", int, 0, "training images of the source; 0: all of its classes", unit="images", minimum=0
@@ -63,8 +63,16 @@ PARAMETERS = (
         tasks.CLASS,
         "what the source's labels say: the class, or in as many ranges the brightness or the hue of the upper half",
         choices=tasks.LABELS,
+        words=tasks.IN_WORDS.__getitem__,
     ),
-    Pretraining("flip", str, tasks.UPRIGHT, "whether the source's images are upside down", choices=tasks.FLIPS),
+    Pretraining(
+        "flip",
+        str,
+        tasks.UPRIGHT,
+        "whether the source's images are upside down",
+        choices=tasks.FLIPS,
+        words={tasks.UPRIGHT: "no flip", tasks.UPSIDE_DOWN: "flip upside down"}.__getitem__,
+    ),
     Pretraining(
         "rotation",
         float,
@@ -74,7 +82,7 @@ PARAMETERS = (
         minimum=-360,
         maximum=360,
     ),
-    Pretraining("target", str, "digits", f"images to fine-tune on: {FOLDER_FORMS}"),
+    Pretraining("target", str, "digits", f"images to fine-tune on: {FOLDER_FORMS}", words=partial(in_words, "target")),
     Pretraining("target_classes", str, "all", f"classes of the target: {_CLASSES}"),
     Pretraining(
         "overlap_angle",
@@ -95,6 +103,7 @@ PARAMETERS = (
         "how the net is pretrained: by the source's labels, by reconstruction of patches of its images that are masked "
         "(SimMIM), or not at all",
         choices=tasks.PRETRAININGS,
+        words=tasks.IN_WORDS.__getitem__,
         label="pretraining",
     ),
     Pretraining(

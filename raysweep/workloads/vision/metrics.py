@@ -23,6 +23,7 @@ METRICS = (
         direction="maximize",
         stage="evaluate",
         label="target accuracy",
+        share=True,
     ),
     Metric("target_loss", f"{LOSS} of the target, fine-tuned", "nats", "minimize", "evaluate", label="target loss"),
     Metric(
@@ -50,6 +51,7 @@ METRICS = (
         "maximize",
         "evaluate",
         label="target accuracy from scratch",
+        share=True,
     ),
     Scratch(
         "target_loss_scratch",
@@ -66,6 +68,7 @@ METRICS = (
         "maximize",
         "evaluate",
         label="target accuracy with untrained head",
+        share=True,
     ),
     Before(
         "target_loss_before",
@@ -88,6 +91,7 @@ METRICS = (
         f"{ACCURACY} of the source, pretrained",
         direction="maximize",
         label="accuracy on source after pretraining",
+        share=True,
     ),
     Source(
         "source_loss", f"{LOSS} of the source, pretrained", "nats", "minimize", label="loss on source after pretraining"
@@ -112,6 +116,7 @@ METRICS = (
         direction="maximize",
         stage="evaluate",
         label="accuracy on source after fine-tuning",
+        share=True,
     ),
     Metric(
         "source_loss_after",
@@ -135,6 +140,7 @@ METRICS = (
         "maximize",
         "evaluate",
         label="target training accuracy",
+        share=True,
     ),
     Metric(
         "generalization_error",

@@ -27,6 +27,15 @@ NO_ANGLE = math.inf
 SUPERVISED, MASKED, NONE = PRETRAININGS = "supervised", "masked", "none"
 HELD_OUT = 1000  # test images on which a reconstruction is measured, or fewer where there are fewer
 CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
+IN_WORDS = {
+    SUPERVISED: "supervised pretraining",
+    MASKED: "masked pretraining",
+    NONE: "no pretraining",
+    CLASS: "labels of classes",
+    BRIGHTNESS: "labels of brightness",
+    COLOUR: "labels of colour",
+}
+"""What sentences call kinds of pretraining and of labels."""
 UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
 
 

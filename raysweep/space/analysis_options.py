@@ -1,0 +1,119 @@
+"""The checks of single options of analyses: what each may be, and the message if it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raysweep.space import checks
+from raysweep.space.checks import Check, Context, expect
+from raysweep.workloads.declaration import SCALES
+
+SAMPLES = ("draws", "cells")
+"""What the interval of `relation` is over: draws (the cells are the design), or cells that stand for others."""
+ALONG_TRAINING = ("step", "share")
+"""The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
+
+
+def metrics(value: Any, path: str, context: Context) -> Any:
+    listed = [value] if isinstance(value, str) else value
+    expect(isinstance(listed, (list, tuple)) and bool(listed), path, "a list of metrics", value)
+    return [checks.metric(name, path, context) for name in listed]
+
+
+def axes(value: Any, path: str, context: Context) -> Any:
+    listed = [value] if isinstance(value, str) else value
+    expect(isinstance(listed, (list, tuple)), path, "an axis or a list of axes", value)
+    return [checks.axis(name, path, context) for name in listed]
+
+
+def level(value: Any, path: str, context: Context) -> Any:
+    expect(checks.is_finite(value) and 0.5 <= value < 1, path, "a number from 0.5 to below 1", value)
+    return value
+
+
+def lines(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, Mapping) and bool(value), path, "names and places like {'F Thm 3.9': 60}", value)
+    for name, place in value.items():
+        expect(checks.is_finite(place), f"{path}.{name}", "a number", place)
+    return value
+
+
+def between(value: Any, path: str, context: Context) -> Any:
+    wanted = "an axis and two of its values, like {shift: [top, bottom]}"
+    expect(isinstance(value, Mapping) and len(value) == 1, path, wanted, value)
+    ((name, pair),) = value.items()
+    checks.axis(name, f"{path}.{name}", context)
+    expect(isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1], f"{path}.{name}", "two values", pair)
+    if not context.axes[name]:  # read from finished rows
+        return {name: [checks.coerced(context.workload.by_name[name], each, path, context) for each in pair]}
+    return {name: checks.of_axis(name, pair, f"{path}.{name}", context)}
+
+
+def where(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, Mapping) and bool(value), path, "axes and values of theirs, like {noise: 0}", value)
+    for name, chosen in value.items():
+        checks.axis(name, f"{path}.{name}", context)
+        if context.axes[name]:
+            checks.of_axis(name, chosen, f"{path}.{name}", context)
+        else:  # read from finished rows
+            for each in chosen if isinstance(chosen, list) else [chosen]:
+                checks.coerced(context.workload.by_name[name], each, f"{path}.{name}", context)
+    return value
+
+
+def question(value: Any, path: str, context: Context) -> Any:
+    wanted = "a question in words, like 'How fast to fine-tune?'"
+    expect(isinstance(value, str) and value.strip().endswith("?") and "\n" not in value.strip(), path, wanted, value)
+    return value.strip()
+
+
+def words(*findings: str) -> Check:
+    """The check of `words`: what each of these findings means, in words."""
+
+    def check(value: Any, path: str, context: Context) -> Any:
+        said = checks.mapping(value, path, "what a finding means in words")
+        checks.keys(said, path, context, dict.fromkeys(findings, meaning), defaults=dict.fromkeys(findings))
+        return value
+
+    return check
+
+
+def meaning(value: Any, path: str, context: Context) -> Any:
+    wanted = "a few words that need no full stop, like 'pretrained networks err less'"
+    fits = isinstance(value, str) and bool(value.strip()) and "\n" not in value and not value.rstrip().endswith(".")
+    expect(fits, path, wanted, value)
+    return value
+
+
+def curves_x(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
+
+
+def stage(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "stage", context.workload.chain.names)
+
+
+def logged(value: Any, path: str, context: Context) -> Any:
+    """Metrics that a stage logs. Their names are known only from its rows."""
+    listed = value if isinstance(value, list) else [value]
+    expect(bool(listed) and all(isinstance(name, str) for name in listed), path, "names of logged metrics", value)
+    return value
+
+
+def scale(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "scale", SCALES)
+
+
+def sample(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "sample", SAMPLES)
+
+
+def called(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, str) and bool(value.strip()), path, "what the steps are, such as layer", value)
+    return value
+
+
+def one_logged(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, str), path, "the name of a logged metric", value)
+    return value

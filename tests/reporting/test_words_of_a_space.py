@@ -1,0 +1,143 @@
+"""`words` of an analysis: a report says in the words of a space what the tests of the analysis show."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import run
+from spaces import small_space
+from test_beside import METRIC, OTHER, cells
+from test_figures import field, valley
+from test_report import TRANSFER
+
+from raysweep.reporting.analyses.boundary import boundary_section
+from raysweep.reporting.analyses.curves import curves_section
+from raysweep.reporting.analyses.inflection import inflection_section
+from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.trend import trend_section
+
+SECTIONS = {
+    "boundary": boundary_section,
+    "curves": curves_section,
+    "inflection": inflection_section,
+    "trend": trend_section,
+}
+PAYS = {"positive": "pretraining pays", "negative": "pretraining costs"}
+ERRS = {"positive": "pretrained networks err more", "negative": "pretrained networks err less"}
+TURNS = {"turns": "pretraining can be too long"}
+DATA = {"rises": "more data harm", "falls": "more data help"}
+GAIN = {"metric": "transferability_finetune", "x": "overlap_angle"}
+
+
+def section(kind: str, rows: pd.DataFrame, **options: Any) -> Section:
+    return SECTIONS[kind](Question(rows.assign(cell="c"), options, TRANSFER, kind))
+
+
+def test_a_boundary_says_what_signs_mean_in_the_words_of_the_space_not_of_the_workload() -> None:
+    rows = field(lambda size: 30 + 40 * size)
+    found = section("boundary", rows, **GAIN, y="gamma", words=PAYS)
+    own = "pretraining pays below some overlap angle between 33.8° (γ = 0.1) and 66.2° (γ = 0.9), costs above, "
+    assert found.headline == f"{own}in all 5 settings of gamma"
+    theirs = section("boundary", rows, **GAIN, y="gamma")
+    assert theirs.headline == found.headline.replace("pretraining pays", "transfer helps").replace("costs", "hurts")
+    regions = {text.get_text() for text in found.drawings[0].figure.axes[0].texts}
+    assert regions == {"pretraining pays", "pretraining costs"}
+    one = section("boundary", field(lambda size: 300.0)[lambda rows: rows["gamma"] == 0.1], **GAIN, words=PAYS)
+    assert one.headline == "pretraining pays at every overlap angle of the grid"
+
+
+def test_a_crossing_is_said_in_the_words_of_the_space() -> None:
+    first = field(lambda size: 50.0, METRIC)
+    rows = pd.concat([first.assign(depth=1), first.assign(depth=2, **{METRIC: -first[METRIC]})])
+    asked = {"metric": METRIC, "x": "overlap_angle", "between": {"depth": [1, 2]}}
+    meant = {"positive": "a flat network is worse", "negative": "a flat network is better"}
+    found = section("boundary", rows, **asked, words=meant)
+    assert found.headline.startswith("a flat network is worse below some overlap angle between 49.")
+    assert found.headline.endswith("), better above, in all 5 settings of gamma")
+    assert found.detail.endswith("measured by risk_finetune of L = 1 minus 2")
+
+
+def test_curves_beside_others_say_what_higher_and_lower_mean_and_by_which_metrics() -> None:
+    rows = cells([-0.5, -0.25, 0.05, 0.0, np.nan], noise=0.001)
+    found = section("curves", rows, metric=METRIC, beside=OTHER, x="gamma", words=ERRS)
+    assert found.headline == (
+        "pretrained networks err less in 2 of 5 cells (γ ≤ 1), more in 1 (γ = 2), equal in 1 (γ = 4), "
+        "no clear difference in 1 (γ = 3)"
+    )
+    assert found.detail == (
+        "less: risk_finetune is 0.5 to 0.749 times as large, least at γ = 0; "
+        "more: risk_finetune is 1.05 times as large, at γ = 2; "
+        "measured by risk_finetune beside risk_scratch, tested with p < 0.05 (Holm)"
+    )
+    assert found.undecided.startswith("whether pretrained networks err more or less in 1 of 5 cells (")
+    both = section("curves", rows[rows["gamma"] < 2], metric=METRIC, beside=OTHER, x="gamma", words=ERRS)
+    assert both.headline == "pretrained networks err less in both cells"
+
+
+def test_where_nothing_is_shown_no_words_claim_it() -> None:
+    asked = {"metric": METRIC, "beside": OTHER, "x": "gamma", "words": ERRS}
+    none = section("curves", cells([0.0, 0.0], seed=1), **asked)
+    assert none.headline == "in none of 2 cells is it shown that pretrained networks err more or less"
+    assert none.detail == "measured by risk_finetune beside risk_scratch, tested with p < 0.05 (Holm)"
+    equal = section("curves", cells([np.nan, np.nan]), **asked)
+    assert equal.headline == "risk_finetune is equal to risk_scratch in both cells"
+
+
+def test_curves_of_a_metric_alone_say_what_its_signs_mean() -> None:
+    rows = cells([-0.5, -0.25, 0.05, 0.0, np.nan], noise=0.001)
+    rows[METRIC] -= 1
+    found = section("curves", rows, metric=METRIC, x="gamma", words=ERRS)
+    assert found.headline == (
+        "pretrained networks err less in 2 of 4 cells (γ ≤ 1), more in 1 (γ = 2), no clear effect in 1 (γ = 3)"
+    )
+    assert section("curves", rows, metric=METRIC, x="gamma").headline == "risk_finetune is -0.5 to 0.0502"
+
+
+@pytest.mark.parametrize(
+    ("places", "headline"),
+    [
+        ([2.0], "pretraining can be too long: risk_finetune is lowest at pretrain length 2"),
+        ([2.0, 3.0], "pretraining can be too long: risk_finetune is lowest at pretrain length 2"),
+        ([2.0, 0.0, 0.0], "pretraining can be too long: risk_finetune is lowest at pretrain length 2"),
+        ([0.0], "turning point of risk_finetune in pretrain length: not decided"),
+        ([0.0, 0.0], "not decided: no turning point of risk_finetune in pretrain length is found in any of 2 settings"),
+    ],
+)
+def test_a_turn_is_said_in_words_only_where_one_is_found(places: list[float], headline: str) -> None:
+    rows = valley({(1, 0.001 * 2**k): place for k, place in enumerate(places)})
+    found = section("inflection", rows, metric=METRIC, x="pretrain_length", words=TURNS)
+    assert found.headline.startswith(headline)
+    assert ("too long" in found.headline) is any(places)
+    plain = section("inflection", rows, metric=METRIC, x="pretrain_length")
+    assert plain.headline == found.headline.replace("pretraining can be too long: ", "")
+
+
+@pytest.mark.parametrize(
+    ("slopes", "headline"),
+    [
+        ([1.0, 1.0], "more data harm throughout, at the values tried, in both settings"),
+        ([-1.0, -1.0, 0.0], "more data help in 2 of 3 settings, "),
+        ([0.0, 0.0], "risk_finetune shows no clear trend with gamma in both settings"),
+    ],
+)
+def test_a_trend_is_said_in_words_where_most_settings_show_it(slopes: list[float], headline: str) -> None:
+    grid = list(product(range(len(slopes)), (0.2, 0.4, 0.6, 0.8), range(6)))
+    rows = pd.DataFrame(grid, columns=["depth", "gamma", "seed"]).assign(status="ok", overlap_angle=45.0)
+    rows[METRIC] = np.take(slopes, rows["depth"]) * rows["gamma"] + np.random.default_rng(0).normal(0, 0.01, len(rows))
+    found = section("trend", rows.assign(depth=rows["depth"] + 1), metric=METRIC, x="gamma", words=DATA)
+    assert found.headline.startswith(headline)
+    assert ("more data" in found.headline) is any(slopes)
+
+
+def test_the_words_of_a_space_are_those_of_its_report(tmp_path: Path) -> None:
+    curves = {"metric": METRIC, "beside": OTHER, "x": "overlap_angle", "words": ERRS}
+    space = small_space(seeds=6, axes={"overlap_angle": [10, 80]}, analysis=[{"curves": curves}])
+    answer = run(tmp_path, space).report(tmp_path / "report").answer
+    assert answer[0].startswith(
+        "Pretrained networks err more in 1 of 2 cells (θ = 80°), less in 1 (θ = 10°). More: risk "
+    )
