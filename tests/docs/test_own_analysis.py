@@ -18,12 +18,12 @@ from spaces import small_space
 
 import raysweep
 
-PAGE = (DOCS / "analyses.md").read_text()
+PAGE = (DOCS / "analyses.md").read_text().split("\n## An analysis of your own\n")[1]
 QUIET: dict[str, Any] = {"tracking_uri": "none", "say": lambda line: None}
 
 
 def block(language: str) -> str:
-    """The one block of that language."""
+    """The one block of that language of this section."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return found
 

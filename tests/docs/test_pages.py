@@ -14,8 +14,11 @@ import yaml
 from conftest import QUIET, TESTS, Outcome, run
 from documented import DOCS
 
+from raysweep import workloads
 from raysweep.main import cli
 from raysweep.space import packaged
+from raysweep.space.analyses import check_analysis
+from raysweep.space.checks import Context
 
 HOME = TESTS.parent
 PAGES = [HOME / "README.md", *sorted(DOCS.glob("*.md")), *sorted((HOME / "reports").glob("*.md"))]
@@ -101,6 +104,22 @@ def test_every_packaged_space_that_a_page_runs_is_there(page: Path) -> None:
 def test_every_packaged_space_stands_among_the_questions() -> None:
     text = (DOCS / "questions.md").read_text()
     assert [name for name in packaged.spaces() if f"`{name}`" not in text] == []
+
+
+def test_the_analyses_that_are_shown_with_words_are_taken() -> None:
+    blocks = re.findall(r"^```yml\n(.*?)^```$", (DOCS / "analyses.md").read_text(), re.MULTILINE | re.DOTALL)
+    shown = [entry for block in blocks for entry in yaml.safe_load(block)["analysis"]]
+    entries = [(entry, options) for entry in shown for options in entry.values() if "words" in options]
+    assert len(entries) == 3
+    for entry, options in entries:
+        metrics = {options["metric"], options.get("beside", options["metric"])}
+        known = [
+            workload
+            for workload in map(workloads.get, workloads.BUILT_IN)
+            if metrics <= {metric.name for metric in workload.metrics}
+        ]
+        assert known, metrics
+        check_analysis(entry, "here", Context(known[0], {options["x"]: []}))
 
 
 def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
