@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEANS = ("geometric_mean", "low", "high")
+SLOPE = ("exponent", "low", "high", "draws")
 
 
 def power_law_section(asked: Question) -> Section:
@@ -102,14 +103,30 @@ def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
     return interval(row[name], row[low], row[high]) if np.isfinite(row[low]) else number(row[name])
 
 
+def clear_signs(rows: Sequence[Mapping[str, Any]], level: float) -> np.ndarray:
+    """The sign of each setting's exponent, 0 where it is not clear: Student's t over the draws' slopes, after Holm's
+    correction for all settings. A setting without an interval (one draw) is taken as it is."""
+    from scipy.stats import t as student
+
+    exponent, low, high, draws = (np.array([row[name] for row in rows], float) for name in SLOPE)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        standard_errors = (high - low) / 2 / student.ppf((1 + level) / 2, draws - 1)
+        p_values = 2 * student.sf(np.abs(exponent) / standard_errors, draws - 1)
+    p_values = holm(np.where(np.isfinite(low), p_values, 0.0))
+    return np.where(p_values <= 1 - level, np.sign(exponent), 0)
+
+
 def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
-    """Whether the metric grows or falls, in words, and with one power or not; neither way is said unless all intervals
-    say so, and no power unless it is not shown to change in most settings."""
-    low, high = ([row[end] if np.isfinite(row[end]) else row["exponent"] for row in rows] for end in ("low", "high"))
-    x = plain(asked.x)
-    if not min(low) > 0 and not max(high) < 0:
-        return f"{asked.metric} is not shown to go one way with {x} in all settings: log-log slope"
-    verb = "grows" if min(low) > 0 else "falls"
+    """Whether the metric grows or falls, in words, in how many settings unless it is in all of them alike; and with one
+    power or not, which is said only if it is not shown to change in most settings."""
+    signs, x = clear_signs(rows, asked.level), plain(asked.x)
+    if abs(signs.sum()) < len(signs):
+        if not signs.any():
+            return f"{asked.metric} is not shown to grow or fall with {x}: log-log slope"
+        counts = {f"grows with {x}": 1, f"falls with {x}": -1, "not clear": 0}
+        said = [f"{words} in {count}" for words, sign in counts.items() if (count := int((signs == sign).sum()))]
+        return f"{asked.metric} {', '.join(said)}: log-log slope"
+    verb = "grows" if signs[0] > 0 else "falls"
     bends = sum(bool(row["bends"]) for row in rows)
     if 2 * bends >= len(rows):
         where = f" in {bends}" if 1 < len(rows) > bends else ""
@@ -161,6 +178,7 @@ def how(asked: Question, settings: int) -> str:
     return (
         f"The exponent is the least-squares slope of log {asked.metric} over log {plain(asked.x)}. Each draw has a "
         f"line of its own; the interval is Student's t over their slopes, {asked.percent} for each setting on its own. "
+        f"That the metric grows or falls is said where p < {1 - asked.level:.2g}{several}. "
         "The bend is how much the exponent grows from the first value to the last, by a parabola: a power law has "
         f"none. It counts as shown where p < {1 - asked.level:.2g}{several}; then the exponent is a mean over this "
         "range. The prefactor is the line's value at 1."

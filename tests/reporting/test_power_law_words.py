@@ -1,0 +1,56 @@
+"""A power law says whether the metric grows or falls with the axis, and in how many settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_beside import METRIC
+from test_report import TRANSFER
+
+from raysweep.fits.statistics import t_quantile
+from raysweep.reporting.analyses.power_law import clear_signs, power_law_section
+from raysweep.reporting.analyses.section import Question
+
+
+def laws(exponents: Sequence[float]) -> pd.DataFrame:
+    """One setting per exponent: the metric is a power of gamma, but for noise of a few percent."""
+    gamma, draws = np.array([0.1, 0.2, 0.4, 0.8]), 6
+    noise = np.random.default_rng(0).normal(0, 0.02, (len(exponents), draws, len(gamma)))
+    values = np.exp(np.array(exponents)[:, None, None] * np.log(gamma) + noise)
+    depth, seed, place = np.indices(values.shape)
+    columns = {"depth": depth.ravel() + 1, "seed": seed.ravel(), "gamma": gamma[place.ravel()], METRIC: values.ravel()}
+    return pd.DataFrame(columns).assign(status="ok", cell="c")
+
+
+@pytest.mark.parametrize(
+    ("exponents", "begins"),
+    [
+        ([0.5, 0.7], "risk_finetune grows with gamma to the power 0."),
+        ([-0.5, -0.7], "risk_finetune falls with gamma to the power -0."),
+        ([0.5, 0.7, 0.0], "risk_finetune grows with gamma in 2, not clear in 1: log-log slope "),
+        (
+            [0.5, -0.7, 0.0],
+            "risk_finetune grows with gamma in 1, falls with gamma in 1, not clear in 1: log-log slope ",
+        ),
+        ([0.0, 0.0], "risk_finetune is not shown to grow or fall with gamma: log-log slope "),
+    ],
+)
+def test_the_way_is_said_with_the_number_of_settings_that_show_it(exponents: list[float], begins: str) -> None:
+    asked = Question(laws(exponents), {"metric": METRIC, "x": "gamma"}, TRANSFER, "power_law")
+    assert power_law_section(asked).headline.startswith(begins)
+
+
+def test_of_exponents_that_are_zero_any_is_said_to_grow_or_fall_in_five_percent_of_sweeps() -> None:
+    turns, settings, draws = 400, 5, 6
+    slopes = np.random.default_rng(1).normal(size=(turns, settings, draws))
+    half = t_quantile(0.95, draws - 1) * slopes.std(axis=-1, ddof=1) / np.sqrt(draws)
+    mean = slopes.mean(axis=-1)
+    wrong = 0
+    for own, wide in zip(mean, half, strict=True):
+        ends = zip(own, own - wide, own + wide, strict=True)
+        rows = [{"exponent": one, "low": low, "high": high, "draws": draws} for one, low, high in ends]
+        wrong += bool(clear_signs(rows, 0.95).any())
+    assert 0.02 <= wrong / turns <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / turns)
