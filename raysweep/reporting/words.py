@@ -108,7 +108,8 @@ def listed(name: str, values: Iterable[Any], workload: Workload) -> list[str]:
     first, *others = values
     begin = setting(name, first, workload)
     if declared and declared.words:
-        return [begin, *(without_common_beginning(begin, setting(name, value, workload)) for value in others)]
+        label = f"{called(name, workload)} "
+        return [begin, *(setting(name, value, workload).removeprefix(label) for value in others)]
     return [begin, *(f"{number(value)}{unit}" for value in others)]
 
 

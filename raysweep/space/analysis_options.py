@@ -72,7 +72,7 @@ def words(*findings: str) -> Check:
     """The check of `words`: what each of these findings means, in words."""
 
     def check(value: Any, path: str, context: Context) -> Any:
-        said = checks.mapping(value, path, "what a finding means in words")
+        said = checks.mapping(value, path, "finding to its meaning in words")
         checks.keys(said, path, context, dict.fromkeys(findings, meaning), defaults=dict.fromkeys(findings))
         return value
 

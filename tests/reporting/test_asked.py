@@ -48,6 +48,14 @@ def test_questions_are_answered_in_the_order_of_the_space_and_the_rest_is_counte
     assert said.found[0] == Finding("How far does a go?", "A is 1 to 2.", "Lowest 1 at x = 3.", (1,), False)
 
 
+def test_what_is_open_in_questions_without_room_on_the_screen_is_open_all_the_same() -> None:
+    sections = [Section(f"Trend: {k}", f"{k} rises", question=f"Does {k} rise?") for k in "abcde"]
+    unasked = Section("Trend: g", "not decided", undecided="whether g rises")
+    assert answer(FRAME, Design(({},), ("one",)), [*sections, unasked]).undecided == "Nothing that was asked."
+    sixth = replace(unasked, question="Does g rise?")
+    assert answer(FRAME, Design(({},), ("one",)), [*sections, sixth]).undecided == "Whether g rises."
+
+
 def test_two_analyses_that_ask_the_same_give_one_answer() -> None:
     sections = [Section("Trend: a", word, question="Does it rise?") for word in ("a rises", "b falls", "a rises")]
     assert found(sections) == ["Does it rise? A rises; b falls."]

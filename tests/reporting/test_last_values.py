@@ -53,6 +53,12 @@ def test_each_curve_is_said_and_equal_ones_once() -> None:
     )
 
 
+def test_curves_that_all_end_alike_are_said_once() -> None:
+    alike = {key: [0.1, 0.3, 0.2] for key in CURVES}
+    first, *_ = ends(table(alike, [10, 20, 40]), KEYS, "features_captured", MULTIVIEW, "pretrain_length")
+    assert first == "features_captured at pretrain length 40 steps is 0.200 [0.150, 0.250] in all 4 settings"
+
+
 def test_many_curves_one_curve_and_curves_that_end_earlier_are_said_by_lowest_and_highest() -> None:
     one = {("autoencoder", 1): CURVES["autoencoder", 1]}
     many = {("autoencoder", kernels): [0.1, 0.9, 0.4] for kernels in range(1, 9)}

@@ -138,7 +138,7 @@ def test_the_settings_at_the_ends_are_said_where_it_is_not_known_how_the_place_m
             "undetermined",
             "no point has a clear sign",
             np.nan,
-            "at none of 2 values of overlap angle is it clear whether transfer helps or transfer hurts",
+            "at none of 2 values of overlap angle is it clear whether transfer helps or hurts",
         ),
     ],
 )

@@ -48,7 +48,8 @@ def test_values_that_are_words_are_said_in_words_varied_and_fixed() -> None:
         "Fixed: source MNIST."
     )
     assert said("linear_covariance", {"shift": ["top", "bottom"]}, spectrum="1.5:50,0.3") == (
-        "Varied: shift in top directions / bottom directions. Fixed: 50 directions of variance 1.5, the others of 0.3."
+        "Varied: shift in top directions / in bottom directions. "
+        "Fixed: 50 directions of variance 1.5, the others of 0.3."
     )
     assert said("vision", {"model": ["linear", "lenet"]}) == "Varied: model (linear / lenet)."  # has no words
 

@@ -94,7 +94,7 @@ def test_a_parameter_is_called_the_same_in_all_workloads() -> None:
     ("workload", "name", "value", "words"),
     [
         ("vision", "source", "mnist:data", "source MNIST"),
-        ("vision", "target", "fashion_mnist:/home/me", "target Fashion-MNIST"),
+        ("vision", "target", "fashion_mnist:/home/me", "target Fashion-MNIST in /home/me"),
         ("vision", "source", "images:cats", "source images:cats"),
         ("vision", "pretrain", "masked", "masked pretraining"),
         ("vision", "flip", "none", "no flip"),
@@ -116,8 +116,9 @@ def test_a_value_that_is_a_word_is_said_in_words_of_its_parameter(
 
 def test_several_values_are_said_with_the_parameter_once() -> None:
     vision, covariance = workloads.get("vision"), workloads.get("linear_covariance")
-    assert listed("shift", ["top", "bottom"], covariance) == ["shift in top directions", "bottom directions"]
-    assert listed("source", ["mnist:a", "fashion_mnist:b"], vision) == ["source MNIST", "Fashion-MNIST"]
+    assert listed("shift", ["top", "bottom"], covariance) == ["shift in top directions", "in bottom directions"]
+    assert listed("source", ["mnist:data", "fashion_mnist:data"], vision) == ["source MNIST", "Fashion-MNIST"]
+    assert listed("source", ["mnist:a", "mnist:b"], vision) == ["source MNIST in a", "MNIST in b"]
     assert listed("pretrain", ["masked", "none"], vision) == ["masked pretraining", "no pretraining"]
     assert listed("overlap_angle", [30, 60], TRANSFER) == ["θ = 30°", "60°"]
 

@@ -121,8 +121,11 @@ def test_a_turn_is_said_in_words_only_where_one_is_found(places: list[float], he
     ("slopes", "headline"),
     [
         ([1.0, 1.0], "more data harm throughout, at the values tried, in both settings"),
-        ([-1.0, -1.0, 0.0], "more data help in 2 of 3 settings, "),
+        ([-1.0, -1.0, 1.0], "more data help in 2 of 3 settings, more data harm in 1"),
+        ([-1.0, -1.0, 0.0], "more data help in 2 of 3 settings, no clear trend in 1"),
         ([0.0, 0.0], "risk_finetune shows no clear trend with gamma in both settings"),
+        ([1.0], "more data harm"),
+        ([0.0], "risk_finetune shows no clear trend with gamma"),
     ],
 )
 def test_a_trend_is_said_in_words_where_most_settings_show_it(slopes: list[float], headline: str) -> None:
@@ -132,6 +135,7 @@ def test_a_trend_is_said_in_words_where_most_settings_show_it(slopes: list[float
     found = section("trend", rows.assign(depth=rows["depth"] + 1), metric=METRIC, x="gamma", words=DATA)
     assert found.headline.startswith(headline)
     assert ("more data" in found.headline) is any(slopes)
+    assert ("risk_finetune " in found.detail) is any(slopes)  # what is measured is said too
 
 
 def test_the_words_of_a_space_are_those_of_its_report(tmp_path: Path) -> None:

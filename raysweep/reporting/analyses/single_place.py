@@ -11,7 +11,7 @@ from raysweep.fits.signs import NO_CLEAR_SIGN
 from raysweep.fits.statistics import mean_band
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.statuses import MAYBE_BEYOND, PARTLY, bound_words, status_word
-from raysweep.reporting.words import amount, interval, number, plain
+from raysweep.reporting.words import amount, interval, number, plain, without_common_beginning
 
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
@@ -25,7 +25,7 @@ def one_sign(asked: Question, row: Mapping[str, Any], signs: tuple[str, str]) ->
     word, x = row["note"].split(" ")[0], plain(asked.x)
     if row["note"] == NO_CLEAR_SIGN and all(signs):
         tried = asked.rows[asked.x].nunique()
-        return f"at none of {tried} values of {x} is it clear whether {' or '.join(signs)}"
+        return f"at none of {tried} values of {x} is it clear whether {signs[0]} or {without_common_beginning(*signs)}"
     meaning = dict(zip(("positive", "negative"), signs, strict=True)).get(word, "")
     if not meaning:
         return ""

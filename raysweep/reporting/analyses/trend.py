@@ -96,9 +96,13 @@ def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
     course, slope = course_words(row), slope_words(row, asked.percent)
     if row["turns_back"]:
         detail = f"{changes_words(row, x)}; least-squares slope over all {slope}"
-        return f"{metric} {said} with {plain(x)}{course}", detail
+        finding = f"{metric} {said} with {plain(x)}{course}"
+        return (asked.words[said], f"{finding}; {detail}") if said in asked.words else (finding, detail)
     overall = "" if row["status"] == UNCLEAR else " overall"
-    return f"{metric} {said}{course or overall} with {plain(x)}", f"least-squares slope {slope}"
+    finding = f"{metric} {said}{course or overall} with {plain(x)}"
+    if said in asked.words:
+        return asked.words[said], f"{finding}: least-squares slope {slope}"
+    return finding, f"least-squares slope {slope}"
 
 
 def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
@@ -120,6 +124,7 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
     finding = f"{asked.metric} {verb}{' overall' if back else course} with {plain(asked.x)}{tried}"
     if verb in asked.words:
         finding = asked.words[verb] + (f"{course}{tried}" if throughout else "")
+        rest = [(asked.words.get(way, way.removeprefix("shows ")), count) for way, count in rest]
     headline = f"{finding} in {among}"
     headline += "".join(f", {way} in {count}" for way, count in [*back.items(), *rest])
     told = {(verb, way) for way in (*back, *(["throughout"] if throughout else []))}
@@ -138,7 +143,8 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
     more += [f"{THEORY} at the same values: {theory}"] if theory else []
     exact = all(is_exact(row) for row in whole.to_dict("records"))
     how = "exact: draws do not differ in it" if exact else f"tested with p < {1 - asked.level:.2g} (Holm)"
-    return headline, "; ".join([*more, how])
+    by = [f"measured by {asked.metric} over {plain(asked.x)}"] if verb in asked.words else []
+    return headline, "; ".join([*more, ", ".join([*by, how])])
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:

@@ -97,11 +97,12 @@ def answer(frame: pd.DataFrame, design: Design, sections: Sequence[Section], mis
     kinds = of_kinds([sections[one.places[0]].title for one in left])
     more = f"{counted(len(left), 'more answer')} in the report{kinds}." if left else ""
     first = [sections[place] for one in said for place in one.places]
+    asked = [sections[place] for one in left if one.question for place in one.places]  # there was no room for these
     if not any(one.question for one in every):
         first = list(sections)
     widths = joined([section.sure for section in first], 40)
     parts = [seeds_words(frame), *([widths] if widths else []), rows_words(frame)]
-    undecided = joined([section.undecided for section in first], 45)
+    undecided = joined([section.undecided for section in [*first, *asked]], 45)
     if missing:
         parts.insert(0, f"so far only {len(frame):,} of {counted(len(frame) + missing, 'row')}")
         undecided = undecided or "all that the missing rows will tell"

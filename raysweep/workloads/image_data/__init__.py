@@ -128,9 +128,12 @@ def complaint(name: str, folder: bool = False) -> str | None:
 
 
 def in_words(role: str, name: str) -> str:
-    """What sentences call the images of a name in a role: "source MNIST" for mnist:PATH, else with the name itself."""
-    known = folders.SETS.get(kind_of(name))
-    return f"{role} {known.title if known else name}"
+    """What sentences call the images of a name in a role: "source MNIST" for mnist:data, "source MNIST in old" for
+    mnist:old; other names as they are."""
+    known, (_, _, path) = folders.SETS.get(kind_of(name)), name.partition(":")
+    if not known:
+        return f"{role} {name}"
+    return f"{role} {known.title}" + ("" if path == "data" else f" in {path}")
 
 
 def kind_of(name: object) -> str:
