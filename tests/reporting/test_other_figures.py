@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
 from raysweep.fits.comparison import Joint
@@ -182,3 +183,13 @@ def test_colours_that_come_again_have_another_marker() -> None:
     looks = list(zip(drawing.colours(keys), drawing.marker_of(keys).values(), strict=True))
     assert len(set(looks)) == len(keys)
     assert len({marker for _, marker in looks}) == len(keys)
+
+
+@pytest.mark.parametrize("length", [4, 60])
+def test_the_legend_below_is_no_wider_than_the_figure(length: int) -> None:
+    figure, _ = drawing.panels(1, 4.4, 3.8, [""])
+    drawing.legend_below(figure, [drawing.mark("a" * length, marker="o") for _ in range(3)])
+    FigureCanvasAgg(figure).draw()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.bbox.width
+    assert len({text.get_window_extent().y0 for text in legend.get_texts()}) == (1 if length == 4 else 3)

@@ -69,6 +69,7 @@ class Places:
     at: the finding with {place} for the place, for example "risk changes sign at gamma {place}".
     signs: what positive and negative values of the metric mean, if they mean something.
     by: which metric says so, if `at` does not name it.
+    meaning: what such a place means, as the space says it; said where at least half of the settings have one.
     """
 
     asked: Question
@@ -80,6 +81,7 @@ class Places:
     at: str
     signs: tuple[str, str] = ("", "")
     by: str = ""
+    meaning: str = ""
 
     @cached_property
     def found(self) -> pd.DataFrame:
@@ -115,6 +117,7 @@ class Places:
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
             found = self.at.replace("{place}", f"{known}{unit}")
+            found = f"{self.meaning}: {found}" if self.meaning else found
             return f"{found} ({self.asked.percent})", "; ".join(filter(None, (self.by, beside(row))))
         known = status_words(row.to_dict(), self.asked.x, unit)
         sizes = sizes_at_the_ends(self.asked, row) if self.kind == "boundary" else ""
@@ -138,6 +141,7 @@ class Places:
         if len(self.found):
             few = 2 * len(self.found) < len(self.table) - silent
             headline = f"{self.somewhere(bare=bool(moves))}, in {'only ' if few else ''}{among}"
+            headline = f"{self.meaning}: {headline}" if self.meaning and not few else headline
             return headline + (f"; {self.this} {moves}" if moves else ""), rest, self.by
         nowhere, (most, *less) = f"no {self.what} is found in any of {counted(len(self.table), noun)}", rest
         brief, _, why = most.partition(" (") if most.startswith(NOT_DECIDED) else (most, "", "")

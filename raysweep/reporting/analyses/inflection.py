@@ -44,9 +44,8 @@ def inflection_section(asked: Question) -> Section:
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
     what = f"turning point of {metric} in {plain(x)}"
-    meant = f"{asked.words['turns']}: " if asked.words else ""
-    at = f"{meant}{metric} is {'highest' if turn == 'max' else 'lowest'} at {plain(x)} {{place}}"
-    places = Places(asked, whole, keys, what, "setting", "optimum", at)
+    at = f"{metric} is {'highest' if turn == 'max' else 'lowest'} at {plain(x)} {{place}}"
+    places = Places(asked, whole, keys, what, "setting", "optimum", at, meaning=asked.words.get("turns", ""))
     beside = summary(whole, level)
 
     along = next((key for key in keys if is_number(asked.rows, key) and runs_along(whole, keys, key)), None)

@@ -22,6 +22,7 @@ SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "
 MARKERS = tuple(SIZES)
 LONGEST = 40
 """Characters in a line of the label beside a panel; more do not fit its height."""
+MARK, LETTERS = 7, 15  # room of a mark in a legend, in letters, and letters in an inch
 LONGEST_SETTING = 30
 """Characters of a line in the title of one of three panels side by side."""
 
@@ -197,7 +198,9 @@ def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> st
     shown = [entry if isinstance(entry, tuple) else (entry, "") for entry in entries if entry]
     if shown:
         handles = [handle for handle, _ in shown]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(shown), columns))
+        longest = max(len(str(handle.get_label())) for handle in handles) + MARK
+        fits = max(1, int(figure.get_size_inches()[0] * LETTERS // longest))
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(shown), columns, fits))
     return " ".join(sentence for _, sentence in shown if sentence)
 
 
