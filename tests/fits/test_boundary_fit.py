@@ -231,7 +231,7 @@ def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
         words.append(status_word(zero.status, zero.note))
         assert not np.isfinite(zero.low) or zero.low < 90
         assert not np.isfinite(zero.high) or zero.high > 10
-    assert words.count("only bounded") >= 10
+    assert words.count("only a bound is known") >= 10
     assert words.count("beyond the grid") <= 3  # 5 % of clear signs at an edge may be wrong
 
 

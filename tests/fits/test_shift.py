@@ -76,7 +76,8 @@ def test_a_report_names_each_setting_beside_the_first_of_the_space(storage: Path
     report = sweep.report()
     (said,) = report.headline
     assert said.startswith(
-        "the best lr moves in 2 of 2 other settings: by 3.8 with steps = 8 and by 0.5 with steps = 64; factors 3.82 ["
+        "the best lr moves in 2 of 2 other settings: by a factor 3.8 with steps = 8 and by a factor 0.5 with "
+        "steps = 64; factors 3.82 ["
     )
     assert "] with steps = 8, 0.500 [" in said
     assert said.endswith("] with steps = 64 (95 %); all beside that with steps = 32, for value")
