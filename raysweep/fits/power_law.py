@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.draws import DrawCurves, check_options, draw_curves, usable
-from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile, two_sided
+from raysweep.fits.statistics import LEVEL, ROUNDING, holm, t_quantile, two_sided
 from raysweep.fits.trend import slope_weights
 
 if TYPE_CHECKING:
@@ -120,3 +120,18 @@ def bend_weights(u: np.ndarray) -> np.ndarray:
     centred = u - u.mean()
     parabola = np.linalg.pinv(np.stack([np.ones_like(u), centred, centred**2], axis=1))[2]
     return np.asarray(2 * np.ptp(u) * parabola)
+
+
+def clear_signs(exponent: np.ndarray, low: np.ndarray, high: np.ndarray, draws: np.ndarray, level: float) -> np.ndarray:
+    """The sign of each exponent, 0 where it is not clear: Student's t over the draws' slopes, after Holm's correction
+    for all of them, shape (settings,). An exponent without an interval (one draw) is taken as it is.
+
+    low, high: the ends of the intervals at `level`.
+    """
+    errors = (
+        (above - below) / 2 / t_quantile(level, int(count) - 1) if np.isfinite(below) else 0.0
+        for below, above, count in zip(low, high, draws, strict=True)
+    )
+    found = [two_sided(one, error, int(count) - 1) for one, error, count in zip(exponent, errors, draws, strict=True)]
+    p_values = holm(np.array(found))
+    return np.where(p_values <= 1 - level, np.sign(exponent), 0)

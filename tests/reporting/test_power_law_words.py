@@ -10,8 +10,9 @@ import pytest
 from test_beside import METRIC
 from test_report import TRANSFER
 
+from raysweep.fits.power_law import clear_signs
 from raysweep.fits.statistics import t_quantile
-from raysweep.reporting.analyses.power_law import clear_signs, power_law_section
+from raysweep.reporting.analyses.power_law import power_law_section
 from raysweep.reporting.analyses.section import Question
 
 
@@ -50,7 +51,5 @@ def test_of_exponents_that_are_zero_any_is_said_to_grow_or_fall_in_five_percent_
     mean = slopes.mean(axis=-1)
     wrong = 0
     for own, wide in zip(mean, half, strict=True):
-        ends = zip(own, own - wide, own + wide, strict=True)
-        rows = [{"exponent": one, "low": low, "high": high, "draws": draws} for one, low, high in ends]
-        wrong += bool(clear_signs(rows, 0.95).any())
+        wrong += bool(clear_signs(own, own - wide, own + wide, np.full(settings, draws), 0.95).any())
     assert 0.02 <= wrong / turns <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / turns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,6 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_WORDS: Mapping[str, str] = MappingProxyType({})
 LONG = 80  # the most letters of a setting that is named
 TINY = 1e-3  # a difference that is so much smaller than the largest one is not said
 NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
@@ -46,14 +44,14 @@ def held_against(
     other: str,
     workload: Workload,
     level: float,
-    words: Mapping[str, str] = NO_WORDS,
+    words: Mapping[str, str] | None = None,
 ) -> Held | None:
     """Whether the mean of the metric is higher or lower than that of the other metric in each cell.
 
     The difference is tested draw by draw. None if no cell has two draws of both, or if no draw has a variance.
 
     rows: the rows of all cells. keys: the columns that distinguish the cells. level: 1 minus the probability of any
-    wrong claim. words: what a positive and a negative difference mean; empty if the space does not say.
+    wrong claim. words: what a positive and a negative difference mean, if the space says it.
     """
     cells = tested(rows, keys, metric, other, workload, level)
     if cells is None:

@@ -122,7 +122,7 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, 
         more = f" and {counted(tied, 'more cell')}" if tied else ""
         if not last or not last.low <= end <= last.high:
             ends.append(f"{word} {mean_of(row, bounds)} at {where}{more}")
-    span = f"{metric} is {number(mean.min(), 3)} to {number(mean.max(), 3)}"
+    span = f"{metric} is {' to '.join(dict.fromkeys((number(mean.min(), 3), number(mean.max(), 3))))}"
     if last and len(last.each) <= FEW:
         return f"{metric} at {last.at} is {', '.join(last.each)}", "; ".join(ends), left_out
     return span, "; ".join([*([f"at {last.at} {', '.join(last.each)}"] if last else []), *ends]), left_out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.power_law import fit_power_law, log_curves
+from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
 from raysweep.phrases import counted, some_of
@@ -103,23 +103,11 @@ def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
     return interval(row[name], row[low], row[high]) if np.isfinite(row[low]) else number(row[name])
 
 
-def clear_signs(rows: Sequence[Mapping[str, Any]], level: float) -> np.ndarray:
-    """The sign of each setting's exponent, 0 where it is not clear: Student's t over the draws' slopes, after Holm's
-    correction for all settings. A setting without an interval (one draw) is taken as it is."""
-    from scipy.stats import t as student
-
-    exponent, low, high, draws = (np.array([row[name] for row in rows], float) for name in SLOPE)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standard_errors = (high - low) / 2 / student.ppf((1 + level) / 2, draws - 1)
-        p_values = 2 * student.sf(np.abs(exponent) / standard_errors, draws - 1)
-    p_values = holm(np.where(np.isfinite(low), p_values, 0.0))
-    return np.where(p_values <= 1 - level, np.sign(exponent), 0)
-
-
 def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
     """Whether the metric grows or falls, in words, in how many settings unless it is in all of them alike; and with one
     power or not, which is said only if it is not shown to change in most settings."""
-    signs, x = clear_signs(rows, asked.level), plain(asked.x)
+    exponent, low, high, draws = (np.array([row[name] for row in rows], float) for name in SLOPE)
+    signs, x = clear_signs(exponent, low, high, draws, asked.level), plain(asked.x)
     if abs(signs.sum()) < len(signs):
         if not signs.any():
             return f"{asked.metric} is not shown to grow or fall with {x}: log-log slope"

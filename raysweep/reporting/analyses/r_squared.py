@@ -140,10 +140,10 @@ def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Ques
     setting = table.index // len(predictors)  # one row per predictor in each
     most = table.groupby(setting)["r_squared"].transform("max")
     own = table["predictor"] == best
-    leads, clearly = int((own & (table["r_squared"] > most - ALIKE)).sum()), int((own & table["best"]).sum())
+    leading = table["r_squared"] > most - ALIKE
+    leads, clearly = int((own & leading).sum()), int((own & table["best"]).sum())
     count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
-    near = (table["r_squared"] > most - ALIKE).groupby(setting).sum()
-    tied = bool((near[setting[own & (table["r_squared"] > most - ALIKE)]] > 1).any())
+    tied = bool((leading.groupby(setting).sum()[setting[own & leading]] > 1).any())
     said.sort(key=lambda text: not text.startswith(f"{best} "))
     keys = [name for name in table.columns if name in asked.workload.by_name]
     which = where(table[own], table.loc[own, "best"].to_numpy(bool), keys, asked.workload)
