@@ -232,7 +232,7 @@ def nothing_to_fit(kind: str, asked: Question) -> str:
         return ""
     cells = good.groupby([x, *keys], dropna=False).ngroups
     return (
-        f"{kind} over {plain(x)}: nothing to fit, because no two of {counted(cells, 'cell')} differ in {plain(x)} "
+        f"nothing to fit for {kind} over {plain(x)}, because no two of {counted(cells, 'cell')} differ in {plain(x)} "
         f"alone; rows differ in {', '.join(map(plain, keys))} too, and are not put into one curve (fix these, or "
         f"ask for a grid over {plain(x)})"
     )

@@ -72,7 +72,7 @@ ANALYSES = {
     "r_squared": Analysis(
         {"metric": checks.metric, "predictors": allowed.metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
     ),
-    "best": Analysis({"metric": checks.metric}),
+    "best": Analysis({"metric": checks.metric}, {"words": allowed.words("higher", "lower")}),
     LANDSCAPE: Analysis({"x": allowed.one_logged, "y": allowed.one_logged}, _LOGGED),
 }
 LEARNING_CURVES = Analysis({"x": allowed.curves_x}, {**_LOGGED, "scale": allowed.scale, "called": allowed.called})

@@ -106,7 +106,9 @@ def test_a_report_lays_the_prediction_beside_the_measured_boundary(tmp_path: Pat
     }
     report = write_report(frame.assign(sweep="s"), space, tmp_path, sweep="s")
     (said,) = report.headline
-    assert said.startswith("the prediction is off in 1 of 3 settings: ")
+    assert said.startswith(
+        "the prediction is not shown to be off in 2 of 3 settings (L ≤ 2), too high in 1 (L = 3): it is "
+    )
     assert said.endswith("; predicted is where the power law of risk from scratch meets risk of linear transfer")
     table = pd.read_csv(tmp_path / "tables" / "predicted_boundary_places.csv")
     assert table["apart"].tolist() == [False, False, True]

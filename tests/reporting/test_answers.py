@@ -135,7 +135,7 @@ def test_the_best_cells_are_those_of_the_report(rates: Sweep, tmp_path: Path) ->
     rates.report(tmp_path)
     best = rates.best("loss")
     as_written(best.table, tmp_path / "tables" / "best_cells.csv")
-    assert repr(best).startswith("best loss (the smallest): ")
+    assert repr(best).startswith("best loss (the smallest) is ")
     means = rates.results().groupby(["rate", "width"])["loss"].mean()
     assert (best.table.iloc[0]["rate"], best.table.iloc[0]["width"]) == means.idxmin()
     with pytest.raises(InputError, match="^best.metric: unknown metric 'los'; did you mean loss"):

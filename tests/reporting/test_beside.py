@@ -52,11 +52,13 @@ def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells(
     held = against(cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001))
     assert words(held) == (
         "risk_finetune is higher than risk_scratch in 2 of 5 cells (γ ≤ 1), lower in 1 (γ = 2), equal in 1 (γ = 4), "
-        "no clear difference in 1 (γ = 3); higher: 1.05 to 3 times as large, most at γ = 1; "
+        "no clear difference in 1 (γ = 3; known to ± 0.055 %); higher: 1.05 to 3 times as large, most at γ = 1; "
         "lower: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
     )
     assert held
-    assert held.words.endswith(", no clear difference in 1 (γ = 3)")  # sizes and the test are the detail
+    assert held.words.endswith(
+        ", no clear difference in 1 (γ = 3; known to ± 0.055 %)"
+    )  # sizes and the test are the detail
     assert held.undecided == (
         "whether risk_finetune is higher or lower than risk_scratch in 1 of 5 cells "
         "(deciding it takes more than 8 seeds)"
@@ -89,7 +91,7 @@ def test_one_draw_or_draws_without_a_variance_decide_nothing() -> None:
 def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     held = against_zero(cells([0.5, 2.0, -0.25, 0.0, np.nan], noise=0.001))
     assert words(held) == (
-        "transfer helps in 2 of 4 cells (γ ≤ 1), hurts in 1 (γ = 2), no clear effect in 1 (γ = 3); "
+        "transfer helps in 2 of 4 cells (γ ≤ 1), hurts in 1 (γ = 2), no clear effect in 1 (γ = 3; known to ± 0.00055); "
         "helps: by 0.5 to 2, most at γ = 1; hurts: by 0.25, at γ = 2; exactly 0 in 1 more cell; "
         "measured by risk_finetune, tested with p < 0.05 (Holm)"
     )
@@ -101,7 +103,7 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     rounding = cells([0.5, 1e-13], noise=0.0)
     assert "in 1 of 1 cell (γ = 0); by 0.5, at γ = 0; exactly 0 in 1 more cell; " in words(against_zero(rounding))
     none = words(against_zero(cells([0.0, np.nan])))
-    assert none.startswith("in none of 1 cell is it shown that transfer helps or hurts; exactly 0 in 1 more cell; ")
+    assert none.startswith("in none of 1 cell is it shown that transfer helps or hurts: the effect is known to ± 0.005; exactly 0 in 1 more cell; ")
     always = words(against_zero(cells([np.nan, np.nan])))
     assert always == "risk_finetune is 0 in every draw; measured by risk_finetune, tested with p < 0.05 (Holm)"
 

@@ -89,7 +89,7 @@ def test_draws_without_a_whole_finite_grid_are_left_out() -> None:
     assert found.shown[0]["draws"] == "1 draw"
     assert "in draw 2" in found.drawings[0].caption
     rows["status"] = "diverged"
-    assert "no row with a landscape is ok" in section(rows, points).headline
+    assert "no row with a landscape of tune is ok" in section(rows, points).headline
 
 
 def test_a_report_of_rows_without_landscapes_says_so(sandbox: Path, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_diverged_draws_are_drawn_as_such_and_never_decide_the_scale(sandbox: Pa
 
 def test_without_an_ok_draw_the_diverged_ones_are_shown(sandbox: Path) -> None:
     found = section(points_of(np.array([[2.0, 9.0, math.inf]]), status="diverged"))
-    assert found.headline == "loss of tune: no draw is ok"
+    assert found.headline == "no draw with loss of tune is ok"
     assert len(found.drawings) == 1
 
 

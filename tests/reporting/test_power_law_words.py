@@ -31,10 +31,10 @@ def laws(exponents: Sequence[float]) -> pd.DataFrame:
     [
         ([0.5, 0.7], "risk_finetune grows with gamma to the power 0."),
         ([-0.5, -0.7], "risk_finetune falls with gamma to the power -0."),
-        ([0.5, 0.7, 0.0], "risk_finetune grows with gamma in 2, not clear in 1: log-log slope "),
+        ([0.5, 0.7, 0.0], "risk_finetune grows with gamma in 2 of 3 settings, not clear in 1: log-log slope "),
         (
             [0.5, -0.7, 0.0],
-            "risk_finetune grows with gamma in 1, falls with gamma in 1, not clear in 1: log-log slope ",
+            "risk_finetune grows with gamma in 1 of 3 settings, falls with gamma in 1, not clear in 1: log-log slope ",
         ),
         ([0.0, 0.0], "risk_finetune is not shown to grow or fall with gamma: log-log slope "),
     ],

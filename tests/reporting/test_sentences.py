@@ -78,6 +78,27 @@ def test_a_place_that_few_settings_have_is_said_to_be_in_only_these() -> None:
     )
     unclear = places(["undetermined"] * 2, ["no point has a clear sign"] * 2, [0.0, 90.0])
     assert unclear.of_several("") == (f"not decided: {nowhere}", ["no point has a clear sign"], "")
+    notes = ["no point has a clear sign"] * 2 + ["positive everywhere", "positive below"]
+    mostly = places(["undetermined"] * 3 + ["censored_high"], notes, [0.0, 90.0])
+    mostly = replace(mostly, signs=("transfer helps", "transfer hurts"))
+    assert mostly.of_several("")[0] == (
+        "not decided in 2 of 4 slices of gamma: zero; none is found in the others: "
+        "transfer helps everywhere in 1 (γ = 0.2), beyond the grid in 1 (above 80°, at γ = 0.3)"
+    )
+
+
+def test_a_few_places_are_listed_unless_that_takes_a_line_or_two() -> None:
+    two = places(["located"] * 2, [""] * 2, [0.0, 90.0])
+    assert two.each == "40.0 [39.0, 44.0]° (γ = 0) and 41.0 [40.0, 42.0]° (γ = 0.1)"
+    assert two.each_said
+    three = places(["located"] * 3, [""] * 3, [0.0, 90.0])
+    assert three.each_said
+    near = three.table.assign(low=three.table["estimate"] - 1e-3, high=three.table["estimate"] + 1e-3)
+    longer = replace(three, table=near)
+    assert len(longer.each) > 100
+    assert longer.of_several("")[0].startswith(
+        "the sign changes at some overlap angle between 40° (γ = 0) and 42° (γ = 0.2)"
+    )
 
 
 def at_depths(*depths: float, x: str = "overlap_angle") -> Places:
@@ -147,7 +168,7 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
     assert one.said("", lambda row: "") == (
         said,
-        "risk_finetune is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° (95 %)",
+        "risk_finetune is 0.60 [0.14, 0.95] at 0° and 0.60 [0.15, 0.95] at 90° (95 %)",
     )
 
 
@@ -320,7 +341,7 @@ def test_means_are_said_in_a_few_digits_and_their_places_with_intervals() -> Non
         0,
     )
     assert ends(table.assign(no_variance=True), ["gamma"], "risk_linear", TRANSFER) == (
-        "risk_linear: no cell whose draws have a variance",
+        "no cell has draws of risk_linear with a variance",
         "",
         4,
     )

@@ -83,7 +83,7 @@ def test_a_sparse_search_is_not_pooled_along_an_axis(tmp_path: Path, kind: str) 
     assert found.groupby("overlap_angle")["gamma"].nunique().eq(1).all()
     entry = {kind: {"metric": METRIC, "x": "overlap_angle"}}
     (said,) = write_report(found, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s").headline
-    assert said.startswith(f"{kind} over overlap angle: ")
+    assert said.startswith(f"nothing to fit for {kind} over overlap angle, because ")
     assert "gamma, noise" in said
     assert not list(tmp_path.glob("tables/*"))
     curves = {"curves": {"metric": METRIC, "x": "overlap_angle"}}

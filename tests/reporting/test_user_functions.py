@@ -60,7 +60,7 @@ def test_a_function_that_fails_costs_its_own_answer_only(body: str, said: str, t
     found = answers(space_with(tmp_path, f"def mine(frame):\n    {body}\n"), storage)
     assert found[0].startswith(said)
     assert "\n" not in found[0]
-    assert found[1].startswith("best risk after fine-tuning (the smallest): ")
+    assert found[1].startswith("best risk after fine-tuning (the smallest) is ")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_only_a_file_that_the_user_named_is_executed(
     monkeypatch.chdir(tmp_path)
     left_out, best = sweep.report().headline
     assert left_out.startswith("plots.py:mine was not executed, because no run of yours on this machine named")
-    assert best.startswith("best risk after fine-tuning (the smallest): ")
+    assert best.startswith("best risk after fine-tuning (the smallest) is ")
     assert not mark.exists()
 
 

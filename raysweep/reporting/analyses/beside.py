@@ -57,19 +57,18 @@ def held_against(
     if cells is None:
         return None
     count, unclear = counted(len(cells), "cell"), int(cells["open"].sum())
-    rest = [
-        f"{word} in {len(cells[own])}{in_brackets(cells, own, keys, workload)}"
-        for word, own in (("equal", cells["same"]), ("no clear difference", cells["open"]))
-        if own.any()
-    ]
+    rest = [f"equal in {int(cells['same'].sum())}{in_brackets(cells, cells['same'], keys, workload)}"]
+    rest = rest if cells["same"].any() else []
+    rest += [f"no clear difference in {unclear}{of_open(cells, keys, workload)}"] if unclear else []
     if words:
         ways, either = meanings(words["positive"], words["negative"])
     else:
         ways = (f"is higher than {other}", "higher"), (f"is lower than {other}", "lower")
         either = f"{metric} is higher or lower than {other}"
-    said, sizes = by_side(cells, ways, count, keys, workload, f"{metric} is " if words else "")
+    named = (f"{metric} is ", f" times {other}") if words else ("", " times as large")
+    said, sizes = by_side(cells, ways, count, keys, workload, named)
     if words and unclear and not said:
-        text = f"in none of {count} is it shown that {either}"
+        text = f"in none of {count} is it shown that {either}: the difference is {known_to(cells)}"
     elif said:
         text = f"{'' if words else f'{metric} '}{', '.join([*said, *rest])}"
     elif len(rest) == 1:
@@ -81,7 +80,11 @@ def held_against(
         )
     else:
         text = f"{metric} is neither higher nor lower than {other} in any of {count}: {', '.join(rest)}"
-    by = [f"measured by {metric} beside {other}"] if words else []
+    by = (
+        [f"measured by {metric} beside {other}"]
+        if words and not any(f"times {other}" in size for size in sizes)
+        else []
+    )
     detail = "; ".join([*sizes, ", ".join([*by, how(level)])])
     return Held(text, detail, still_open(f"whether {either}", unclear, len(cells), rows))
 
@@ -101,10 +104,10 @@ def held_against_zero(
     ways, either = meanings(*signs)
     said, sizes = by_side(cells, ways, count, keys, workload)
     if said:
-        open_ones = f"no clear effect in {unclear}{in_brackets(cells, cells['open'], keys, workload)}"
+        open_ones = f"no clear effect in {unclear}{of_open(cells, keys, workload)}"
         words = ", ".join([*said, *([open_ones] if unclear else [])])
     elif unclear:
-        words = f"in none of {count} is it shown that {either}"
+        words = f"in none of {count} is it shown that {either}: the effect is {known_to(cells)}"
     else:
         words = f"{metric} is 0 in every draw"
     sizes += [f"exactly 0 in {counted(same, 'more cell')}"] if same and len(cells) > same else []
@@ -122,7 +125,8 @@ def tested(
     rows: pd.DataFrame, keys: list[str], metric: str, other: str | None, workload: Workload, level: float
 ) -> pd.DataFrame | None:
     """One row per cell: the keys, `mean`, `beside` (the mean of the other metric, or 0), `status` (of `per_cell`),
-    `same` (no draw differs by more than rounding) and `open`. Cells with one draw are left out; None if none is left.
+    `half_width` (of the difference's interval), `same` (no draw differs by more than rounding) and `open`. Cells with
+    one draw are left out; None if none is left.
 
     Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
     """
@@ -143,10 +147,31 @@ def tested(
     cells = good.groupby(keys, dropna=False).agg(mean=("mean", "mean"), beside=("beside", "mean"), same=("same", "all"))
     cells = cells.reset_index()
     differ = good[~good.groupby(keys, dropna=False)["same"].transform("all")]
-    status = per_cell(differ, keys, level)[[*keys, "status"]] if len(differ) else None
-    cells = cells.assign(status=UNCLEAR) if status is None else cells.merge(status, on=keys, how="left")
+    if len(differ):
+        table = per_cell(differ, keys, level)
+        table["half_width"] = table["high"] - table["difference"]
+        cells = cells.merge(table[[*keys, "status", "half_width"]], on=keys, how="left")
+    else:
+        cells = cells.assign(status=UNCLEAR, half_width=np.nan)
     cells["status"] = cells["status"].fillna(UNCLEAR)
     return cells.assign(open=(cells["status"] == UNCLEAR) & ~cells["same"])
+
+
+def of_open(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
+    """Which cells are open and how well the difference is known there, in brackets."""
+    which = in_brackets(cells, cells["open"], keys, workload)
+    return f"{which.removesuffix(')')}; {known_to(cells)})" if which else f" ({known_to(cells)})"
+
+
+def known_to(cells: pd.DataFrame) -> str:
+    """How well the difference is known in the open cells, in words: the half width of its interval in the middle one,
+    as a share of the size of what the metric stands beside, if this is 0 in none of them."""
+    some = cells[cells["open"]]
+    size = some["beside"].abs()
+    share = bool((size > 0).all())
+    half = float((some["half_width"] / size if share else some["half_width"]).median())
+    typically = "typically known" if len(some) > 1 else "known"
+    return f"{typically} to ± {f'{number(100 * half, 2)} %' if share else number(half, 2)}"
 
 
 def by_side(
@@ -155,16 +180,17 @@ def by_side(
     count: str,
     keys: list[str],
     workload: Workload,
-    subject: str = "",
+    named: tuple[str, str] = ("", " times as large"),
 ) -> tuple[list[str], list[str]]:
     """(in how many cells the metric is higher and lower, by how much), the larger number first; empty if in none.
 
     ways: for higher and for lower, how it is said first, and how in short after the other. count: all cells, in
-    words. subject: what stands before a factor.
+    words. named: what stands before and after a factor; of the second side only "times".
     """
     sides = [(way, cells[cells["status"] == status]) for way, status in zip(ways, (HIGHER, LOWER), strict=True)]
     there = sorted((side for side in sides if len(side[1])), key=lambda side: -len(side[1]))
-    amounts = [larger_by(own, keys, workload, subject) for _, own in there]
+    named_each = (named, ("", " times" if named[0] else named[1]))
+    amounts = [larger_by(own, keys, workload, each) for (_, own), each in zip(there, named_each, strict=False)]
     if len(there) == 1:
         (way, _), own = there[0]
         among = f"{len(own)} of {count}" if len(own) < len(cells) else some_of(len(own), len(cells), "cell")
@@ -177,16 +203,17 @@ def by_side(
     return said, [f"{way[1]}: {amount}" for (way, _), amount in zip(there, amounts, strict=True)]
 
 
-def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload, subject: str) -> str:
+def larger_by(cells: pd.DataFrame, keys: list[str], workload: Workload, named: tuple[str, str]) -> str:
     """How much larger or smaller the metric is than what stands beside it, in the cells of one side: as a factor if all
     means are positive, else the difference without its sign; and in which cell most, unless it takes long to say.
 
-    subject: what stands before a factor."""
+    named: what stands before and after a factor."""
     mean, beside = cells["mean"].to_numpy(float), cells["beside"].to_numpy(float)
     by_factor = bool(((mean > 0) & (beside > 0)).all())
     sizes = mean / beside if by_factor else np.abs(mean - beside)
     ends = [number(size, 4 if by_factor and abs(size - 1) < NEAR else 3) for size in (sizes.min(), sizes.max())]
-    text = (f"{subject}{{}} times as large" if by_factor else "by {}").format(" to ".join(dict.fromkeys(ends)))
+    span = " to ".join(dict.fromkeys(ends))
+    text = f"{named[0]}{span}{named[1]}" if by_factor else f"by {span}"
     if not by_factor and sizes.min() < TINY * sizes.max():
         text = f"by up to {ends[1]}"
     least = by_factor and sizes.max() < 1

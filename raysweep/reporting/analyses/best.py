@@ -8,6 +8,7 @@ import numpy as np
 
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.beside import meanings
 from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
@@ -41,7 +42,7 @@ def best_section(asked: Question) -> Section:
     main = effects(table, keys, largest)
     vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
     where = settings(vary, [top[key] for key in vary], workload)
-    headline = f"best {plain(metric)} ({told}): {mean_of(top, bounds)}{f' at {where}' if where else ''}"
+    headline = f"best {plain(metric)} ({told}) is {mean_of(top, bounds)}{f' at {where}' if where else ''}"
     of_seeds = f"the mean of {counted(int(top['draws']), 'seed')}, the best of {counted(len(table), 'cell')}"
     detail = "; ".join(filter(None, (of_seeds, importance_words(shares))))
     few = int(top["draws"]) < 2
@@ -52,10 +53,7 @@ def best_section(asked: Question) -> Section:
             f"whether {counted(alike, 'other cell')} {are} as good in {plain(metric)} (deciding it takes more seeds)"
         )
     if len(table) == 2 and len(apart):
-        headline, detail = _of_two(table, vary, apart.iloc[0], asked)
-        undecided = (
-            f"whether {plain(metric)} differs between the two cells (deciding it takes more seeds)" if alike else ""
-        )
+        headline, detail, undecided = _of_two(table, vary, apart.iloc[0], asked)
     paragraphs = [
         "One draw a cell does not tell how far chance decides which cell is best."
         if few
@@ -133,17 +131,27 @@ def _differences(asked: Question, keys: list[str], table: pd.DataFrame) -> pd.Da
     return pd.DataFrame(found, columns=["mean", "half_width"])
 
 
-def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -> tuple[str, str]:
-    """(whether one of two cells is better, by how much), in words. apart: the second less the first."""
+def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -> tuple[str, str, str]:
+    """(whether one of two cells is better, by how much, what is open), in words. apart: the second less the first."""
     rows, middle, half = table.to_dict("records"), -float(apart["mean"]), float(apart["half_width"])
-    if len(vary) == 1 and is_number(table, vary[0]) and rows[0][vary[0]] < rows[1][vary[0]]:
+    ordered = len(vary) == 1 and is_number(table, vary[0])
+    if ordered and rows[0][vary[0]] < rows[1][vary[0]]:
         rows, middle = rows[::-1], -middle  # always the larger value less the smaller one
     first, second = (settings(vary, [row[key] for key in vary], asked.workload) for row in rows)
     if len(vary) == 1:
         second = number(rows[1][vary[0]])
     metric, bounds = plain(asked.metric), bounds_of(asked.metric, asked.workload)
-    values = " against ".join(mean_of(row, bounds) for row in rows)
+    values = [mean_of(row, bounds) for row in rows]
     by = f"difference {interval(middle, middle - half, middle + half)} (95 %, paired by seed)"
+    way, takes = "lower" if middle < 0 else "higher", "(deciding it takes more seeds)"
+    if asked.words and ordered:
+        sizes = f"{metric} is {values[0]} with {first}, {values[1]} with {second}"
+        _, either = meanings(asked.words["higher"], asked.words["lower"])
+        if abs(middle) <= half:
+            return f"it is not shown that {either}: {sizes}", by, f"whether {either} {takes}"
+        return f"{asked.words[way]}: {sizes}", by, ""
+    against = " against ".join(values)
     if abs(middle) <= half:
-        return f"{metric} is not shown to differ between {first} and {second}: {values}", by
-    return f"{metric} is {'lower' if middle < 0 else 'higher'} with {first} than with {second}: {values}", by
+        unknown = f"whether {metric} differs between the two cells {takes}"
+        return f"{metric} is not shown to differ between {first} and {second}: {against}", by, unknown
+    return f"{metric} is {way} with {first} than with {second}: {against}", by, ""

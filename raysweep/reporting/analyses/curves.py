@@ -109,7 +109,7 @@ def ends(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload, 
     heavy = table["no_variance"].to_numpy(bool)
     usable, left_out = table[~heavy & table["mean"].notna()], int(heavy.sum())
     if not len(usable):
-        return f"{metric}: no cell whose draws have a variance", "", left_out
+        return f"no cell has draws of {metric} with a variance", "", left_out
     mean, bounds = usable["mean"], bounds_of(metric, workload)
     if mean.min() == mean.max():
         cells = some_of(len(usable), len(usable), "cell")

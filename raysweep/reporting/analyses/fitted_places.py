@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
 NAMED = 2  # so few axes are named where settings are counted
-EACH = 3  # so few places are all said, if each has its setting beside it
+EACH, ALL = 3, 100  # so few places are all said, each with its setting, if that takes no more letters
 
 
 def settings_noun(table: pd.DataFrame, keys: Sequence[str], noun: str) -> str:
@@ -123,7 +123,7 @@ class Places:
         sizes = sizes_at_the_ends(self.asked, row) if self.kind == "boundary" else ""
         way = one_sign(self.asked, row, self.signs)
         detail = f"{self.asked.metric} is {sizes}" if sizes else f"measured by {self.asked.metric}" if way else ""
-        return way or f"{self.what}: {known}{why_one(row['note'])}", detail
+        return way or f"{known}{why_one(row['note'])}: {self.what}", detail
 
     def of_several(self, moves: str) -> tuple[str, list[str], str]:
         """(the places of several settings, how many have one and how they move; what the others say and why; which
@@ -140,15 +140,28 @@ class Places:
         silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
         if len(self.found):
             few = 2 * len(self.found) < len(self.table) - silent
-            headline = f"{self.somewhere(bare=bool(moves))}, in {'only ' if few else ''}{among}"
-            headline = f"{self.meaning}: {headline}" if self.meaning and not few else headline
+            somewhere = self.somewhere(bare=bool(moves))
+            headline = f"{somewhere}, in {'only ' if few else ''}{among}"
+            headline = f"{self.meaning} in {among}: {somewhere}" if self.meaning and not few else headline
             return headline + (f"; {self.this} {moves}" if moves else ""), rest, self.by
-        nowhere, (most, *less) = f"no {self.what} is found in any of {counted(len(self.table), noun)}", rest
-        brief, _, why = most.partition(" (") if most.startswith(NOT_DECIDED) else (most, "", "")
-        headline = (
-            f"{NOT_DECIDED}: {nowhere}" if brief == f"{NOT_DECIDED} in {len(self.table)}" else f"{nowhere}: {brief}"
-        )
-        return headline, [*less, *([why.removesuffix(")")] if why else [])], ""
+        return *self.nowhere(rest, noun), ""
+
+    def nowhere(self, said: Sequence[str], noun: str) -> tuple[str, list[str]]:
+        """(that no setting has a place, and what the settings say instead; why it is not decided, if it is so).
+
+        said: how many settings say what, the most frequent first. noun: the word for a setting.
+        """
+        brief, why = list(said), []
+        for place, text in enumerate(said):
+            if text.startswith(NOT_DECIDED):
+                brief[place], _, reasons = text.partition(" (")
+                why = [reasons.removesuffix(")")] if reasons else []
+        (first, *less), every = brief, counted(len(self.table), noun)
+        if first == f"{NOT_DECIDED} in {len(self.table)}":
+            return f"{NOT_DECIDED}: no {self.what} is found in any of {every}", why
+        if first.startswith(NOT_DECIDED):
+            return f"{first} of {every}: {self.what}; none is found in the others: {', '.join(less)}", why
+        return f"no {self.what} is found in any of {every}: {', '.join(brief)}", why
 
     def which(self, chosen: np.ndarray) -> str:
         """Which settings the chosen ones are, in few words; empty if it takes many. chosen: one boolean per row."""
@@ -157,8 +170,17 @@ class Places:
     @property
     def each_said(self) -> bool:
         """Whether `somewhere` says every place with its setting."""
-        count = len(self.found)
-        return 1 < count <= EACH and max(len(self.setting(place)) for place in range(count)) <= SHORT
+        if not 1 < len(self.found) <= EACH:
+            return False
+        longest = max(len(self.setting(place)) for place in range(len(self.found)))
+        return longest <= SHORT and len(self.each) <= ALL
+
+    @property
+    def each(self) -> str:
+        """Every place with its interval and its setting, in words."""
+        known = self.found[["estimate", "low", "high"]].to_numpy(float)
+        *some, end = (f"{interval(*one)}{self.asked.unit} ({self.setting(k)})" for k, one in enumerate(known))
+        return f"{', '.join(some)} and {end}"
 
     def setting(self, place: int) -> str:
         """The setting of a located place, by as many axes as tell it from the others."""
@@ -188,8 +210,7 @@ class Places:
         if first == last:
             return self.at.replace("{place}", first)
         if self.each_said:
-            *some, end = (f"{interval(*one)}{unit} ({self.setting(k)})" for k, one in enumerate(known))
-            return self.at.replace("{place}", f"{', '.join(some)} and {end}")
+            return self.at.replace("{place}", self.each)
         at = [self.setting(int(end)) for end in ends]
         if not bare and 0 < max(map(len, at)) <= SHORT:
             between = f"between {first} ({at[0]}) and {last} ({at[1]})"

@@ -57,7 +57,7 @@ def landscape_section(asked: Question) -> Section:
     found = [seen(values, rows, metric, x, y) for values, rows in groups(table, keys) for metric in metrics]
     found = [one for one in found if one.draws]
     if not found:
-        return Section(title, f"{stage}: no row with a landscape is ok")
+        return Section(title, f"no row with a landscape of {stage} is ok")
     seed = shared_seed(found)
     shown = spread(list(dict.fromkeys(one.values for one in found)), PANELS)
     surfaces = [

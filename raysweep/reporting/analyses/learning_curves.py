@@ -211,7 +211,7 @@ def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, ask
     """Where the curves end, in one sentence."""
     there = [one for one in found if len(one.x)]
     if not there:
-        return f"{metric} of {stage}: no draw is ok"
+        return f"no draw with {metric} of {stage} is ok"
     bad = sum(len(one.left_out) for one in found)
     total = bad + sum(one.draws for one in found)
     ending = f" ({asked.percent} over draws)"

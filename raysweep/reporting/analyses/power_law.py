@@ -103,31 +103,34 @@ def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
     return interval(row[name], row[low], row[high]) if np.isfinite(row[low]) else number(row[name])
 
 
-def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> str:
-    """Whether the metric grows or falls, in words, in how many settings unless it is in all of them alike; and with one
-    power or not, which is said only if it is not shown to change in most settings."""
+def way(rows: Sequence[Mapping[str, Any]], asked: Question) -> tuple[str, bool]:
+    """(whether the metric grows or falls, in words, in how many settings unless it is in all of them alike, and with
+    one power or not, which is said only if it is not shown to change in most settings; whether it says in how many
+    settings)."""
     exponent, low, high, draws = (np.array([row[name] for row in rows], float) for name in SLOPE)
     signs, x = clear_signs(exponent, low, high, draws, asked.level), plain(asked.x)
     if abs(signs.sum()) < len(signs):
         if not signs.any():
-            return f"{asked.metric} is not shown to grow or fall with {x}: log-log slope"
+            return f"{asked.metric} is not shown to grow or fall with {x}: log-log slope", False
         counts = {f"grows with {x}": 1, f"falls with {x}": -1, "not clear": 0}
-        said = [f"{words} in {count}" for words, sign in counts.items() if (count := int((signs == sign).sum()))]
-        return f"{asked.metric} {', '.join(said)}: log-log slope"
+        there = [(words, count) for words, sign in counts.items() if (count := int((signs == sign).sum()))]
+        said = [f"{words} in {count}" for words, count in there]
+        said[0] += f" of {counted(len(rows), 'setting')}"
+        return f"{asked.metric} {', '.join(said)}: log-log slope", True
     verb = "grows" if signs[0] > 0 else "falls"
     bends = sum(bool(row["bends"]) for row in rows)
     if 2 * bends >= len(rows):
         where = f" in {bends}" if 1 < len(rows) > bends else ""
-        return f"{asked.metric} {verb} with {x}, not with one power{where}: mean exponent"
-    return f"{asked.metric} {verb} with {x} to the power"
+        return f"{asked.metric} {verb} with {x}, not with one power{where}: mean exponent", False
+    return f"{asked.metric} {verb} with {x} to the power", False
 
 
 def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
     """(the exponent of a single setting and its interval, what stands beside it), in words."""
     over = f"{asked.metric} over {plain(asked.x)}"
     if not np.isfinite(row["exponent"]):
-        return f"{over}: no power law can be fitted ({row['note']})", ""
-    headline = f"{way([row], asked)} {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
+        return f"no power law of {over} can be fitted ({row['note']})", ""
+    headline = f"{way([row], asked)[0]} {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
     detail = [f"{THEORY} {number(row['theory'], 4)}"] if np.isfinite(row["theory"]) else []
     if row["bends"]:
         change = known(row, "bend", "bend_low", "bend_high")
@@ -145,8 +148,10 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
         return f"no power law of {asked.metric} over {plain(asked.x)} can be fitted, in {every} ({why})", ""
     ends = found.iloc[[0, -1]].to_dict("records")
     span = " to ".join(dict.fromkeys(number(row["exponent"], 3) for row in ends))
-    among = some_of(len(found), len(whole), "setting")
-    headline = f"{way(found.to_dict('records'), asked)} {span}, in {among}"
+    found_way, said_of_all = way(found.to_dict("records"), asked)
+    headline = f"{found_way} {span}"
+    if not said_of_all or len(found) < len(whole):
+        headline += f", in {some_of(len(found), len(whole), 'setting')}"
     intervals = " to ".join(known(row, "exponent", "low", "high") for row in ends)
     bends = found[found["bends"]]
     grows = int((bends["bend"] > 0).sum())

@@ -10,9 +10,10 @@ import numpy as np
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.meeting import fit_meeting
 from raysweep.fits.result import Status
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.boundary import slice_scale
 from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.where import in_brackets
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.selection import groups, is_number
 from raysweep.reporting.statuses import status_word, why_one
@@ -77,20 +78,34 @@ def headline(whole: pd.DataFrame, keys: list[str], asked: Question) -> tuple[str
     what = f"predicted is where the power law of {law} meets {meets}"
     if not len(both):
         return "no setting has both the predicted and the measured place", what
-    apart, every = int(both["apart"].sum()), counted(len(both), "setting")
-    agree = f"the prediction is off in {f'{apart} of' if apart < len(both) else 'all'} {every}"
-    agree = agree if apart else f"the prediction is not shown to be off in any of {every}"
+    agree = sides(both, keys, asked)
     located = both[both["status"] == Status.LOCATED]
     if not len(located):
         return agree, f"{what} ({asked.percent})"
     span = " to ".join(dict.fromkeys(number(end, 3) for end in (located["ratio"].min(), located["ratio"].max())))
+    known = f" in the {len(located)} where this is not only a bound" if len(located) < len(both) else ""
     row = located.iloc[(len(located) - 1) // 2]
     where = f"{settings(keys, row[keys], asked.workload)}: " if keys else ""
     measured = interval(row["estimate"], row["low"], row["high"])
     return (
-        f"{agree}: {span} times the measured {plain(asked.x)}",
+        f"{agree}: it is {span} times the measured {plain(asked.x)}{known}",
         f"{where}{predicted(row)} predicted, {measured} measured ({asked.percent}); {what}",
     )
+
+
+def sides(both: pd.DataFrame, keys: list[str], asked: Question) -> str:
+    """In how many settings the prediction lies below what was measured, above it, or is not told apart from it."""
+    higher = both["predicted_low"] > both["high"]
+    ways = {"too low": both["apart"] & ~higher, "too high": higher, "not shown to be off": ~both["apart"]}
+    every = counted(len(both), "setting")
+    there = sorted((each for each in ways.items() if each[1].any()), key=lambda each: -int(each[1].sum()))
+    if len(there) == 1:
+        return f"the prediction is {there[0][0]} in {some_of(len(both), len(both), 'setting')}"
+    said = [
+        f"{way} in {int(own.sum())}{'' if place else f' of {every}'}" + in_brackets(both, own, keys, asked.workload)
+        for place, (way, own) in enumerate(there)
+    ]
+    return f"the prediction is {', '.join(said)}"
 
 
 def predicted(row: Mapping[str, Any]) -> str:

@@ -62,7 +62,7 @@ def relation_section(asked: Question) -> Section:
     good = good[~missing]
     title = f"Relation: does {x} predict {y}?"
     if not len(good):
-        return Section(title, f"{x} and {y}: no row has both")
+        return Section(title, f"no row has both {x} and {y}")
     keys = [key for key in parameters_of(good, workload) if good[key].nunique(dropna=False) > 1]
     good = good.assign(_cell=good.groupby(keys, dropna=False).ngroup() if keys else 0)
     by_cells = asked.options.get("sample") == "cells"

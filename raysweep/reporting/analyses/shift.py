@@ -31,7 +31,7 @@ def shift_section(asked: Question) -> Section:
     parts = list(groups(asked.rows, keys))
     title = f"Shift: the best {plain(x)} for {plain(metric)} in each setting beside the first"
     if len(parts) < 2:
-        return Section(title, f"best {plain(x)} for {plain(metric)}: there is only one setting, so nothing is compared")
+        return Section(title, f"no best {plain(x)} for {plain(metric)} is compared, because there is only one setting")
     order = [tuple(asked.design.values(key)[0] if asked.design.values(key) else None for key in keys)]
     first = next((k for k, (values, _) in enumerate(parts) if tuple(values) in order), 0)
     base, base_rows = parts.pop(first)
@@ -80,7 +80,9 @@ def headline(whole: pd.DataFrame, beside: str, asked: Question) -> tuple[str, st
     more = f" and {len(clear) - SAID} more" if len(clear) > SAID else ""
     text = f"the {what} is not shown to move in {every}"
     if clear:
-        text = f"the {what} moves in {len(clear)} of {others}" if len(whole) > 1 else f"the {what} moves"
+        lower = sum(row["high"] < 1 for row in clear)
+        moves = "is lower" if lower == len(clear) else "moves" if lower else "is higher"
+        text = f"the {what} {moves} in {len(clear)} of {others}" if len(whole) > 1 else f"the {what} {moves}"
         text = f"{text}: {factors}{more}"
     intervals = [
         f"{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"

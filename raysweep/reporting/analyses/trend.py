@@ -89,9 +89,9 @@ def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
     """(headline, detail) of a single setting."""
     x, metric = asked.x, asked.metric
     if row["status"] == UNTESTED:
-        return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})", ""
+        return f"no trend of {metric} over {plain(x)} can be tested ({row['note']})", ""
     if row["status"] == SAME:
-        return f"{metric} does not change with {plain(x)}: every draw has one value everywhere", ""
+        return f"{metric} does not change with {plain(x)}", "every draw has one value everywhere"
     said = "shows no clear trend" if row["status"] == UNCLEAR else row["status"]
     course, slope = course_words(row), slope_words(row, asked.percent)
     if row["turns_back"]:

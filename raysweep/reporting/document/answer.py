@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-ALL, FEWEST = 240, 20
+ALL, FEWEST = 260, 20
 """So many words have all findings together at most, and a detail at least, if it is cut."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""
@@ -40,15 +40,21 @@ class Finding:
     """What one section says, or what several say that ask the same or say the same.
 
     question: what the space asks with them; empty if it does not say.
-    headline: the finding in a few words, as a sentence. detail: the rest of it, as a sentence; empty if there is none.
+    headlines: the findings in a few words, each beginning with what matters most (see `first_clause`).
+    detail: the rest of them, as a sentence; empty if there is none.
     places: of these sections. means_only: whether they only show means.
     """
 
     question: str
-    headline: str
+    headlines: tuple[str, ...]
     detail: str
     places: tuple[int, ...]
     means_only: bool
+
+    @property
+    def headline(self) -> str:
+        """The headlines as one sentence."""
+        return sentence("; ".join(self.headlines))
 
     @property
     def text(self) -> str:
@@ -108,7 +114,7 @@ def answer(frame: pd.DataFrame, design: Design, sections: Sequence[Section], mis
         undecided = undecided or "all that the missing rows will tell"
     undecided = undecided or NOTHING_OPEN
     if not (frame["status"] == "ok").any():
-        found = found or [Finding("", NO_ROW, "", (), False)]
+        found = found or [Finding("", (NO_ROW,), "", (), False)]
         undecided = ALL_OPEN
     return Answer(found, more, whole, f"{'; '.join(parts)}.", sentence(undecided))
 
@@ -121,11 +127,11 @@ def findings(sections: Sequence[Section]) -> list[Finding]:
     out = []
     for places in together.values():
         several = [sections[place] for place in places]
-        headline = sentence("; ".join(dict.fromkeys(section.headline for section in several)))
+        headlines = tuple(dict.fromkeys(section.headline for section in several))
         details = "; ".join(dict.fromkeys(section.detail for section in several if section.detail))
         question = several[0].question
         means_only = not question and all(section.means_only for section in several)
-        out.append(Finding(question, headline, sentence(details) if details else "", tuple(places), means_only))
+        out.append(Finding(question, headlines, sentence(details) if details else "", tuple(places), means_only))
     return sorted(out, key=lambda finding: finding.means_only)
 
 
@@ -141,6 +147,17 @@ def shortened(found: Sequence[Finding]) -> list[Finding]:
             break
         room -= length
     return [replace(one, detail=clipped(one.detail, most)) for one in found]
+
+
+def first_clause(text: str) -> str:
+    """The text up to its first colon or semicolon outside of brackets, if that is more than one word: what matters
+    most in it."""
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and text[place : place + 2] in (": ", "; ") and " " in text[:place]:
+            return text[:place]
+    return text
 
 
 def capital(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from raysweep.reporting import symmetric_draws
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design
-from raysweep.reporting.document.answer import OPEN, SURE, Answer, Finding, capital, clipped, sentence
+from raysweep.reporting.document.answer import OPEN, SURE, Answer, Finding, capital, clipped, first_clause, sentence
 from raysweep.reporting.document.provenance import provenance
 from raysweep.reporting.document.question import names_in_words, question, set_up, varied_in_short
 from raysweep.reporting.words import coded, first_capital, labelled, markdown_table, plain
@@ -117,14 +117,25 @@ def question_first(asked: str) -> tuple[str, str]:
 
 
 def item(found: Finding, workload: Workload) -> list[str]:
-    """A finding as an item of a list: the question, its answer in bold, and the detail, each on a line of its own."""
-    texts = [f"*{found.question}*" if found.question else "", f"**{found.headline}**", found.detail]
+    """A finding as an item of a list: the question, its answer with what matters most in bold, and the detail, each on
+    a line of its own."""
+    texts = [f"*{found.question}*" if found.question else "", in_bold(found.headlines), found.detail]
     first, *rest = [coded(text, workload) for text in texts if text]
     return [
         f"- {first}{BREAK if rest else ''}",
         *(f"  {text}{BREAK}" for text in rest[:-1]),
         *(f"  {text}" for text in rest[-1:]),
     ]
+
+
+def in_bold(headlines: Sequence[str]) -> str:
+    """The headlines as one sentence, with the first clause of each in bold."""
+    first, *rest = headlines
+    leads = {text: first_clause(text) for text in headlines}
+    said = [f"**{capital(leads[first])}**{first.removeprefix(leads[first])}"]
+    said += [f"**{leads[text]}**{text.removeprefix(leads[text])}" for text in rest]
+    text = "; ".join(said)
+    return text if text.endswith((".", "…", ".**", "…**")) else f"{text}."
 
 
 def within(notes: Sequence[str], most: int) -> tuple[list[str], list[str]]:
