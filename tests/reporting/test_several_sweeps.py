@@ -163,7 +163,7 @@ def test_sweeps_on_the_same_draws_are_compared_draw_by_draw(call: Callable[..., 
     assert (found["draws"] == 8).all()
     assert (found["status"] == "lower").all()
     assert (found["low_simultaneous"] < found["low"]).all()
-    assert done.out.startswith("Gain by fine-tuning, deep (depth = 8) less shallow (depth = 1): -")
+    assert done.out.startswith("Gain by fine-tuning, deep (depth = 8) less shallow (depth = 1), is -")
     assert "clearly higher in 0, lower in 6 of 6 cells (Holm)" in done.out
     assert "pointwise" in text
     assert (storage / "report" / "figures" / f"comparison_{METRIC}.png").stat().st_size > 5000
@@ -180,7 +180,7 @@ def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], 
     assert line.startswith("No seed in common")
     assert not list(tables.glob("comparison*"))
     done, _, _ = reported(call, storage, "shallow", "again")
-    assert "again less shallow: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
+    assert "again less shallow, shows no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
     done, text, _ = reported(call, storage, "shallow", "shallow")  # one sweep, named twice
     assert "Comparison" not in text
 
@@ -303,7 +303,7 @@ def test_a_sweep_and_parts_of_it_are_told_apart(storage: Path, tmp_path: Path) -
     parts = [run(storage, asked("s", 1, lengths)) for lengths in (LENGTHS[:2], LENGTHS[2:5])]
     assert all(part.is_part for part in parts)
     said = report([whole, parts[0]], tmp_path / "one").headline[-1]
-    assert "s (part 1) less s: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in said
+    assert "s (part 1) less s, shows no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in said
     text = (report([*parts, whole], tmp_path / "all").directory / "report.md").read_text(encoding="utf-8")
     assert text.startswith("# s (part 1), s (part 2), s\n")
     assert report([parts[0]]).directory.name == "report-part"

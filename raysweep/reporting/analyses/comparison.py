@@ -63,7 +63,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             x, keys = axes_of(table, metric, design, workload)
             stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}/{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
-            said.append(f"{metric}, {what}: {found(table, whole)}")
+            said.append(f"{metric}, {what}{found(table, whole)}")
             shown.append(shown_row(metric, name, table, whole, len(others) > 1))
             if x:
                 caption = (
@@ -136,15 +136,15 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
 
 
 def found(table: pd.DataFrame, whole: Overall) -> str:
-    """The result and its uncertainty, in words."""
+    """The result and its uncertainty, in words that follow what is compared."""
     if not whole.cells:
-        text = f"no cell that all of {counted(whole.draws, 'shared draw')} have"
+        text = f": no cell that all of {counted(whole.draws, 'shared draw')} have"
     elif whole.mean == whole.low == whole.high:
-        text = f"{number(whole.mean) if whole.mean else 'no difference'} in every draw"
+        text = f"{f', is {number(whole.mean)}' if whole.mean else ', shows no difference'} in every draw"
     else:
         sure = np.isfinite(whole.low)
         known = interval(whole.mean, whole.low, whole.high) if sure else number(whole.mean)
-        text = f"{known} on average over {counted(whole.cells, 'cell')} "
+        text = f", is {known} on average over {counted(whole.cells, 'cell')} "
         text += f"({PERCENT if sure else 'no interval'}, {counted(whole.draws, 'shared draw')})"
     tested = table[table["status"] != UNTESTED]
     if not len(tested):

@@ -160,6 +160,7 @@ class Places:
         if first == f"{NOT_DECIDED} in {len(self.table)}":
             return f"{NOT_DECIDED}: no {self.what} is found in any of {every}", why
         if first.startswith(NOT_DECIDED):
+            why = [f"why {NOT_DECIDED}: {reasons}" for reasons in why]
             return f"{first} of {every}: {self.what}; none is found in the others: {', '.join(less)}", why
         return f"no {self.what} is found in any of {every}: {', '.join(brief)}", why
 
