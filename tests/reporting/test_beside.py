@@ -103,7 +103,10 @@ def test_signs_that_mean_something_are_said_as_what_they_mean() -> None:
     rounding = cells([0.5, 1e-13], noise=0.0)
     assert "in 1 of 1 cell (γ = 0); by 0.5, at γ = 0; exactly 0 in 1 more cell; " in words(against_zero(rounding))
     none = words(against_zero(cells([0.0, np.nan])))
-    assert none.startswith("in none of 1 cell is it shown that transfer helps or hurts: the effect is known to ± 0.005; exactly 0 in 1 more cell; ")
+    assert none.startswith(
+        "in none of 1 cell is it shown that transfer helps or hurts: the effect is known to ± 0.005; "
+        "exactly 0 in 1 more cell; "
+    )
     always = words(against_zero(cells([np.nan, np.nan])))
     assert always == "risk_finetune is 0 in every draw; measured by risk_finetune, tested with p < 0.05 (Holm)"
 

@@ -180,7 +180,9 @@ def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], 
     assert line.startswith("No seed in common")
     assert not list(tables.glob("comparison*"))
     done, _, _ = reported(call, storage, "shallow", "again")
-    assert "again less shallow, shows no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
+    assert (
+        "again less shallow, shows no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
+    )
     done, text, _ = reported(call, storage, "shallow", "shallow")  # one sweep, named twice
     assert "Comparison" not in text
 

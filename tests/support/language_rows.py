@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from spaces import STEP
 
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
@@ -16,11 +18,32 @@ from raysweep.workloads.declaration import Columns, column
 from raysweep.workloads.language import PARAMETERS, WORKLOAD
 from raysweep.workloads.rows import Rows
 
+QUICK: dict[str, Any] = {
+    "width": 16,
+    "depth": 1,
+    "context": 16,
+    "pretrain_batch": 8,
+    "finetune_batch": 8,
+    "pretrain_length": 40.0 * STEP,
+    "finetune_steps": 6,
+    "evaluation_tokens": 512,
+}
+
 
 def columns_of(*rows: Mapping[str, Any], **usual: Any) -> dict[str, np.ndarray]:
     """A table of rows; what a row does not say is as `usual` or by default."""
     defaults = {p.name: p.default for p in PARAMETERS} | usual
     return {p.name: column(p, [{**defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+
+
+def table(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
+    """A table of rows that take a fraction of a second each."""
+    return columns_of(*rows, **QUICK)
+
+
+def row(**parameters: Any) -> dict[str, Any]:
+    """One such row, complete."""
+    return {name: values[0] for name, values in table(parameters).items()}
 
 
 def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -63,3 +86,8 @@ def finetuned(columns: Columns, weights: Mapping[str, Any]) -> tuple[np.ndarray,
     config = config_of(rows.row())
     validation = examination(finetuning.mixture_of(rows.row()), "validation", 32, config)
     return validation(finetuning.flat_of(result.tensors, config))[0], result.status
+
+
+def files(store: Path) -> dict[str, int]:
+    """The files of a store's stages, and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (store / "entries").iterdir()}

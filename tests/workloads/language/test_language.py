@@ -2,66 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from auditing import ctrl_c_when, writing
-from language_rows import columns_of, compute, finetuned, identity, pretrained, stages
-from spaces import language_space
+from language_rows import compute, files, finetuned, identity, pretrained, row, stages, table
+from spaces import STEP
 
-import raysweep
-from raysweep.fits.draws import usable
 from raysweep.stages.store import Store
 from raysweep.training import optimizer, params, schedules
 from raysweep.trial import context
-from raysweep.workloads.language import PARAMETERS, WORKLOAD, evaluation, examination, finetuning, model, tasks
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, evaluation
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of
 
-STEP = 8 * 16  # tokens
-RISE = "pretrain_training_loss_rise"
-QUICK: dict[str, Any] = {
-    "width": 16,
-    "depth": 1,
-    "context": 16,
-    "pretrain_batch": 8,
-    "finetune_batch": 8,
-    "pretrain_length": 40.0 * STEP,
-    "finetune_steps": 6,
-    "evaluation_tokens": 512,
-}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def table(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
-    return columns_of(*rows, **QUICK)
-
-
-def row(**parameters: Any) -> dict[str, Any]:
-    return {name: values[0] for name, values in table(parameters).items()}
-
-
-def files(store: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in (store / "entries").iterdir()}
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("store")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_path):
@@ -124,139 +81,6 @@ def test_fine_tuning_learns_the_target_and_a_rate_too_large_diverges(store):
     assert status.tolist() == ["ok", "ok", "diverged"]
     assert metrics["finetune_loss"][1] < metrics["finetune_loss_before"][1] - 0.05
     assert metrics["finetune_loss"][0] == pytest.approx(metrics["finetune_loss_before"][0], abs=5e-3)
-
-
-def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
-    rows = [
-        {"finetune_lr": 0.02, "finetune_steps": 20, "finetune_schedule": "constant", "early_stopping": looks}
-        for looks in (0, 5)
-    ]
-    metrics, _ = compute(table(*rows), np.zeros(2, int), Store(store))
-    assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
-
-
-def test_early_stopping_keeps_each_model_s_best_look():
-    losses = iter(np.array([[3.0, 1.0], [2.0, 2.0], [5.0, 0.5]]))
-    state = optimizer.State.fresh(np.zeros((2, 3)))
-    best = finetuning.Best(state, lambda flat: (next(losses), np.zeros(2)), {10, 20, 30})
-    for step in range(1, 31):
-        state.params = torch.full((2, 3), float(step), dtype=torch.float64)
-        state.step = step
-        best(state, torch.zeros(2))
-    assert best.flat[:, 0].tolist() == [20, 30]
-
-
-def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp_path):
-    """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
-    lengths = [5, 640]
-    space = language_space(
-        {"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
-        {"target": "grammar:0.1", "finetune_steps": 30},
-        seeds=2,
-    )
-    frame = raysweep.run(
-        space, storage=tmp_path, executor="inline", tracking_uri="none", report=False, say=lambda line: None
-    ).results()
-    assert frame["status"].tolist() == ["ok"] * 4
-    risen = frame.groupby("pretrain_length")["finetune_training_loss_rise"].agg(["min", "max"]).to_numpy()
-    assert risen[0].max() < -0.5
-    assert risen[1].min() > 0.05
-    used, dropped = usable(frame, "finetune_loss", ["pretrain_length", "seed"])  # what means and fits are made from
-    assert (len(used), dropped) == (4, {})
-    assert frame["finetune_loss"].max() < 6
-
-
-def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
-    """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
-    kinds = [
-        (1e-6, "constant"),
-        (1e-5, "constant"),
-        (1e-4, "cosine"),
-        (3e-4, "cosine"),
-        (5e-4, "constant"),
-        (5e-3, "constant"),
-        (5e-3, "cosine"),
-        (3e-2, "constant"),
-    ]
-    rows = [
-        {
-            "overlap_angle": 0.0,
-            "finetune_lr": rate,
-            "finetune_steps": 30,
-            "finetune_schedule": schedule,
-            "pretrain_length": 160.0 * STEP,
-        }
-        for rate, schedule in kinds
-    ]
-    for seed in range(3):
-        metrics, status = compute(table(*rows), np.full(len(rows), seed), Store(store))
-        assert status.tolist() == ["ok"] * 8
-        for name in ("finetune_training_loss_rise", "sensitivity"):
-            assert metrics[name][:5].max() < 0.1 < metrics[name][5:].min()
-
-
-def test_a_rise_is_that_of_the_same_batches():
-    text = np.random.default_rng(0).standard_normal((10, 1))  # batches differ by far more than any rise
-    rise = np.array([-1.0, 0.0, 1e-6, 50.0, np.nan, np.inf])
-    np.testing.assert_allclose(optimizer.mean_rise(text, text + rise), rise, atol=1e-14)
-    assert np.isnan(optimizer.mean_rise(text + np.inf, text + np.inf))
-
-
-def test_what_early_stopping_keeps_is_what_is_judged(store):
-    """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
-    before is a model as any other, and the loss that rose is that of what was kept."""
-    rows = [
-        {
-            "finetune_weight_decay": 3e3,
-            "finetune_schedule": "constant_warmup",
-            "finetune_steps": 200,
-            "pretrain_length": 160.0 * STEP,
-            "early_stopping": looks,
-        }
-        for looks in (0, 200, 1)
-    ]
-    metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
-    assert status.tolist() == ["diverged", "ok", "diverged"]  # of the last the one look comes when all is lost
-    kept = {name: values[1] for name, values in metrics.items()}
-    moved = kept["finetune_loss"] - kept["finetune_loss_before"]
-    assert abs(moved) < 0.5
-    assert kept["finetune_training_loss_rise"] == pytest.approx(moved, abs=0.1)
-
-
-def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
-    """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
-    rows = [
-        {"pretrain_lr": rate, **then}
-        for rate in (2.0, 1e30, 2e-3)
-        for then in ({}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})
-    ]
-    metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
-    assert status.tolist() == ["ok"] * 3 + ["diverged"] * 3 + ["ok"] * 3
-    assert len(Store(tmp_path).stages()) == 3
-    rise = metrics["pretrain_training_loss_rise"]
-    assert metrics["pretrain_loss"][0] > 6.5  # it began at 6.4
-    assert (rise[:3] == rise[0]).all()
-    assert rise[0] > 0
-    assert (rise[6:] < -0.2).all()
-    before = files(tmp_path)
-    _, again = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
-    assert again.tolist() == status.tolist()
-    assert files(tmp_path) == before
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "wsd"])
-def test_what_a_pretraining_did_to_its_training_loss_is_measured_once_and_kept_with_it(tmp_path, schedule):
-    parameters = {"finetune_steps": 0, "pretrain_schedule": schedule}
-    measured, told = Store(tmp_path / "measured"), Store(tmp_path / "told")
-    first, _ = compute(table(parameters), np.zeros(1, int), measured)
-    assert first["pretrain_training_loss_rise"] < -0.2
-    stage = identity(row(**parameters), 0)
-    kept = {each: measured.fetch(each) for each in measured.stages()}
-    assert [each for each, entry in kept.items() if RISE in entry.meta["metrics"]] == [stage]  # no trunk is looked at
-    meta = {**kept[stage].meta, "metrics": {**kept[stage].meta["metrics"], RISE: 7.0}}
-    told.publish(stage, kept[stage].tensors(), meta)
-    again, _ = compute(table(parameters), np.zeros(1, int), told)
-    assert again["pretrain_training_loss_rise"] == 7  # as it stands there: what is kept is believed
 
 
 def test_losses_stand_as_perplexities_too(store):
@@ -378,42 +202,6 @@ def test_every_metric_that_is_declared_is_delivered(store):
         for name, values in metrics.items()
         if name not in (*evaluation.CURVATURE, "finetune_accuracy")
     )
-
-
-def test_a_task_is_learned_and_scored_by_its_classes(tmp_path):
-    words = np.random.default_rng(0).integers(97, 123, (200, 6)).astype(np.uint8)
-    lines = [
-        {"text": word.tobytes().decode() + "!?"[n % 2], "label": ("yes", "no")[n % 2]} for n, word in enumerate(words)
-    ]
-    (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    rows = [
-        {"target": f"task:{tmp_path}/task.jsonl", "width": 32, "finetune_batch": 16, "finetune_steps": steps}
-        for steps in (2, 150)
-    ]
-    metrics, status = compute(table(*rows), np.zeros(2, int), Store(tmp_path / "store"))
-    assert status.tolist() == ["ok", "ok"]
-    assert metrics["finetune_loss"][1] < 0.5 * metrics["finetune_loss"][0]
-    assert metrics["finetune_accuracy"][1] > 0.9
-    assert metrics["finetune_epochs"][1] == 150 * 16 / 160
-
-
-def test_class_likelihoods_are_normalized_by_length():
-    """Against the sum over the label's tokens, one sequence at a time."""
-    shape = config_of(row(context=24))
-    flat = torch.tensor(params.initial(shape, 0))[None] * 5
-    labels = (b"yes", b"certainly not")
-    asked = np.stack([tasks.sequence(b"is it so?", label, 24) for label in labels])[None]
-    loss, accuracy = examination.classify(flat, asked, np.array([1]), shape)
-    likelihoods = []
-    for label in labels:
-        text = b"is it so?" + tasks.BETWEEN
-        tokens = torch.tensor(list(text + label))
-        scores = model.logits(params.named(flat, shape), tokens[None, :-1], shape)[0].log_softmax(-1)
-        own = [float(scores[at - 1, tokens[at]]) for at in range(len(text), len(tokens))]
-        likelihoods.append(np.mean(own))
-    probabilities = np.exp(likelihoods) / np.exp(likelihoods).sum()
-    assert loss[0] == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
-    assert accuracy[0] == float(probabilities[1] > 0.5)
 
 
 def test_what_a_dry_run_asks_imports_no_torch():

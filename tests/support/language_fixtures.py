@@ -1,0 +1,25 @@
+"""Fixtures of tests that train the workload `language`: one thread of torch, and a store for a whole module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """What torch computes has one thread, however many cores there are."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the stages of all tests of a module."""
+    return tmp_path_factory.mktemp("store")

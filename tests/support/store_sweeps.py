@@ -1,0 +1,49 @@
+"""Sweeps over a small language model and their store: their rows, where nothing goes wrong too, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dict[str, Any]]]:
+    """The rows of a space where nothing goes wrong, each space run once."""
+    from raysweep import sweep
+
+    known: dict[str, list[dict[str, Any]]] = {}
+
+    def rows_of(space: Path) -> list[dict[str, Any]]:
+        text = space.read_text()
+        if text not in known:
+            storage = tmp_path_factory.mktemp("sound")
+            sweep.run(
+                space, storage=storage, report=False, tracking_uri="none", executor="inline", say=lambda line: None
+            )
+            known[text] = rows(storage)
+        return known[text]
+
+    return rows_of
+
+
+def rows(storage: Path) -> list[dict[str, Any]]:
+    """The rows of the sweep `small` of a storage."""
+    import raysweep
+
+    return raysweep.open("small", storage).results().drop(columns=["sweep"]).to_dict("records")
+
+
+def one_line(outcome: Outcome, *words: str) -> str:
+    """Exit code 2, and the last line of stderr begins with the path at fault; no traceback."""
+    assert outcome.code == 2, outcome
+    last = outcome.err.strip().splitlines()[-1]
+    assert "Traceback" not in outcome.err
+    for word in words:
+        assert word in last, last
+    return last
