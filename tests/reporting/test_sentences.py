@@ -87,6 +87,18 @@ def test_a_place_that_few_settings_have_is_said_to_be_in_only_these() -> None:
     )
 
 
+def test_where_hardly_any_setting_has_a_place_what_most_say_comes_first() -> None:
+    notes = ["", *["no point has a clear sign"] * 3, "positive below"]
+    one = places(["located", *["undetermined"] * 3, "censored_high"], notes, [0.0, 90.0])
+    assert one.few
+    assert one.of_several("rises with depth") == (
+        "not decided in 3 of 5 slices of gamma (γ = 0.1, 0.2, 0.3): zero; the sign changes at overlap angle "
+        "40.0 [39.0, 44.0]°, in 1 (γ = 0); this overlap angle rises with depth",
+        ["beyond the grid in 1 (above 80°, at γ = 0.4)"],
+        "",
+    )
+
+
 def test_a_few_places_are_listed_unless_that_takes_a_line_or_two() -> None:
     two = places(["located"] * 2, [""] * 2, [0.0, 90.0])
     assert two.each == "40.0 [39.0, 44.0]° (γ = 0) and 41.0 [40.0, 42.0]° (γ = 0.1)"

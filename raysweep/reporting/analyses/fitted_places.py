@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,7 @@ from raysweep.reporting.words import interval, number, plain, settings, signed
 if TYPE_CHECKING:
     import pandas as pd
 
+COUNT = re.compile(r" in \d+")
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
 NAMED = 2  # so few axes are named where settings are counted
 EACH, ALL = 3, 100  # so few places are all said, each with its setting, if that takes no more letters
@@ -140,10 +142,15 @@ class Places:
         silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
         if len(self.found):
             few = 2 * len(self.found) < len(self.table) - silent
-            somewhere = self.somewhere(bare=bool(moves))
+            somewhere, moved = self.somewhere(bare=bool(moves)), f"; {self.this} {moves}" if moves else ""
+            if self.few:  # what most settings say comes first
+                first, *rest = rest
+                first = COUNT.sub(rf"\g<0> of {counted(len(self.table), noun)}", first, count=1)
+                which = f" ({there})" if there else ""
+                return f"{first}: {self.what}; {somewhere}, in {len(self.found)}{which}{moved}", rest, self.by
             headline = f"{somewhere}, in {'only ' if few else ''}{among}"
             headline = f"{self.meaning} in {among}: {somewhere}" if self.meaning and not few else headline
-            return headline + (f"; {self.this} {moves}" if moves else ""), rest, self.by
+            return headline + moved, rest, self.by
         return *self.nowhere(rest, noun), ""
 
     def nowhere(self, said: Sequence[str], noun: str) -> tuple[str, list[str]]:
