@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -15,14 +13,7 @@ from raysweep.workloads.language import evaluation, finetuning, model
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def tokens(step: int, shape: ModelConfig = SMALL, batch: int = 4) -> np.ndarray:

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from language_rows import columns_of, compute, pretrained
+from language_rows import QUICK, columns_of, compute, pretrained
 
 from raysweep.stages.store import Store
 from raysweep.training import hessian, params
 from raysweep.workloads.language import evaluation, finetuning, model
 from raysweep.workloads.language.model_config import config_of
 
-QUICK: dict[str, Any] = {
-    "width": 16,
-    "depth": 1,
-    "context": 16,
-    "pretrain_batch": 8,
-    "finetune_batch": 8,
-    "pretrain_length": 40.0 * 8 * 16,
-    "finetune_steps": 6,
-    "evaluation_tokens": 512,  # 32 sequences: the real change and the quadratic model see the same text
-}
 CURVED = {"sharpness_iterations": 2}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("store")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def measured(store: Path, *rows: dict[str, Any], **usual: Any) -> dict[str, np.ndarray]:
