@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spaces import STEP
 
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
@@ -24,7 +23,7 @@ QUICK: dict[str, Any] = {
     "context": 16,
     "pretrain_batch": 8,
     "finetune_batch": 8,
-    "pretrain_length": 40.0 * STEP,
+    "pretrain_length": 40.0 * 8 * 16,  # tokens of 40 steps
     "finetune_steps": 6,
     "evaluation_tokens": 512,
 }
