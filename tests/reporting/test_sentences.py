@@ -97,6 +97,10 @@ def test_where_hardly_any_setting_has_a_place_what_most_say_comes_first() -> Non
         ["beyond the grid in 1 (above 80°, at γ = 0.4)"],
         "",
     )
+    notes = ["", *["no point has a clear sign"] * 2, "positive below", "zero everywhere"]
+    none = places(["located", *["undetermined"] * 2, "censored_high", "undetermined"], notes, [0.0, 90.0])
+    assert none.few
+    assert none.of_several("")[0].startswith("the sign changes at overlap angle 40.0 [39.0, 44.0]°, in only 1 of 5 ")
 
 
 def test_a_few_places_are_listed_unless_that_takes_a_line_or_two() -> None:

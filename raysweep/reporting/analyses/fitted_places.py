@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,11 +140,13 @@ class Places:
         among = some_of(len(self.found), len(self.table), noun)
         there = "" if self.each_said else self.which(located)
         among += f" ({there})" if there else ""
-        silent = sum(status_word(row["status"], row["note"]) == NO_EFFECT for row in self.table.to_dict("records"))
+        without = self.table[~located].to_dict("records")
+        words = Counter(status_word(row["status"], row["note"]) for row in without)
+        silent = words[NO_EFFECT]
         if len(self.found):
             few = 2 * len(self.found) < len(self.table) - silent
             somewhere, moved = self.somewhere(bare=bool(moves)), f"; {self.this} {moves}" if moves else ""
-            if self.few:  # what most settings say comes first
+            if self.few and 2 * max(words.values()) >= len(self.table):  # what most settings say comes first
                 first, *rest = rest
                 first = COUNT.sub(rf"\g<0> of {counted(len(self.table), noun)}", first, count=1)
                 which = f" ({there})" if there else ""
