@@ -16,9 +16,9 @@ import numpy as np
 from raysweep.fits.crossing import Crossing, interpolated_crossing
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.signs import clear_signs, clearness, posterior_bounds, posterior_signs, without_crossing
+from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
-from raysweep.fits.statistics import LEVEL, ROUNDING, mean_band, standard_error
+from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
 from raysweep.fits.zero_posterior.crossing import Located, in_posterior
 from raysweep.fits.zero_posterior.mixture import mixture
 from raysweep.phrases import counted
@@ -201,7 +201,7 @@ def find_zero(
     # Student's t interval, which does not ask how draws move together, is right and wide
     pairs = int(np.isfinite(values).sum(axis=0).max()) <= PAIR
     noisy = not exact and scale != "sign" and not pairs and scatters(values)
-    curve = mixture(scaled(u), transformed) if noisy else None
+    curve = mixture((u - u[0]) / (u[-1] - u[0]), transformed) if noisy else None
     labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
     clear = np.flatnonzero(labels)
     brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
@@ -235,31 +235,6 @@ def find_zero(
         note=best.note,
         located=crossings[0][2],
     )
-
-
-def scaled(u: np.ndarray) -> np.ndarray:
-    """The coordinates of a curve's points, from 0 to 1."""
-    return np.asarray((u - u[0]) / (u[-1] - u[0]))
-
-
-def end_intervals(
-    frame: pd.DataFrame, x: str, value: str, seed: str, level: float, logarithmic: bool | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(x, mean, low, high) of the curve at its smallest and its largest x, (2,) each.
-
-    The intervals leave out 0 where `fit_boundary` on the linear scale finds a clear sign, and nowhere else. Of at most
-    two draws, and of draws that are alike, they are Student's t intervals. All are empty if no row is usable.
-    """
-    rows, _ = usable(frame, value, [x, seed])
-    curve = draw_curves(rows[np.isfinite(rows[x].astype(float))], x, value, seed)
-    if not len(curve.x):
-        return (np.empty(0),) * 4
-    ends = [0, -1]
-    mean, low, high = mean_band(curve.values, level)
-    if int(np.isfinite(curve.values).sum(axis=0).max()) > PAIR and scatters(curve.values):
-        u = Axis(log_axis(curve.x, logarithmic)).coordinate(curve.x)
-        low, high = posterior_bounds(mixture(scaled(u), curve.values), curve.values, level)
-    return curve.x[ends], mean[ends], low[ends], high[ends]
 
 
 def level_at_once(level: float, curves: list[DrawCurves], zeros: list[Zero]) -> float:

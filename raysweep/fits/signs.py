@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from raysweep.fits.crossing import middle_and_margins
 from raysweep.fits.result import Status
@@ -11,31 +10,7 @@ from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_poi
 from raysweep.fits.zero_posterior.mixture import Mixture
 
 NO_CLEAR_SIGN = "no point has a clear sign"
-FARTHEST, HALVINGS = 10.0, 60  # standard deviations beyond which no end of an interval lies; how often it is halved
 NOT_CLEAR = "no clear sign at"  # in the note of a bound inside the grid: the zero may lie inside it too
-
-
-def posterior_bounds(curve: Mixture, values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high) of the curve at each grid point, (points,) each, in units of values[draw, point].
-
-    The interval leaves out 0 where `posterior_signs` finds a clear sign, and nowhere else: with n independent points it
-    is as wide as all n of them need at once.
-    """
-    mean, deviation = curve.moments(curve.t)
-    doubt = _doubt(values, level)
-
-    def chance_below(at: np.ndarray) -> np.ndarray:
-        return np.asarray(curve.weights @ ndtr((at - mean) / deviation))
-
-    ends = []
-    for chance in (doubt, 1 - doubt):
-        low, high = (mean - FARTHEST * deviation).min(axis=0), (mean + FARTHEST * deviation).max(axis=0)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            above = chance_below(middle) > chance
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-        ends.append(curve.scale * (low + high) / 2)
-    return ends[0], ends[1]
 
 
 def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndarray:
@@ -44,14 +19,9 @@ def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndar
     A sign is clear if the chance of the other one is at most (1 - level) / 2, or (1 - level) / n with n independent
     points (`independent_points`).
     """
-    doubt = _doubt(values, level)
+    doubt = (1 - level) / max(2.0, independent_points(values))
     positive = curve.positive(curve.t)
     return (positive >= 1 - doubt).astype(int) - (positive <= doubt).astype(int)
-
-
-def _doubt(values: np.ndarray, level: float) -> float:
-    """The chance of the other sign, up to which a sign is clear."""
-    return (1 - level) / max(2.0, independent_points(values))
 
 
 def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.fits.boundary import end_intervals, find_zero
-from raysweep.fits.signs import posterior_signs
-from raysweep.fits.zero_posterior.mixture import mixture
+from raysweep.fits.boundary import find_zero
 from raysweep.reporting import fit_boundary, fit_inflection
 from raysweep.reporting.statuses import status_word
 
@@ -367,29 +364,3 @@ def test_a_zero_that_is_located_has_a_place_in_its_interval_however_many_draws_a
             assert x[0] <= crossing.estimate <= x[-1]
             assert crossing.low <= crossing.estimate <= crossing.high
     assert located > 10
-
-
-def test_intervals_at_the_ends_of_a_curve_leave_out_zero_where_the_sign_is_clear_and_nowhere_else() -> None:
-    rng = np.random.default_rng(3)
-    seen = Counter[tuple[bool, str]]()
-    for trial in range(60):
-        points, draws = int(rng.integers(2, 7)), int(rng.integers(3, 9))
-        x = np.arange(points, dtype=float)
-        noise = rng.normal(0, 1, (draws, points)) + rng.normal(0, 1, (draws, 1)) * (trial % 2)
-        values = rng.uniform(-1.5, 1.5) + rng.uniform(-0.5, 0.5) * x + noise
-        rows = pd.DataFrame({"x": np.tile(x, draws), "y": values.ravel(), "seed": np.repeat(np.arange(draws), points)})
-        at, mean, low, high = end_intervals(rows, "x", "y", "seed", 0.95, logarithmic=False)
-        assert at.tolist() == [0, points - 1]
-        assert mean == pytest.approx(values.mean(axis=0)[[0, -1]])
-        labels = posterior_signs(mixture(x / x[-1], values), values, 0.95)[[0, -1]]
-        assert (np.sign(low) * (np.sign(low) == np.sign(high))).tolist() == labels.tolist()
-        seen.update((bool(label), "low" if place == 0 else "high") for place, label in enumerate(labels))
-    assert min(seen.values()) > 10  # clear and unclear signs at both ends
-
-
-def test_intervals_of_few_draws_are_students_and_no_row_has_none() -> None:
-    rows = pd.DataFrame({"x": [0.0, 1.0] * 2, "y": [1.0, 2.0, 1.2, 2.2], "seed": [0, 0, 1, 1]})
-    _, mean, low, high = end_intervals(rows, "x", "y", "seed", 0.95)
-    assert mean.tolist() == [1.1, 2.1]
-    assert (high - low) / 2 == pytest.approx([12.706 * 0.1] * 2, rel=1e-3)
-    assert all(not len(part) for part in end_intervals(rows.assign(status="failed"), "x", "y", "seed", 0.95))

@@ -15,7 +15,6 @@ from toy_workloads import TOY
 
 from raysweep import workloads
 from raysweep.fits.comparison import student_coverage
-from raysweep.fits.rank import over_units
 from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.report import write_report
 from raysweep.reporting.words import interval
@@ -187,46 +186,6 @@ def test_a_curve_without_chance_has_no_z(tmp_path: Path) -> None:
     assert "z = " not in said
 
 
-def test_engines_are_paired_by_draw(tmp_path: Path) -> None:
-    axes = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
-    frame = rows_of(TRANSFER, axes, {"dim": 50}, 6, 0.5)
-    key = frame.set_index(["depth", "seed"]).index
-    exact = frame[frame["engine"] == "limit"].groupby(["depth", "seed"])["risk_finetune"].first()
-    error = np.where(frame["engine"] == "network", 2.0 * frame["finetune_lr"], 0.0)  # drowned without pairing
-    frame["risk_finetune"] = exact.loc[key].to_numpy() + error
-    report = write_report(
-        frame,
-        space_of("linear_transfer", axes, {"dim": 50}, [{"engines": {"metrics": ["risk_finetune"]}}]),
-        tmp_path,
-        sweep="s",
-    )
-    table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
-    assert table["median"].tolist() == pytest.approx([0.002, 0.02, 0.2], rel=1e-9)
-    assert "of order 1.00 as fine-tuning rate → 0" in report.headline[0]
-
-
-def test_engines_of_different_depth_are_kept_apart_and_a_constant_difference_is_named(tmp_path: Path) -> None:
-    axes = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
-    frame = rows_of(TRANSFER, axes, {"dim": 50}, 6, 0.5)
-    key = frame.set_index(["depth", "seed"]).index
-    step = np.where(frame["depth"] == 2, frame["finetune_lr"], 30 * frame["finetune_lr"] ** 2)
-    for metric, error in (("risk_finetune", step), ("risk_scratch", 0.004)):
-        exact = frame[frame["engine"] == "limit"].groupby(["depth", "seed"])[metric].first()
-        frame[metric] = exact.loc[key].to_numpy() + np.where(frame["engine"] == "network", error, 0.0)
-    lost = (frame["engine"] == "network") & (frame["finetune_lr"] == 0.001) & (frame["seed"] > 0)
-    frame.loc[lost, "status"] = "not_converged"  # one draw of six is left there, and would bend the median
-    options = {"metrics": ["risk_finetune", "risk_scratch"], "by": ["depth"]}
-    report = write_report(frame, space_of("linear_transfer", axes, {}, [{"engines": options}]), tmp_path, sweep="s")
-    assert "risk after fine-tuning: network of order 1.00 to 2.00" in report.headline[0]
-    assert "risk from scratch: network a constant 0.004 off (start at initialization scale)" in report.headline[0]
-    table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
-    assert sorted(table["finetune_lr"].unique()) == [0.01, 0.1]
-    assert re.search(
-        r" 4 pairs at a fine-tuning rate where fewer than half of the draws are ok left out\.",
-        (tmp_path / "report.md").read_text(encoding="utf-8"),
-    ), "left out"
-
-
 def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4]}
     frame = rows_of(TOY, axes, {}, 5, 0.05)
@@ -258,56 +217,6 @@ def test_skewed_draws_are_said_to_make_students_intervals_too_narrow(sandbox: Pa
     assert said is not None
     assert float(said[1]) == pytest.approx(8**0.5, rel=0.2)
     assert int(said[2]) == round(100 * student_coverage(float(said[1]), 40)) < 95
-
-
-def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path: Path) -> None:
-    axes = {"overlap_angle": [10.0, 30.0, 50.0, 70.0], "noise": [0.0, 0.3], "gamma": [0.5]}
-    frame = rows_of(TRANSFER, axes, {"dim": 200}, 8, 0.001)
-    frame["kl_divergence"] = np.where(frame["noise"] == 0, np.inf, frame["overlap_angle"])
-    rng = np.random.default_rng(1)
-    frame["wasserstein_1"] = rng.standard_normal(len(frame))
-    analysis = [
-        {"relation": {"x": "kl_divergence", "y": "transferability_finetune", "by": ["noise"]}},
-        {"relation": {"x": "wasserstein_1", "y": "transferability_finetune"}},
-    ]
-    report = write_report(frame, space_of("linear_transfer", axes, {}, analysis), tmp_path, sweep="s")
-    ranks = pd.read_csv(tmp_path / "tables" / "relation_ranks.csv").set_index("group")
-    assert ranks.loc["σ = 0.3", "rank_correlation"] == pytest.approx(-1)  # transfer falls with the angle
-    assert np.isnan(ranks.loc["σ = 0", "rank_correlation"])  # it does not vary there
-    (whole,) = pd.read_csv(tmp_path / "tables" / "relation_2_ranks.csv").to_dict("records")
-    assert whole["low"] < 0 < whole["high"]
-    assert report.headline[1].startswith("Wasserstein-1 distance is not shown to predict gain by fine-tuning: ")
-    assert report.headline[1].endswith(
-        f" {whole['rank_correlation']:+.2f} [{whole['low']:+.2f}, {whole['high']:+.2f}]; "
-        f"95 % over {whole['draws']} draws"
-    )
-    text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "infinite in 32 of 64 rows" in text
-
-
-def test_a_relation_over_cells_that_are_a_sample_has_an_interval_over_them(tmp_path: Path) -> None:
-    """One draw is enough, and a thousand draws of the same cells do not make the interval shorter."""
-    axes = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "gamma": [0.5]}
-    both = {"x": "kl_divergence", "y": "wasserstein_1"}
-    analysis = [
-        {"relation": {**both, "sample": "cells"}},
-        {"relation": both},
-        {"relation": {**both, "sample": "cells", "where": {"overlap_angle": [10, 20]}}},
-    ]
-    for seeds in (1, 20):
-        frame = rows_of(TRANSFER, axes, {"dim": 200}, seeds, 0.001)
-        frame["kl_divergence"] = frame["overlap_angle"].map(dict(zip(axes["overlap_angle"], range(8), strict=True)))
-        swapped = [0, 2, 1, 3, 5, 4, 6, 7]
-        frame["wasserstein_1"] = frame["kl_divergence"].map(dict(enumerate(swapped)))
-        report = write_report(frame, space_of("linear_transfer", axes, {}, analysis), tmp_path, sweep="s")
-        (found,) = pd.read_csv(tmp_path / "tables" / "relation_ranks.csv").to_dict("records")
-        assert found["rank_correlation"] == pytest.approx(1 - 6 * 4 / (8 * 63))
-        assert (found["low"], found["high"]) == pytest.approx(over_units(np.arange(8), np.array(swapped))[1:])
-        assert (found["cells"], found["draws"]) == (8, seeds)
-        text = (tmp_path / "report.md").read_text(encoding="utf-8")
-        assert "The interval is for other cells" in text
-    assert report.headline[1].endswith(" +0.95 [+0.95, +0.95]; 95 % over 20 draws")  # which are all the same
-    assert "fewer than 5 cells" in report.headline[2]
 
 
 def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ def test_a_metric_of_one_sign_is_said_by_what_the_sign_means(status: str, note: 
     one = replace(one, signs=("transfer helps", "transfer hurts"), table=one.table.assign(low=low))
     assert one.said("", lambda row: "") == (
         said,
-        "risk_finetune is 0.60 [0.14, 0.95] at 0° and 0.60 [0.15, 0.95] at 90° (95 %)",
+        "risk_finetune is 0.60 [0.35, 0.85] at 0° and 0.60 [0.35, 0.85] at 90° "
+        "(95 % each; signs are judged from all values together)",
     )
 
 

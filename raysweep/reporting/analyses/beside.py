@@ -57,9 +57,11 @@ def held_against(
     if cells is None:
         return None
     count, unclear = counted(len(cells), "cell"), int(cells["open"].sum())
-    rest = [f"equal in {int(cells['same'].sum())}{in_brackets(cells, cells['same'], keys, workload)}"]
-    rest = rest if cells["same"].any() else []
-    rest += [f"no clear difference in {unclear}{of_open(cells, keys, workload)}"] if unclear else []
+    rest = []
+    if same := int(cells["same"].sum()):
+        rest.append(f"equal in {same}{in_brackets(cells, cells['same'], keys, workload)}")
+    if unclear:
+        rest.append(f"no clear difference in {unclear}{of_open(cells, keys, workload)}")
     if words:
         ways, either = meanings(words["positive"], words["negative"])
     else:
@@ -80,11 +82,8 @@ def held_against(
         )
     else:
         text = f"{metric} is neither higher nor lower than {other} in any of {count}: {', '.join(rest)}"
-    by = (
-        [f"measured by {metric} beside {other}"]
-        if words and not any(f"times {other}" in size for size in sizes)
-        else []
-    )
+    named_there = any(named[1] in size for size in sizes)  # a factor names the other metric
+    by = [f"measured by {metric} beside {other}"] if words and not named_there else []
     detail = "; ".join([*sizes, ", ".join([*by, how(level)])])
     return Held(text, detail, still_open(f"whether {either}", unclear, len(cells), rows))
 

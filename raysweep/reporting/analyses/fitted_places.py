@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,25 +14,16 @@ from raysweep.fits.result import Status
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
+from raysweep.reporting.analyses.no_place import among_all, nowhere
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.analyses.single_place import one_sign, sizes_at_the_ends
 from raysweep.reporting.analyses.where import where
-from raysweep.reporting.statuses import (
-    NO_EFFECT,
-    NOT_DECIDED,
-    THEORY,
-    others,
-    outside,
-    status_word,
-    status_words,
-    why_one,
-)
+from raysweep.reporting.statuses import NO_EFFECT, THEORY, others, outside, status_word, status_words, why_one
 from raysweep.reporting.words import interval, number, plain, settings, signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNT = re.compile(r" in \d+")
 SHORT = 30  # the most letters of a setting that stands beside an end of a range
 NAMED = 2  # so few axes are named where settings are counted
 EACH, ALL = 3, 100  # so few places are all said, each with its setting, if that takes no more letters
@@ -136,6 +126,7 @@ class Places:
         """
         rest = others(self.table, self.asked.unit, self.signs, self.which)
         noun = settings_noun(self.table, self.keys, self.noun)
+        every = counted(len(self.table), noun)
         located = (self.table["status"] == Status.LOCATED).to_numpy()
         among = some_of(len(self.found), len(self.table), noun)
         there = "" if self.each_said else self.which(located)
@@ -147,32 +138,13 @@ class Places:
             few = 2 * len(self.found) < len(self.table) - silent
             somewhere, moved = self.somewhere(bare=bool(moves)), f"; {self.this} {moves}" if moves else ""
             if self.few and 2 * max(words.values()) >= len(self.table):  # what most settings say comes first
-                first, *rest = rest
-                first = COUNT.sub(rf"\g<0> of {counted(len(self.table), noun)}", first, count=1)
+                first, *rest = among_all(rest, every)
                 which = f" ({there})" if there else ""
                 return f"{first}: {self.what}; {somewhere}, in {len(self.found)}{which}{moved}", rest, self.by
             headline = f"{somewhere}, in {'only ' if few else ''}{among}"
             headline = f"{self.meaning} in {among}: {somewhere}" if self.meaning and not few else headline
             return headline + moved, rest, self.by
-        return *self.nowhere(rest, noun), ""
-
-    def nowhere(self, said: Sequence[str], noun: str) -> tuple[str, list[str]]:
-        """(that no setting has a place, and what the settings say instead; why it is not decided, if it is so).
-
-        said: how many settings say what, the most frequent first. noun: the word for a setting.
-        """
-        brief, why = list(said), []
-        for place, text in enumerate(said):
-            if text.startswith(NOT_DECIDED):
-                brief[place], _, reasons = text.partition(" (")
-                why = [reasons.removesuffix(")")] if reasons else []
-        (first, *less), every = brief, counted(len(self.table), noun)
-        if first == f"{NOT_DECIDED} in {len(self.table)}":
-            return f"{NOT_DECIDED}: no {self.what} is found in any of {every}", why
-        if first.startswith(NOT_DECIDED):
-            why = [f"why {NOT_DECIDED}: {reasons}" for reasons in why]
-            return f"{first} of {every}: {self.what}; none is found in the others: {', '.join(less)}", why
-        return f"no {self.what} is found in any of {every}: {', '.join(brief)}", why
+        return *nowhere(rest, self.what, len(self.table), every), ""
 
     def which(self, chosen: np.ndarray) -> str:
         """Which settings the chosen ones are, in few words; empty if it takes many. chosen: one boolean per row."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.fits.boundary import end_intervals
 from raysweep.fits.signs import NO_CLEAR_SIGN
+from raysweep.fits.statistics import mean_band
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.statuses import MAYBE_BEYOND, PARTLY, bound_words, status_word
 from raysweep.reporting.words import amount, interval, number, plain, without_common_beginning
@@ -48,16 +48,17 @@ def one_sign(asked: Question, row: Mapping[str, Any], signs: tuple[str, str]) ->
 
 
 def sizes_at_the_ends(asked: Question, row: Mapping[str, Any]) -> str:
-    """The mean of the metric at both ends of the grid, each with its interval; empty without several draws, and on
-    other scales than the linear one. row: the setting's place."""
-    if row.get("scale", "linear") != "linear" or asked.rows[asked.x].nunique() < 2:
+    """The mean of the metric at both ends of the grid, each with its interval over draws; empty without several draws,
+    and where draws have no variance. row: the setting's place."""
+    if row.get("scale", "") == "sign" or "seed" not in asked.rows.columns:
         return ""
-    log = asked.workload.logarithmic(asked.x)
+    draws = asked.rows.pivot_table(index="seed", columns=asked.x, values=asked.metric)
+    if draws.shape[1] < 2 or len(draws) < 2:
+        return ""
+    ends = draws.iloc[:, [0, -1]]
     said = [
         f"{interval(mean, low, high)} at {amount(x, asked.unit)}"
-        for x, mean, low, high in zip(
-            *end_intervals(asked.rows, asked.x, asked.metric, "seed", asked.level, log), strict=True
-        )
+        for x, mean, low, high in zip(ends.columns, *mean_band(ends.to_numpy(float), asked.level), strict=True)
         if np.isfinite(low)
     ]
-    return f"{' and '.join(said)} ({asked.percent})" if said else ""
+    return f"{' and '.join(said)} ({asked.percent} each; signs are judged from all values together)" if said else ""

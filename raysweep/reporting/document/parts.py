@@ -130,11 +130,8 @@ def item(found: Finding, workload: Workload) -> list[str]:
 
 def in_bold(headlines: Sequence[str]) -> str:
     """The headlines as one sentence, with the first clause of each in bold."""
-    first, *rest = headlines
-    leads = {text: first_clause(text) for text in headlines}
-    said = [f"**{capital(leads[first])}**{first.removeprefix(leads[first])}"]
-    said += [f"**{leads[text]}**{text.removeprefix(leads[text])}" for text in rest]
-    text = "; ".join(said)
+    texts = [capital(headlines[0]), *headlines[1:]]
+    text = "; ".join(f"**{(lead := first_clause(one))}**{one.removeprefix(lead)}" for one in texts)
     return text if text.endswith((".", "…", ".**", "…**")) else f"{text}."
 
 
