@@ -128,7 +128,7 @@ def all_sections(
 def only_with(undecided: str, only: str) -> str:
     """What is open among some rows, before what deciding it would take. only: which rows these are, in words."""
     what, takes, rest = undecided.partition(" (deciding it takes")
-    return f"{what}, {only}{takes}{rest}" if undecided else ""
+    return f"{what} with {only.removeprefix('only ')}{takes}{rest}" if undecided else ""
 
 
 def in_words(section: Section, workload: Workload) -> Section:

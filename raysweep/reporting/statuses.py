@@ -86,14 +86,14 @@ def note_words(note: str) -> str:
     return NOTES.get(note, note)
 
 
-def outside(counts: Iterable[tuple[str, int, int]], level: float) -> str:
+def outside(counts: Iterable[tuple[str, int, int, int]], level: float) -> str:
     """Text on what intervals exclude, for example "theory lies outside 1 of 19 intervals", or "inside all 19".
 
-    counts: (name, in how many, of how many) of each; those of 0 are left out.
+    counts: (name, outside how many, of how many, how many of these are only bounds) of each; those of 0 are left out.
     level: of the intervals, from which follows how many of them exclude the truth by chance.
     """
     said: list[str] = []
-    for name, out, among in counts:
+    for name, out, among, bounds in counts:
         if not among:
             continue
         chance = round((1 - level) * among)
@@ -101,7 +101,9 @@ def outside(counts: Iterable[tuple[str, int, int]], level: float) -> str:
         where = f"outside {out} of {among}" if out else f"inside {inside}"
         noun = counted(among, "interval").split(" ")[1]
         text = f"{name} {where}" if said else f"{name} lies {where} {noun}"
-        said.append(text + (f" ({chance} expected by chance)" if out else ""))
+        notes = [f"{chance} expected by chance"] * bool(out)
+        notes += [f"{bounds} of them only {'a bound' if bounds == 1 else 'bounds'}"] * bool(bounds)
+        said.append(text + (f" ({'; '.join(notes)})" if notes else ""))
     return ", ".join(said)
 
 
@@ -133,10 +135,10 @@ def others(
         text = f"{word} in {len(rows)}"
         if word in (BEYOND, AT_EDGE, MAYBE_BEYOND):
             sides = [
-                _side(part, end, name, unit, len(part) == len(rows))
-                for status, end, name in (
-                    (Status.CENSORED_HIGH, "low", "above"),
-                    (Status.CENSORED_LOW, "high", "below"),
+                _side(part, end, name, bound if word == MAYBE_BEYOND else "", unit, len(part) == len(rows))
+                for status, end, name, bound in (
+                    (Status.CENSORED_HIGH, "low", "above", "lower"),
+                    (Status.CENSORED_LOW, "high", "below", "upper"),
                 )
                 if len(part := rows[rows["status"] == status])
             ]
@@ -178,15 +180,17 @@ def way_of(note: str, words: Mapping[str, str] = WAYS) -> str:
     return next((said for start, said in words.items() if note.startswith(start)), "")
 
 
-def _side(rows: pd.DataFrame, end: str, name: str, unit: str, alone: bool) -> str:
+def _side(rows: pd.DataFrame, end: str, name: str, bound: str, unit: str, alone: bool) -> str:
     """The settings beyond one side of the grid: their bound if all have one and the same, else their number.
 
-    name: above or below. alone: whether there are no others.
+    name: above or below. bound: lower or upper, of settings of which only a bound is known; else empty. alone: whether
+    there are no others.
     """
     ends = set(rows[end][np.isfinite(rows[end])])
     if not alone:  # beside the bound of one side the other side would be read as having it too
-        return f"{len(rows)} {name}"
-    return f"{name} {number(ends.pop(), 3)}{unit}" if len(ends) == 1 else name
+        return f"{len(rows)} {bound or name}"
+    other = f"{'a' if bound == 'lower' else 'an'} {bound} one" if bound else name
+    return f"{name} {number(ends.pop(), 3)}{unit}" if len(ends) == 1 else other
 
 
 def why_one(note: str) -> str:
@@ -221,8 +225,10 @@ def undecided(
     many settings there are. edges, seeds: the ends of the grid and the seeds of a cell, as in `needed`.
     """
     counts: dict[str, int] = {}
+    bounded = 0
     for row in table.to_dict("records"):
         word = status_word(row["status"], row["note"])
+        bounded += word == MAYBE_BEYOND
         if word in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
             takes = needed(row["status"], row["note"], x, edges, seeds)
             counts[takes] = counts.get(takes, 0) + 1
@@ -232,7 +238,8 @@ def undecided(
     among = f" in {total} of {counted(every, noun)}" if every > 1 else ""
     ordered = sorted(counts.items(), key=lambda each: -each[1])
     takes = ", ".join(f"for {count} {text}" if len(ordered) > 1 else text for text, count in ordered)
-    return f"{what}{among} (deciding it takes {takes})"
+    bound = f"; in {bounded} of them a bound is known" if 0 < bounded < total else ""
+    return f"{what}{among} (deciding it takes {takes}{bound})"
 
 
 def needed(status: str, note: str, x: str, edges: tuple[str, str] = ("", ""), seeds: int = 0) -> str:

@@ -208,7 +208,7 @@ def interval(estimate: float, low: float, high: float) -> str:
     if not np.isfinite(width):
         return f"{number(estimate)} [{number(low)}, {number(high)}]"
     decimals = places_for(width)
-    if largest >= 1e5 or width < 1e-5:
+    if largest >= 1e5 or not 1e-5 <= width < 100:
         digits = digits_for(largest, width)
         return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
     form = f"{',' if largest >= 1e4 else ''}.{decimals}f"

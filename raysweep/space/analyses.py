@@ -64,7 +64,14 @@ ANALYSES = {
     "shift": Analysis({**_METRIC_X, "over": _fitted}, _BY_LEVEL, along="x", above=0.0),
     "curves": Analysis(
         {"x": allowed.curves_x},
-        {"metric": checks.metric, "metrics": allowed.metrics, "beside": checks.metric, **_BY, "words": _SIGNS},
+        {
+            "metric": checks.metric,
+            "metrics": allowed.metrics,
+            "beside": checks.metric,
+            "lines": allowed.lines,
+            **_BY,
+            "words": _SIGNS,
+        },
     ),
     "agreement": Analysis(optional={"metrics": allowed.metrics}),
     "engines": Analysis(optional={"metrics": allowed.metrics, "reference": _engine, "x": _fitted, **_BY}),

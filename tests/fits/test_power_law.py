@@ -110,7 +110,9 @@ def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_pa
     assert said.startswith(
         "risk after fine-tuning grows with fine-tuning rate to the power 0.75 to 0.98, in all 6 settings; 0.75 (exact) "
     )
-    assert said.endswith(" (95 %); towards larger fine-tuning rate the exponent gets larger in 2 (p < 0.05, Holm)")
+    assert said.endswith(
+        " (95 %); towards larger fine-tuning rate it grows faster in 2 (log-log slope, p < 0.05, Holm)"
+    )
     table = pd.read_csv(tmp_path / "tables" / "power_law_exponents.csv")
     assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
     means = pd.read_csv(tmp_path / "tables" / "power_law_means.csv")

@@ -52,12 +52,12 @@ def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells(
     held = against(cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001))
     assert words(held) == (
         "risk_finetune is higher than risk_scratch in 2 of 5 cells (γ ≤ 1), lower in 1 (γ = 2), equal in 1 (γ = 4), "
-        "no clear difference in 1 (γ = 3; known to ± 0.055 %); higher: 1.05 to 3 times as large, most at γ = 1; "
-        "lower: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
+        "no clear difference in 1 (γ = 3; known to ± 0.055 % of risk_scratch); higher: 1.05 to 3 times as large, most at "
+        "γ = 1; lower: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
     )
     assert held
     assert held.words.endswith(
-        ", no clear difference in 1 (γ = 3; known to ± 0.055 %)"
+        ", no clear difference in 1 (γ = 3; known to ± 0.055 % of risk_scratch)"
     )  # sizes and the test are the detail
     assert held.undecided == (
         "whether risk_finetune is higher or lower than risk_scratch in 1 of 5 cells "
@@ -76,6 +76,16 @@ def test_where_nothing_differs_or_nothing_is_clear_that_is_the_answer() -> None:
     assert both.startswith(
         "risk_finetune is neither higher nor lower than risk_scratch in any of 2 cells: equal in 1 (γ = 1), "
     )
+
+
+def test_a_metric_is_held_against_a_named_constant() -> None:
+    """Values near 1, beside a constant of 1 and of 0."""
+    rows = cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001)
+    one = held_against(rows, ["gamma"], METRIC, "all (1)", TRANSFER, 0.95, constant=1.0)
+    assert words(one) == words(against(rows)).replace(OTHER, "all (1)")  # the other metric is 1 in every row
+    zero = held_against(rows.assign(**{METRIC: 0.0}), ["gamma"], METRIC, "none (0)", TRANSFER, 0.95, constant=0.0)
+    assert zero is not None
+    assert zero.words == "risk_finetune is equal to none (0) in all 5 cells"
 
 
 def test_one_draw_or_draws_without_a_variance_decide_nothing() -> None:

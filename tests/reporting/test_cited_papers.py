@@ -30,6 +30,6 @@ def test_letters_of_papers_are_spelled_out_below_the_question(description: str, 
     screen = (sweep.folder / "report" / "report.md").read_text().split("<details>")[0]
     question, _, below = screen.partition(f"**{description}**\n\n")
     assert question == "# cited\n\n"
-    varied = "Varied: overlap angle θ 10°, 50°, 80°."
+    varied = "Varied: overlap angle θ 10°, 50°, 80°. Fixed: dim d 20."
     assert below.startswith(f"{varied} {papers}\n\n![" if papers else f"{varied}\n\n![")
     assert screen.count("Papers:") == bool(papers)

@@ -99,7 +99,6 @@ def test_the_better_of_two_cells_is_named_by_what_tells_them_apart(storage: Path
         "(only steps = 10). Difference 0.1 [-2.4, 2.6] (95 %, paired by seed)."
     )
     assert (
-        "Whether loss differs between the two cells, only steps = 10 (deciding it takes more seeds)"
-        in report.answer[-1]
+        "Whether loss differs between the two cells with steps = 10 (deciding it takes more seeds)" in report.answer[-1]
     )
     assert not list((Path(str(report.directory)) / "figures").glob("best*.png"))  # two points are no figure

@@ -218,15 +218,18 @@ def test_what_a_fit_leaves_open_is_said_in_words_with_what_would_decide_it(
 
 
 def test_what_lies_outside_of_intervals_is_counted() -> None:
-    assert outside([("theory", 1, 19)], 0.95) == "theory lies outside 1 of 19 intervals (1 expected by chance)"
-    assert outside([("Thm 3", 0, 1), ("theory", 0, 0)], 0.95) == "Thm 3 lies inside the 1 interval"
+    assert outside([("theory", 1, 19, 0)], 0.95) == "theory lies outside 1 of 19 intervals (1 expected by chance)"
+    assert outside([("Thm 3", 0, 1, 0), ("theory", 0, 0, 0)], 0.95) == "Thm 3 lies inside the 1 interval"
     assert (
-        outside([("a", 2, 3), ("theory", 0, 3)], 0.95)
+        outside([("a", 2, 3, 0), ("theory", 0, 3, 0)], 0.95)
         == "a lies outside 2 of 3 intervals (0 expected by chance), theory inside all 3"
     )
-    assert outside([("theory", 0, 19)], 0.95) == "theory lies inside all 19 intervals"
+    assert outside([("theory", 0, 19, 0)], 0.95) == "theory lies inside all 19 intervals"
     assert outside([], 0.95) == ""
-    assert outside([("theory", 5, 19)], 0.68) == "theory lies outside 5 of 19 intervals (6 expected by chance)"
+    assert outside([("theory", 5, 19, 0)], 0.68) == "theory lies outside 5 of 19 intervals (6 expected by chance)"
+    assert outside([("theory", 0, 2, 1)], 0.95) == "theory lies inside both intervals (1 of them only a bound)"
+    said = "theory lies outside 2 of 9 intervals (0 expected by chance; 3 of them only bounds)"
+    assert outside([("theory", 2, 9, 3)], 0.95) == said
 
 
 def test_what_was_fitted_is_said_before_means_and_the_same_sentence_once(tmp_path: Path) -> None:

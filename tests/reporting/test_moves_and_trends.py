@@ -109,7 +109,7 @@ def places_with(methods: list[str]) -> Places:
         (["t", "t", "t"], "zero typically ± 2°, the widest 60.0 [51.0, 69.0]° (95 %)"),
         (
             ["t", "t", EXACT],
-            "zero typically ± 1.5°, the widest 50.0 [48.0, 52.0]° (95 %; exact in 1 more, where nothing is drawn)",
+            "zero typically ± 1.5°, the widest 50.0 [48.0, 52.0]° (95 %; 1 more is exact, as nothing in it is random)",
         ),
         ([EXACT] * 3, "zero without chance, its intervals are those of the interpolation"),
     ],

@@ -68,7 +68,7 @@ def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
     )
     assert report.headline[0].startswith(
         "risk of linear transfer explains risk after fine-tuning best in 3 of 6 settings, "
-        f"clearly in {clearly} (L = 2, 95 %); R² over 20 overlap angles: risk of linear transfer "
+        f"clearly in {clearly} (L = 2, 95 %); R² over 20 overlap angles (in brackets its depth): risk of linear "
     )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     more = int((table["more_low"] > 0).sum())
@@ -85,7 +85,8 @@ def test_a_predictor_that_is_behind_by_less_than_is_shown_explains_as_well_as_an
     table = pd.DataFrame({"gamma": np.repeat([0.2, 0.4], 2), "predictor": ANALYSIS["predictors"] * 2, "best": False})
     table["r_squared"] = [0.9, 0.3, 0.5 - behind, 0.5]
     answer, _ = headline(table, ANALYSIS["predictors"], "20 overlap angles", asked)
-    assert answer.startswith(f"risk_linear explains risk_finetune {said} ")
+    begin = "no predictor clearly explains risk_finetune best: risk_linear does it"
+    assert answer.startswith(f"{begin} {said} ")
     assert answer.endswith("settings, clearly in none (95 %)")
 
 

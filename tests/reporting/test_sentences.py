@@ -258,7 +258,10 @@ def test_of_few_places_their_bounds_tell_how_they_move() -> None:
     )
     (move,) = moves(table, ["noise"], TRANSFER)
     assert (dict(move.fitted), move.ends) == ({"falls": 1}, (0.1, 2.0))
-    assert movement_words(table, ["noise"], TRANSFER) == ("is lower at noise 2 than at 0.1", "")
+    assert movement_words(table, ["noise"], TRANSFER) == (
+        "is lower at noise 2 than at 0.1 (of one of them only a bound is known)",
+        "",
+    )
     (move,) = moves(table[2:], ["noise"], TRANSFER)
     assert dict(move.fitted) == {"is not told apart": 1}
     assert moves(table[:2], ["noise"], TRANSFER) == []  # two bounds are compared with nothing

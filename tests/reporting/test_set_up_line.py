@@ -19,7 +19,7 @@ def said(workload: str, axes: dict[str, list[Any]], zipped: list[list[str]] | No
 
 def test_an_axis_is_said_by_its_few_values_or_by_its_ends() -> None:
     axes = {"depth": [1, 2, 3], "overlap_angle": [10.0, 20.0, 30.0, 45.0], "gamma": [0.5]}
-    assert said("linear_transfer", axes) == "Varied: depth L 1, 2, 3, overlap angle θ 10° to 45°."
+    assert said("linear_transfer", axes) == "Varied: depth L 1, 2, 3, overlap angle θ 10° to 45°. Fixed: gamma γ 0.5."
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,14 @@ def test_values_that_are_words_are_said_in_words_varied_and_fixed() -> None:
     assert said("vision", {"model": ["linear", "lenet"]}) == "Varied: model (linear / lenet)."  # has no words
 
 
+def test_numbers_are_named_if_they_are_an_axis_of_one_value_or_not_what_holds_without_being_set() -> None:
+    fixed = said("multiview", {"framework": ["autoencoder"], "kernels": [1, 3]}, noise=0.02, power=3, classes=10)
+    assert fixed == "Varied: kernels m 1, 3. Fixed: autoencoder, noise 0.02, power q 3."
+    assert said("linear_transfer", {}, finetune_steps=100.0) == "Fixed: fine-tuning steps 100."  # not: 100 steps
+
+
 def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:
-    assert said("linear_transfer", {"depth": [2]}) == ""
+    assert said("linear_transfer", {}) == ""
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:
     [
         ("one two; three four five six", 5, "one two; three four five …"),
         ("one two three; four five six", 5, "one two three …"),
-        ("the exponent gets larger in 6 (p < 0.05, Holm)", 7, "the exponent gets larger in 6 …"),
+        ("it falls more slowly in 6 (p < 0.05, Holm)", 7, "it falls more slowly in 6 …"),
         ("two (a) and more (b c d e) than that", 6, "two (a) and more …"),
         ("the loss of exp(a b) and so on", 4, "the loss of exp …"),
         ("two (a (b) c d) and more", 3, "two …"),

@@ -21,6 +21,7 @@ from raysweep.reporting.analyses.curves import curves_section
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.trend import trend_section
+from raysweep.reporting.figures.style import REFERENCE
 
 SECTIONS = {
     "boundary": boundary_section,
@@ -30,7 +31,7 @@ SECTIONS = {
 }
 PAYS = {"positive": "pretraining pays", "negative": "pretraining costs"}
 ERRS = {"positive": "pretrained networks err more", "negative": "pretrained networks err less"}
-KNOWN = "the difference is typically known to ± 0.52 %"
+KNOWN = "the difference is typically known to ± 0.52 % of risk_scratch"
 TURNS = {"turns": "pretraining can be too long"}
 DATA = {"rises": "more data harm", "falls": "more data help"}
 GAIN = {"metric": "transferability_finetune", "x": "overlap_angle"}
@@ -69,7 +70,7 @@ def test_curves_beside_others_say_what_higher_and_lower_mean_and_by_which_metric
     found = section("curves", rows, metric=METRIC, beside=OTHER, x="gamma", words=ERRS)
     assert found.headline == (
         "pretrained networks err less in 2 of 5 cells (γ ≤ 1), more in 1 (γ = 2), equal in 1 (γ = 4), "
-        "no clear difference in 1 (γ = 3; known to ± 0.055 %)"
+        "no clear difference in 1 (γ = 3; known to ± 0.055 % of risk_scratch)"
     )
     assert found.detail == (
         "less: risk_finetune is 0.5 to 0.749 times risk_scratch, least at γ = 0; more: 1.05 times, at γ = 2; "
@@ -173,3 +174,13 @@ def test_the_words_of_a_space_are_those_of_its_report(tmp_path: Path) -> None:
     assert answer[0].startswith(
         "Pretrained networks err more in 1 of 2 cells (θ = 80°), less in 1 (θ = 10°). More: risk "
     )
+
+
+def test_curves_held_against_a_constant_draw_it_and_say_what_above_and_below_it_mean() -> None:
+    rows = cells([0.0, 1.0, 2.0], noise=0.001)  # values near 1, 2 and 3
+    found = section("curves", rows, metric=METRIC, x="gamma", lines={"limit": 2.5}, words=ERRS)
+    assert found.headline == "pretrained networks err less in 2 of 3 cells (γ ≤ 1), more in 1 (γ = 2)"
+    assert found.detail.startswith("less: risk_finetune is 0.4 to 0.8 times limit (2.5), least at γ = 0; more: ")
+    (axes,) = found.drawings[0].figure.axes
+    assert 2.5 in [line.get_ydata()[0] for line in axes.lines if line.get_color() == REFERENCE]
+    assert "limit (2.5): the line across." in found.drawings[0].caption

@@ -1,4 +1,4 @@
-"""In how many cells a metric is higher or lower than another one, or than 0, tested draw by draw."""
+"""In how many cells a metric is higher or lower than another one, than a constant, or than 0, tested draw by draw."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEAR = 0.1  # ratios that are nearer to 1 than this have one more digit
 
 @dataclass(frozen=True)
 class Held:
-    """What the cells of a sweep say of a metric beside another one, or beside 0.
+    """What the cells of a sweep say of a metric beside another one, beside a constant, or beside 0.
 
     words: in how many cells it is higher, and in how many lower.
     detail: by how much, and how it was tested.
@@ -45,6 +45,7 @@ def held_against(
     workload: Workload,
     level: float,
     words: Mapping[str, str] | None = None,
+    constant: float | None = None,
 ) -> Held | None:
     """Whether the mean of the metric is higher or lower than that of the other metric in each cell.
 
@@ -52,8 +53,9 @@ def held_against(
 
     rows: the rows of all cells. keys: the columns that distinguish the cells. level: 1 minus the probability of any
     wrong claim. words: what a positive and a negative difference mean, if the space says it.
+    constant: the value of what is no metric; `other` is then its name.
     """
-    cells = tested(rows, keys, metric, other, workload, level)
+    cells = tested(rows, keys, metric, other if constant is None else constant, workload, level)
     if cells is None:
         return None
     count, unclear = counted(len(cells), "cell"), int(cells["open"].sum())
@@ -61,7 +63,7 @@ def held_against(
     if same := int(cells["same"].sum()):
         rest.append(f"equal in {same}{in_brackets(cells, cells['same'], keys, workload)}")
     if unclear:
-        rest.append(f"no clear difference in {unclear}{of_open(cells, keys, workload)}")
+        rest.append(f"no clear difference in {unclear}{of_open(cells, keys, workload, other)}")
     if words:
         ways, either = meanings(words["positive"], words["negative"])
     else:
@@ -70,7 +72,7 @@ def held_against(
     named = (f"{metric} is ", f" times {other}") if words else ("", " times as large")
     said, sizes = by_side(cells, ways, count, keys, workload, named)
     if words and unclear and not said:
-        text = f"in none of {count} is it shown that {either}: the difference is {known_to(cells)}"
+        text = f"in none of {count} is it shown that {either}: the difference is {known_to(cells, other)}"
     elif said:
         text = f"{'' if words else f'{metric} '}{', '.join([*said, *rest])}"
     elif len(rest) == 1:
@@ -95,7 +97,7 @@ def held_against_zero(
 
     signs: what positive and negative values mean. The rest as in `held_against`.
     """
-    cells = tested(rows, keys, metric, None, workload, level)
+    cells = tested(rows, keys, metric, 0.0, workload, level)
     if cells is None:
         return None
     same, unclear = int(cells["same"].sum()), int(cells["open"].sum())
@@ -121,23 +123,23 @@ def meanings(above: str, below: str) -> tuple[tuple[tuple[str, str], tuple[str, 
 
 
 def tested(
-    rows: pd.DataFrame, keys: list[str], metric: str, other: str | None, workload: Workload, level: float
+    rows: pd.DataFrame, keys: list[str], metric: str, other: str | float, workload: Workload, level: float
 ) -> pd.DataFrame | None:
-    """One row per cell: the keys, `mean`, `beside` (the mean of the other metric, or 0), `status` (of `per_cell`),
+    """One row per cell: the keys, `mean`, `beside` (the other: a metric's mean or a number), `status` (of `per_cell`),
     `half_width` (of the difference's interval), `same` (no draw differs by more than rounding) and `open`. Cells with
     one draw are left out; None if none is left.
 
     Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
     """
-    names = [metric] if other is None else [metric, other]
+    names = [metric, *([other] if isinstance(other, str) else [])]
     good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
     for name in names:
         good = good[~heavy_rows(good, name, workload)]
     good = good.drop_duplicates([*keys, "seed"])
-    value, beside = good[metric].astype(float), good[other].astype(float) if other else 0.0
+    value, beside = good[metric].astype(float), good[other].astype(float) if isinstance(other, str) else other
     good = good[[*keys, "seed"]].assign(mean=value, beside=beside)
     # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
-    size = np.maximum(good["mean"].abs(), good["beside"].abs()) if other else good["mean"].abs().max()
+    size = np.maximum(good["mean"].abs(), good["beside"].abs()) if other != 0 else good["mean"].abs().max()
     good = good.assign(difference=good["mean"] - good["beside"], size=size)
     good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
     if not len(good):
@@ -156,21 +158,24 @@ def tested(
     return cells.assign(open=(cells["status"] == UNCLEAR) & ~cells["same"])
 
 
-def of_open(cells: pd.DataFrame, keys: list[str], workload: Workload) -> str:
-    """Which cells are open and how well the difference is known there, in brackets."""
+def of_open(cells: pd.DataFrame, keys: list[str], workload: Workload, other: str = "") -> str:
+    """Which cells are open and how well the difference is known there, in brackets. other: as for `known_to`."""
     which = in_brackets(cells, cells["open"], keys, workload)
-    return f"{which.removesuffix(')')}; {known_to(cells)})" if which else f" ({known_to(cells)})"
+    known = known_to(cells, other)
+    return f"{which.removesuffix(')')}; {known})" if which else f" ({known})"
 
 
-def known_to(cells: pd.DataFrame) -> str:
+def known_to(cells: pd.DataFrame, other: str = "") -> str:
     """How well the difference is known in the open cells, in words: the half width of its interval in the middle one,
-    as a share of the size of what the metric stands beside, if this is 0 in none of them."""
+    as a share of the size of what the metric stands beside, if this is 0 in none of them.
+
+    other: the name of what it stands beside; empty for 0."""
     some = cells[cells["open"]]
     size = some["beside"].abs()
     share = bool((size > 0).all())
     half = float((some["half_width"] / size if share else some["half_width"]).median())
     typically = "typically known" if len(some) > 1 else "known"
-    return f"{typically} to ± {f'{number(100 * half, 2)} %' if share else number(half, 2)}"
+    return f"{typically} to ± {f'{number(100 * half, 2)} % of {other}' if share else number(half, 2)}"
 
 
 def by_side(

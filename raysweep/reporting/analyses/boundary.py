@@ -241,7 +241,7 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
 def line_sentence(places: Places, name: str, value: float) -> str:
     """A sentence on the distance of the slices from a named reference line."""
     asked, table = places.asked, places.table
-    out, among = excluded(table, np.full(len(table), value))
+    out, among, _ = excluded(table, np.full(len(table), value))
     label = line_label(name, value, asked.x, asked.workload)
     if not among:
         return f"{label}: no slice can say."
@@ -253,7 +253,7 @@ def line_sentence(places: Places, name: str, value: float) -> str:
         text += f"; distance in units of the slice's own error: median |z| {np.median(np.abs(score)):.2g}, "
         text += f"farthest {far:+.2g}"
     if places.with_theory:
-        kept, said = excluded(table, table["theory"].to_numpy(float))
+        kept, said, _ = excluded(table, table["theory"].to_numpy(float))
         text += f". Theory: outside in {kept} of {said}"
     return text + "."
 

@@ -190,13 +190,15 @@ def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
 
 
-def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
-    """(number of slices whose interval excludes the expected place, number of slices that can be compared).
+def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int, int]:
+    """(number of slices whose interval excludes the expected place, number of slices that can be compared, number of
+    these of which only a bound is known).
 
     Where neither a place is located nor one is expected there is nothing to compare.
     """
     asked = can_say(table) & (np.isfinite(expected) | (table["status"] == Status.LOCATED).to_numpy())
-    return int((misses(table, expected) & asked).sum()), int(asked.sum())
+    bounds = asked & (table["status"] != Status.LOCATED).to_numpy()
+    return int((misses(table, expected) & asked).sum()), int(asked.sum()), int(bounds.sum())
 
 
 def summary(table: pd.DataFrame, level: float) -> str:

@@ -180,7 +180,8 @@ def movement_words(
                 moved.append(f"{word} with {plain(move.key)} ({count} of {total}{opposed})")
             else:
                 first, last = map(number, move.ends)
-                single.append(f"{'higher' if word == RISES else 'lower'} at {plain(move.key)} {last} than at {first}")
+                way = f"{'higher' if word == RISES else 'lower'} at {plain(move.key)} {last} than at {first}"
+                single.append(way + (" (of one of them only a bound is known)" if move.by_bounds else ""))
         else:
             opposed += f", up and down in {both}" if both else ""
             opposed += f", though all estimates {move.leans.removesuffix('s')}" if move.leans else ""

@@ -40,7 +40,8 @@ def sure(places: Places) -> str:
         if by_factors(places):  # as many digits at the lower end as at the upper one
             known = f"{number(estimate, 3)} [{number(low[widest], 3)}, {number(high[widest], 3)}]"
         width = f"typically {width}, the widest {known}{unit}"
-    also = f"; exact in {exact} more, where nothing is drawn" if exact else ""
+    alone = "is exact, as nothing in it is random" if exact == 1 else "are exact, as nothing in them is random"
+    also = f"; {exact} more {alone}" if exact else ""
     return f"{places.what} {width} ({places.asked.percent}{', all at once' if at_once(places) else ''}{also})"
 
 

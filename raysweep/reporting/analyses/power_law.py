@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -153,16 +154,21 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
     if not said_of_all or len(found) < len(whole):
         headline += f", in {some_of(len(found), len(whole), 'setting')}"
     intervals = " to ".join(known(row, "exponent", "low", "high") for row in ends)
-    bends = found[found["bends"]]
-    grows = int((bends["bend"] > 0).sum())
-    said = [f"larger in {grows}"] * bool(grows) + [f"smaller in {len(bends) - grows}"] * (len(bends) > grows)
-    x = plain(asked.x)
-    changes = (
-        f"towards larger {x} the exponent gets {' and '.join(said)} (p < {1 - asked.level:.2g}, Holm)"
-        if said
-        else f"along {x} the exponent is not shown to change"
-    )
-    return headline, f"{intervals} ({asked.percent}); {changes}"
+    return headline, f"{intervals} ({asked.percent}); {changes(found, asked)}"
+
+
+def changes(found: pd.DataFrame, asked: Question) -> str:
+    """In how many settings a metric grows or falls faster or more slowly towards larger values, in words.
+
+    found: one row per setting with exponent, bend and bends."""
+    x, bends = plain(asked.x), found[found["bends"]]
+    if not len(bends):
+        return f"along {x} the exponent is not shown to change"
+    verb = np.where(bends["exponent"] > 0, "grows", "falls")
+    way = np.where(bends["bend"] * np.sign(bends["exponent"]) > 0, "faster", "more slowly")
+    counts = Counter(zip(verb, way, strict=True)).most_common()
+    said = [f"{verb} {way} in {count}" for (verb, way), count in counts]
+    return f"towards larger {x} it {' and '.join(said)} (log-log slope, p < {1 - asked.level:.2g}, Holm)"
 
 
 def how(asked: Question, settings: int) -> str:

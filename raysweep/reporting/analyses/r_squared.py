@@ -123,15 +123,14 @@ def line(predictor: str, table: pd.DataFrame, x: str, workload: Workload) -> Lin
 def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Question) -> tuple[str, str]:
     """(the predictor that explains most, the range of R² of each over the settings), in words. units: what R² is over,
     with its number."""
+    keys = [name for name in table.columns if name in asked.workload.by_name]
+    along = moves_most(table, [key for key in keys if table[key].dtype.kind in "if"])
     said, highest = [], {}
     for name in predictors:
-        values = table.loc[table["predictor"] == name, "r_squared"].dropna()
-        if not len(values):
-            said.append(f"{name} in no setting")
-            continue
-        ends = dict.fromkeys(f"{end:.2f}" for end in (values.min(), values.max()))
-        said.append(f"{name} {' to '.join(ends)}")
-        highest[name] = float(values.mean())
+        own = table[(table["predictor"] == name) & table["r_squared"].notna()]
+        said.append(f"{name} {span(own, along)}")
+        if len(own):
+            highest[name] = float(own["r_squared"].mean())
     every = counted(len(table) // len(predictors), "setting")
     unit = plain(asked.options["unit"])
     if len(highest) < 2:
@@ -145,13 +144,37 @@ def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Ques
     count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
     tied = bool((leading.groupby(setting).sum()[setting[own & leading]] > 1).any())
     said.sort(key=lambda text: not text.startswith(f"{best} "))
-    keys = [name for name in table.columns if name in asked.workload.by_name]
     which = where(table[own], table.loc[own, "best"].to_numpy(bool), keys, asked.workload)
-    surely = f"clearly in {clearly or 'none'} ({', '.join(filter(None, (which, asked.percent)))})"
-    return (
-        f"{best} explains {asked.metric} {'best or as well as any' if tied else 'best'} {count}, {surely}",
-        f"R² over {units}: {', '.join(said)}",
+    best_there = f"best{' or as well as any' if tied else ''} {count}"
+    words = (
+        f"{best} explains {asked.metric} {best_there}, clearly in {clearly} "
+        f"({', '.join(filter(None, (which, asked.percent)))})"
+        if clearly
+        else f"no predictor clearly explains {asked.metric} best: {best} does it {best_there}, clearly in none "
+        f"({asked.percent})"
     )
+    beside = f" (in brackets its {plain(along)})" if along else ""
+    return words, f"R² over {units}{beside}: {', '.join(said)}"
+
+
+def moves_most(table: pd.DataFrame, names: list[str]) -> str:
+    """The parameter with which the R² of all predictors vary most, going by their means; empty if there is none."""
+
+    def varies(name: str) -> float:
+        means = table.groupby(["predictor", name])["r_squared"].mean()
+        return float(means.groupby("predictor").var().sum())
+
+    varied = [name for name in names if table[name].nunique() > 1]
+    return max(varied, key=varies, default="")
+
+
+def span(own: pd.DataFrame, along: str) -> str:
+    """The lowest and the highest R² of one predictor in words, with the value of `along` at which it is so."""
+    if not len(own):
+        return "in no setting"
+    ends = [own.loc[place] for place in (own["r_squared"].idxmin(), own["r_squared"].idxmax())]
+    said = [f"{row['r_squared']:.2f}{f' ({number(row[along])})' if along else ''}" for row in ends]
+    return " to ".join(dict.fromkeys(said))
 
 
 def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Question) -> list[str]:

@@ -14,6 +14,7 @@ from raysweep.workloads.declaration import Workload
 MEANT, SHORT = 3, 18
 """The most metrics that the first screen explains, and the most words of one explanation."""
 LISTED = 3  # so many words of an axis are named in its short form
+FIXED = 6  # so many of the fixed values are named there
 
 
 def question(design: Design, workload: Workload) -> str:
@@ -75,9 +76,10 @@ def set_up(design: Design, workload: Workload) -> str:
 
 def varied_in_short(design: Design, workload: Workload) -> str:
     """What was varied, in one line: each axis with its ends or its few values, axes that vary together by the first of
-    them; and what the fixed words are, for example the images that are the source."""
+    them; and the first of what is fixed: axes of one value, words (for example the images that are the source), and
+    numbers other than those that hold without being set."""
     together = {name: group for space in design.spaces for group in space.get("zip") or [] for name in group}
-    said, fixed = [], []
+    said, words, numbers = [], [], []
     for name in design.varied():
         group, values = together.get(name, [name]), design.values(name)
         if name != group[0] or len(values) < 2:
@@ -86,9 +88,14 @@ def varied_in_short(design: Design, workload: Workload) -> str:
         with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
         said.append(f"{text} with {', '.join(with_it)}" if with_it else text)
     for one in workload.parameters:
-        given = design.values(one.name)
-        if one.type is str and not one.choices and len(given) == 1 and given[0] not in ("", "all", None):
-            fixed.append(setting(one.name, given[0], workload))
+        given, declared = design.values(one.name), one.name in design.varied()
+        if len(given) != 1 or given[0] in ("", "all", None):
+            continue
+        if isinstance(given[0], str) and (declared or not one.choices):
+            words.append(setting(one.name, given[0], workload))
+        elif declared or (one.type in (int, float) and given[0] != one.default):
+            numbers.append(_axis_in_short(one.name, given, workload))
+    fixed = [*words, *numbers][:FIXED]
     parts = [f"Varied: {', '.join(said)}." if said else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
     return " ".join(filter(None, parts))
 
@@ -103,6 +110,7 @@ def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
             return " / ".join(listed(name, values, workload))
         return f"{label} ({' / '.join(map(number, values))})"
     unit = unit_of(name, workload)
+    unit = "" if label.endswith(unit) else unit  # fine-tuning steps 100 steps
     degrees = unit if unit == "°" else ""
     if len(values) <= LISTED:
         return f"{label} {', '.join(f'{number(value)}{degrees}' for value in values)}{'' if degrees else unit}"
@@ -128,8 +136,15 @@ def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "
         each for each in workload.metrics if each.name in said and (not each.name.isalpha() or each.name in asked)
     ]
     metrics.sort(key=lambda each: said.index(each.name))
-    meant = [f"{each.name}: {each.description}" for each in metrics[:MEANT] if len(each.description.split()) <= SHORT]
+    short = ((each, in_few_words(each.description)) for each in metrics)
+    meant = [f"{each.name}: {words}" for each, words in short if words][:MEANT]
     return "; ".join([*symbols, *meant]) + "." if symbols or meant else ""
+
+
+def in_few_words(description: str) -> str:
+    """The description, or its first clause if it has more than `SHORT` words; empty if that has too many as well."""
+    said = (description, description.split(", ")[0])
+    return next((words for words in said if len(words.split()) <= SHORT), "")
 
 
 def first_clause(description: str) -> str:

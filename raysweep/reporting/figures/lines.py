@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
 BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
@@ -81,6 +82,7 @@ def curves_figure(
     beside: str = "",
     placed: str = "",
     zeros: bool = False,
+    constants: Mapping[str, float] | None = None,
 ) -> tuple[Figure, str]:
     """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
 
@@ -92,10 +94,12 @@ def curves_figure(
     beside: the name of the metric that the lines have beside theirs, for the legend.
     placed: what the fitted places are, for the legend.
     zeros: whether the metric is 0 at them, so that they are marked there; else they are marked on the mean curve.
+    constants: named constants of the metric, drawn as reference lines.
 
     Returns the figure and the sentences on what is drawn in it.
     """
     figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
+    references: list[Line2D] = []
     every_line = [line for _, lines in parts for line in lines]
     colour = drawing.shades(parts)
     marker = drawing.marker_of(list(colour))
@@ -108,6 +112,7 @@ def curves_figure(
     centres = np.concatenate([means.centre[np.isfinite(means.centre)] for means in drawn])
     theory = min((line.theory.min() for line in every_line if len(line.theory)), default=np.inf)
     on_log = scales.spans_decades(centres) and theory > 0
+    shown_constants = {name: value for name, value in (constants or {}).items() if value > 0 or not on_log}
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
@@ -121,6 +126,7 @@ def curves_figure(
             scales.set_asinh(panel.yaxis, ends, width)
         if of or not (np.nanmin(ends) > 0 or on_log):
             drawing.zero_rule(panel)
+        references = drawing.reference_lines(panel.axhline, shown_constants, metric, workload, 1.5)
         bases: list[np.ndarray] = []
         for line in lines:
             if line.base is not None and not any(np.array_equal(line.base.centre, seen) for seen in bases):
@@ -170,6 +176,7 @@ def curves_figure(
                 drawing.mark(called(beside, workload), **BESIDE),
                 f"{'Crosses' if categories else 'Dashes with crosses'}: {beside}.",
             ),
+            *((reference, f"{reference.get_label()}: the line across.") for reference in references),
             found
             and (
                 drawing.mark(placed or "fitted place", **PLACE, linestyle="-", markerfacecolor="white"),
