@@ -193,8 +193,7 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     """
     counts = {metric: int(good[metric].isna().sum()) for metric in metrics}
     parts = [
-        f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is missing, not finite or beyond "
-        f"{LARGEST:g}"
+        f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} has no finite value up to {LARGEST:g}"
         for metric, count in counts.items()
         if count
     ]

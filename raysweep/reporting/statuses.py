@@ -102,7 +102,7 @@ def outside(counts: Iterable[tuple[str, int, int, int]], level: float) -> str:
         noun = counted(among, "interval").split(" ")[1]
         text = f"{name} {where}" if said else f"{name} lies {where} {noun}"
         notes = [f"{chance} expected by chance"] * bool(out)
-        notes += [f"{bounds} of them only {'a bound' if bounds == 1 else 'bounds'}"] * bool(bounds)
+        notes += [f"{bounds} of the {among} only {'a bound' if bounds == 1 else 'bounds'}"] * bool(bounds)
         said.append(text + (f" ({'; '.join(notes)})" if notes else ""))
     return ", ".join(said)
 

@@ -52,8 +52,8 @@ def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells(
     held = against(cells([0.05, 2.0, -0.5, 0.0, np.nan], noise=0.001))
     assert words(held) == (
         "risk_finetune is higher than risk_scratch in 2 of 5 cells (γ ≤ 1), lower in 1 (γ = 2), equal in 1 (γ = 4), "
-        "no clear difference in 1 (γ = 3; known to ± 0.055 % of risk_scratch); higher: 1.05 to 3 times as large, most at "
-        "γ = 1; lower: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
+        "no clear difference in 1 (γ = 3; known to ± 0.055 % of risk_scratch); higher: 1.05 to 3 times as large, most "
+        "at γ = 1; lower: 0.5 times as large, at γ = 2; tested with p < 0.05 (Holm)"
     )
     assert held
     assert held.words.endswith(

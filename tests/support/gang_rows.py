@@ -34,7 +34,7 @@ def impatient_gang(workers: int) -> Iterator[Gang]:
     try:
         ray.get(group.ready(), timeout=400)
         own = Gang(Resources(0, 2, workers), group)
-        grace = 4.0  # for answers that are under way
+        grace = 15.0  # for answers that are under way, on a machine that other tests load
         with mock.patch.multiple(gang, IN_STEP=IN_STEP, GRACE=grace), contextlib.ExitStack() as stack:
             stack.callback(own.end)
             yield own

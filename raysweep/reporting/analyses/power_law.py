@@ -167,7 +167,11 @@ def changes(found: pd.DataFrame, asked: Question) -> str:
     verb = np.where(bends["exponent"] > 0, "grows", "falls")
     way = np.where(bends["bend"] * np.sign(bends["exponent"]) > 0, "faster", "more slowly")
     counts = Counter(zip(verb, way, strict=True)).most_common()
-    said = [f"{verb} {way} in {count}" for (verb, way), count in counts]
+    one = len({verb for (verb, _), _ in counts}) == 1  # which is said once
+    said = [
+        f"{way} in {count}" if one and place else f"{verb} {way} in {count}"
+        for place, ((verb, way), count) in enumerate(counts)
+    ]
     return f"towards larger {x} it {' and '.join(said)} (log-log slope, p < {1 - asked.level:.2g}, Holm)"
 
 

@@ -67,17 +67,18 @@ def r_squared_section(asked: Question) -> Section:
 
 
 def sure(table: pd.DataFrame, units: str, asked: Question) -> str:
-    """How wide the intervals of the predictor that explains most typically are, in words; empty without any.
+    """How wide the intervals of the predictor that explains most are, in words; empty without any.
 
     units: what they are over, with its number.
     """
     known = table.dropna(subset=["r_squared", "low", "high"])
     if not len(known):
         return ""
-    best = known.groupby("predictor")["r_squared"].mean().idxmax()
+    best, _ = leader(table)
     own = known[known["predictor"] == best]
-    half = number(float(((own["high"] - own["low"]) / 2).median()), 2)
-    return f"R² of {best} typically ± {half} ({asked.percent} over {units})"
+    half = (own["high"] - own["low"]) / 2
+    ends = " to ".join(dict.fromkeys(number(float(end), 2) for end in (half.min(), half.max())))
+    return f"R² of {best} known to ± {ends} ({asked.percent} over {units})"
 
 
 def still_open(table: pd.DataFrame, predictors: int, asked: Question) -> str:
@@ -125,21 +126,14 @@ def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Ques
     with its number."""
     keys = [name for name in table.columns if name in asked.workload.by_name]
     along = moves_most(table, [key for key in keys if table[key].dtype.kind in "if"])
-    said, highest = [], {}
-    for name in predictors:
-        own = table[(table["predictor"] == name) & table["r_squared"].notna()]
-        said.append(f"{name} {span(own, along)}")
-        if len(own):
-            highest[name] = float(own["r_squared"].mean())
+    found = table[table["r_squared"].notna()]
+    said = [f"{name} {span(found[found['predictor'] == name], along)}" for name in predictors]
     every = counted(len(table) // len(predictors), "setting")
     unit = plain(asked.options["unit"])
-    if len(highest) < 2:
+    if found["predictor"].nunique() < 2:
         return f"R² of {asked.metric} over {unit}, in {every}: {', '.join(said)}", ""
-    best = max(highest, key=lambda name: highest[name])
-    setting = table.index // len(predictors)  # one row per predictor in each
-    most = table.groupby(setting)["r_squared"].transform("max")
-    own = table["predictor"] == best
-    leading = table["r_squared"] > most - ALIKE
+    best, leading = leader(table)
+    own, setting = table["predictor"] == best, settings_of(table)
     leads, clearly = int((own & leading).sum()), int((own & table["best"]).sum())
     count = f"in {some_of(leads, len(table) // len(predictors), 'setting')}"
     tied = bool((leading.groupby(setting).sum()[setting[own & leading]] > 1).any())
@@ -155,6 +149,20 @@ def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Ques
     )
     beside = f" (in brackets its {plain(along)})" if along else ""
     return words, f"R² over {units}{beside}: {', '.join(said)}"
+
+
+def settings_of(table: pd.DataFrame) -> pd.Series:
+    """The number of each row's setting: there is one row per predictor in each."""
+    return table.groupby("predictor").cumcount()
+
+
+def leader(table: pd.DataFrame) -> tuple[str, pd.Series]:
+    """(the predictor that has the highest R² in most settings, and of several such ones the highest mean; which rows
+    have the highest R² of their setting, or one as high as shown)."""
+    leading = table["r_squared"] > table.groupby(settings_of(table))["r_squared"].transform("max") - ALIKE
+    led = leading.groupby(table["predictor"]).sum()
+    mean = table.groupby("predictor")["r_squared"].mean()
+    return max(mean.dropna().index, key=lambda name: (led[name], mean[name])), leading
 
 
 def moves_most(table: pd.DataFrame, names: list[str]) -> str:

@@ -42,7 +42,7 @@ def laid_out(
     make: Callable[[Any, str, Rows], Line],
     workload: Workload,
     panels: int = 9,
-    lines: int = 6,
+    lines: int = 7,
     located: Callable[[Rows], bool] = lambda rows: True,
 ) -> list[tuple[str, list[Line]]]:
     """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.

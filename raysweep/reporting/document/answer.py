@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST, ENOUGH = 5, 3
 """So many findings are said at most. Where so many decide something, those that only show means are not said."""
-ALL, FEWEST = 260, 20
+ALL, FEWEST = 290, 20
 """So many words have all findings together at most, and a detail at least, if it is cut."""
 CLAUSE = re.compile(r";(?=\s)|[.](?=\s[A-Z])")
 """Where a clause ends."""

@@ -130,14 +130,16 @@ def names_in_words(design: Design, workload: Workload, text: str, drawn: str = "
         and len(design.values(name)) > 1
         and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", f"{text}\n{drawn}")
     ]
-    said = re.findall(r"\w+", text)
-    asked = design.metrics()  # a plain word, such as error, need not be the metric of this name
-    metrics = [
-        each for each in workload.metrics if each.name in said and (not each.name.isalpha() or each.name in asked)
-    ]
-    metrics.sort(key=lambda each: said.index(each.name))
-    short = ((each, in_few_words(each.description)) for each in metrics)
-    meant = [f"{each.name}: {words}" for each, words in short if words][:MEANT]
+    asked = design.metrics()
+    places: dict[int, str] = {}  # where each metric is first named, by its name or its label
+    for each in workload.metrics:
+        words = in_few_words(each.description)
+        for name in filter(None, (each.name, each.label)):
+            known = each.name in asked or not name.isalpha()  # a plain word, such as error, need not be this metric
+            found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) if known and words else None
+            if found:
+                places.setdefault(found.start(), f"{each.name}: {words}")
+    meant = list(dict.fromkeys(places[place] for place in sorted(places)))[:MEANT]
     return "; ".join([*symbols, *meant]) + "." if symbols or meant else ""
 
 

@@ -101,15 +101,15 @@ METRICS = (
     ),
     Metric(
         "equivalent_scratch",
-        "loss_scratch as the deterministic equivalent has it (theory/covariance.py): for Gaussian inputs of the "
-        "target's Σ, its best linear map, and what that does not fit as noise",
+        "loss_scratch by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
+        "does not fit as noise (theory/covariance.py)",
         direction="minimize",
         label="deterministic equivalent from scratch",
     ),
     Metric(
         "equivalent_finetune",
-        "loss_finetune as the deterministic equivalent has it (theory/covariance.py): for Gaussian inputs of the "
-        "target's Σ, its best linear map, and what that does not fit as noise",
+        "loss_finetune by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
+        "does not fit as noise (theory/covariance.py)",
         direction="minimize",
         label="deterministic equivalent after fine-tuning",
     ),

@@ -148,6 +148,8 @@ METRICS = (
         "that second term, √(log(n/λ₀δ)/n), with δ = 0.05 and T's open constant c = 1",
         label="second term of T's bounds",
     ),
+    Metric("whole_bound_thm61", "the sum of both terms, with c = 1", label="T's bound (Thm 6.1)"),
+    Metric("whole_bound_cor63", "the sum of both terms, with c = 1", label="T's bound (Cor. 6.3)"),
     Metric("smallest_eigenvalue", "λ₀ of H∞ of the target's samples", label="least eigenvalue of kernel matrix"),
     Metric(
         "pretrain_steps",

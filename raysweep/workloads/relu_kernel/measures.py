@@ -76,10 +76,12 @@ def all_of(task: Task, kernel: Kernel, ends: Ends, labels: tuple[Array, Array], 
         for index, (target, test) in enumerate(zip(*labels, strict=True))
     ]
     rest = kernel_transfer.remainder(len(task.target), kernel.smallest, FAILURE)
+    found = {name: np.array([row[name] for row in rows]) for name in rows[0]} | {"bound_cor63": _linear_bound(columns)}
     return {
-        **{name: np.array([row[name] for row in rows]) for name in rows[0]},
-        "bound_cor63": _linear_bound(columns),
+        **found,
         "bound_rest": np.full(len(rows), rest),
+        "whole_bound_thm61": found["bound_thm61"] + rest,
+        "whole_bound_cor63": found["bound_cor63"] + rest,
         "smallest_eigenvalue": np.full(len(rows), kernel.smallest),
     }
 

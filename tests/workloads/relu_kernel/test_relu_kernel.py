@@ -157,7 +157,8 @@ def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path: Path) -> None:
             rows, seeds = grid(ANGLES, 2, width=width, init_scale=scale, source_samples=100, target_samples=samples)
             found = computed(tmp_path / f"{width} {scale}", rows, seeds).metrics
             for bound in ("bound_thm61", "bound_cor63"):
-                assert (found["risk"] <= found[bound] + found["bound_rest"]).all(), bound
+                np.testing.assert_array_equal(found[f"whole_{bound}"], found[bound] + found["bound_rest"])
+                assert (found["risk"] <= found[f"whole_{bound}"]).all(), bound
             if scale < 1e-3:
                 assert (found["deviation"] <= found["bound_thm2"] * (1 + 1e-4)).all()
 
