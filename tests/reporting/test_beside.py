@@ -67,7 +67,7 @@ def test_cells_above_and_below_are_counted_and_the_ratio_is_said_with_its_cells(
 
 def test_where_nothing_differs_or_nothing_is_clear_that_is_the_answer() -> None:
     equal, unclear = against(cells([np.nan, np.nan])), against(cells([0.0, 0.0], seed=1))
-    assert equal == Held("risk_finetune is equal to risk_scratch in both cells", "tested with p < 0.05 (Holm)", "")
+    assert equal == Held("risk_finetune is equal to risk_scratch in both cells", "no draw differs", "")
     assert (
         words(unclear)
         == "risk_finetune is not shown to differ from risk_scratch in any of 2 cells; tested with p < 0.05 (Holm)"

@@ -76,7 +76,7 @@ def test_curves_beside_others_say_what_higher_and_lower_mean_and_by_which_metric
         "less: risk_finetune is 0.5 to 0.749 times risk_scratch, least at γ = 0; more: 1.05 times, at γ = 2; "
         "tested with p < 0.05 (Holm)"
     )
-    assert found.undecided.startswith("whether pretrained networks err more or less in 1 of 5 cells (")
+    assert found.undecided.startswith("whether pretrained networks err more or less (risk_finetune) in 1 of 5 cells (")
     both = section("curves", rows[rows["gamma"] < 2], metric=METRIC, beside=OTHER, x="gamma", words=ERRS)
     assert both.headline == "pretrained networks err less in both cells"
 

@@ -86,8 +86,10 @@ def held_against(
         text = f"{metric} is neither higher nor lower than {other} in any of {count}: {', '.join(rest)}"
     named_there = any(named[1] in size for size in sizes)  # a factor names the other metric
     by = [f"measured by {metric} beside {other}"] if words and not named_there else []
-    detail = "; ".join([*sizes, ", ".join([*by, how(level)])])
-    return Held(text, detail, still_open(f"whether {either}", unclear, len(cells), rows))
+    tests = "no draw differs" if cells["same"].all() else how(level)
+    detail = "; ".join([*sizes, ", ".join([*by, tests])])
+    open_one = f"whether {either}{f' ({metric})' if words else ''}"
+    return Held(text, detail, still_open(open_one, unclear, len(cells), rows))
 
 
 def held_against_zero(
