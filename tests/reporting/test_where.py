@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
-from raysweep.reporting.analyses.where import where
+from raysweep.reporting.analyses.where import in_brackets, where
 
 GRID = pd.DataFrame(
     [
@@ -87,3 +87,18 @@ def test_of_axes_that_vary_together_one_is_said() -> None:
 def test_a_value_that_is_missing_is_a_value() -> None:
     table = pd.DataFrame({"depth": [1.0, np.nan, 2.0]})
     assert said(np.array([True, False, True]), table) == "L = 1, 2"
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (GRID.overlap_angle >= 60, " (θ ≥ 60°)"),
+        (GRID.overlap_angle - 15 * GRID.depth >= 30, " (all at θ ≥ 45°)"),  # from 45°, 60° and 75° on
+        ((GRID.overlap_angle - 15 * GRID.depth >= 30) & (GRID.depth > 1), " (all at θ ≥ 60°, L ≥ 2)"),
+        ((GRID.overlap_angle + GRID.depth) % 2 == 0, ""),  # they are at all angles and depths
+        (GRID.depth < 9, ""),
+        (GRID.depth > 9, ""),
+    ],
+)
+def test_settings_without_a_rule_of_their_own_are_said_by_what_they_share(rows: pd.Series, words: str) -> None:
+    assert in_brackets(GRID, rows, list(GRID.columns), workloads.get("linear_transfer")) == words

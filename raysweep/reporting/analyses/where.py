@@ -25,27 +25,41 @@ def where(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str], workload
     """
     if not chosen.any() or chosen.all():
         return ""
-    varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
-    own = table[chosen]
-    inside = {key: table[key].isin(own[key].unique()).to_numpy() for key in varied}
-    needed = [key for key in varied if not inside[key].all()]
-    for key in needed[::-1]:  # of axes that vary together, the first says it
-        rest = [other for other in needed if other != key]
-        if rest and not (_all_of(inside, rest) & ~chosen).any():
-            needed = rest
-    if needed and len(needed) <= KEYS and not (_all_of(inside, needed) & ~chosen).any():
-        said = [_values(key, own[key].unique(), table[key].unique(), workload) for key in needed]
-        if all(said) and len(text := ", ".join(said)) <= LONGEST:
-            return text
+    own, varied = table[chosen], [key for key in keys if table[key].nunique(dropna=False) > 1]
+    text, alone = shared(table, chosen, varied, workload)
+    if text and alone:
+        return text
     if len(own) <= LISTED:
         text = " and ".join(settings(varied, row, workload) for row in own[varied].to_numpy(object))
         return text if len(text) <= LONGEST else ""
     return ""
 
 
+def shared(table: pd.DataFrame, chosen: np.ndarray, varied: Sequence[str], workload: Workload) -> tuple[str, bool]:
+    """(what the chosen settings have in common and not all settings have, whether no other setting has it); empty if
+    there is nothing, or if it takes many words. varied: the keys with several values. The rest as in `where`."""
+    own = table[chosen]
+    inside = {key: table[key].isin(own[key].unique()).to_numpy() for key in varied}
+    needed = [key for key in varied if not inside[key].all()]
+    for key in needed[::-1]:  # of axes that vary together, the first says it
+        rest = [other for other in needed if other != key]
+        if rest and (_all_of(inside, rest) == _all_of(inside, needed)).all():
+            needed = rest
+    if not needed or len(needed) > KEYS:
+        return "", False
+    said = [_values(key, own[key].unique(), table[key].unique(), workload) for key in needed]
+    text = ", ".join(said) if all(said) else ""
+    return text if len(text) <= LONGEST else "", not (_all_of(inside, needed) & ~chosen).any()
+
+
 def in_brackets(table: pd.DataFrame, chosen: Any, keys: Sequence[str], workload: Workload) -> str:
-    """The words of `where` in brackets, to stand after a number of settings; empty if there are none."""
-    text = where(table, np.asarray(chosen, bool), keys, workload)
+    """The words of `where` in brackets, to stand after a number of settings, or what they share with others ("all at
+    n ≥ 400"); empty if there are none."""
+    chosen = np.asarray(chosen, bool)
+    text = where(table, chosen, keys, workload)
+    if not text and chosen.any() and not chosen.all():
+        text, _ = shared(table, chosen, [key for key in keys if table[key].nunique(dropna=False) > 1], workload)
+        text = f"all at {text}" if text else ""
     return f" ({text})" if text else ""
 
 
