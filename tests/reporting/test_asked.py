@@ -122,12 +122,12 @@ def details(heads: int, lengths: list[int]) -> tuple[list[int], list[bool]]:
 
 
 def test_short_details_stay_whole_and_long_ones_share_what_is_left() -> None:
-    assert details(10, [110, 5, 100, 0, 3]) == ([102, 5, 100, 0, 3], [False, True, True, True, True])
-    assert details(10, [110, 5, 105, 0, 3]) == ([101, 5, 101, 0, 3], [False, True, False, True, True])
-    assert details(10, [250]) == ([250], [True])
-    assert details(10, [251]) == ([250], [False])
-    assert details(52, [30, 20, 1, 2, 3]) == ([20, 20, 1, 2, 3], [False, True, True, True, True])  # at its fewest
-    assert details(65, [30, 25, 21, 20]) == ([20, 20, 20, 20], [False, False, False, True])
+    assert details(10, [140, 5, 100, 0, 3]) == ([132, 5, 100, 0, 3], [False, True, True, True, True])
+    assert details(10, [140, 5, 135, 0, 3]) == ([116, 5, 116, 0, 3], [False, True, False, True, True])
+    assert details(10, [280]) == ([280], [True])
+    assert details(10, [281]) == ([280], [False])
+    assert details(58, [30, 20, 1, 2, 3]) == ([20, 20, 1, 2, 3], [False, True, True, True, True])  # at its fewest
+    assert details(73, [30, 25, 21, 20]) == ([20, 20, 20, 20], [False, False, False, True])
 
 
 def test_all_findings_together_have_few_words_unless_every_detail_has_its_fewest() -> None:
@@ -137,7 +137,7 @@ def test_all_findings_together_have_few_words_unless_every_detail_has_its_fewest
         heads, lengths = int(random.integers(5, 60)), random.integers(0, 120, random.integers(1, 6)).tolist()
         kept, whole = details(heads, lengths)
         total, most = heads * len(lengths) + sum(kept), max(kept)
-        assert total <= 260 or most <= 20
+        assert total <= 290 or most <= 20
         assert most == max(lengths) or total > 260 - len(lengths) or most == 20  # no word is given away
         assert all(is_whole or words == most for words, is_whole in zip(kept, whole, strict=True))
         cut += not all(whole)
