@@ -73,6 +73,7 @@ def test_nothing_varied_and_nothing_fixed_is_nothing() -> None:
         ("two (a) and more (b c d e) than that", 6, "two (a) and more …"),
         ("the loss of exp(a b) and so on", 4, "the loss of exp …"),
         ("two (a (b) c d) and more", 3, "two …"),
+        ("factors 0.5 [0.4, 0.6] and 0.7 [0.6, 0.8]", 6, "factors 0.5 [0.4, 0.6] and 0.7 …"),
         ("a) b c d", 3, "a) b c …"),
         ("short enough", 5, "short enough"),
     ],

@@ -83,7 +83,10 @@ def headline(whole: pd.DataFrame, keys: list[str], asked: Question) -> tuple[str
     if not len(located):
         return agree, f"{what} ({asked.percent})"
     span = " to ".join(dict.fromkeys(number(end, 3) for end in (located["ratio"].min(), located["ratio"].max())))
-    known = f" in the {len(located)} where this is not only a bound" if len(located) < len(both) else ""
+    known = ""
+    if len(located) < len(both):
+        there = in_brackets(both, both.index.isin(located.index), keys, asked.workload)
+        known = f" in the {counted(len(located), 'setting')} where that is measured{there}"
     row = located.iloc[(len(located) - 1) // 2]
     where = f"{settings(keys, row[keys], asked.workload)}: " if keys else ""
     measured = interval(row["estimate"], row["low"], row["high"])

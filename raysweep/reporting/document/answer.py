@@ -194,9 +194,9 @@ def clipped(text: str, most: int) -> str:
     first = first[: ends[-1] if ends else None]
     opened = []  # a bracket that is cut open says nothing
     for place, letter in enumerate(first):
-        if letter == "(":
+        if letter in "([":
             opened.append(place)
-        elif letter == ")" and opened:
+        elif letter in ")]" and opened:
             opened.pop()
     return first[: opened[0] if opened else None].rstrip(" ,;:") + " …"
 
