@@ -26,8 +26,8 @@ def where(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str], workload
     if not chosen.any() or chosen.all():
         return ""
     own, varied = table[chosen], [key for key in keys if table[key].nunique(dropna=False) > 1]
-    text, alone = shared(table, chosen, varied, workload)
-    if text and alone:
+    text, sharing = shared(table, chosen, varied, workload)
+    if text and not (sharing & ~chosen).any():
         return text
     if len(own) <= LISTED:
         text = " and ".join(settings(varied, row, workload) for row in own[varied].to_numpy(object))
@@ -35,9 +35,11 @@ def where(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str], workload
     return ""
 
 
-def shared(table: pd.DataFrame, chosen: np.ndarray, varied: Sequence[str], workload: Workload) -> tuple[str, bool]:
-    """(what the chosen settings have in common and not all settings have, whether no other setting has it); empty if
-    there is nothing, or if it takes many words. varied: the keys with several values. The rest as in `where`."""
+def shared(
+    table: pd.DataFrame, chosen: np.ndarray, varied: Sequence[str], workload: Workload
+) -> tuple[str, np.ndarray]:
+    """(what the chosen settings have in common and not all settings have, empty if there is nothing or if it takes many
+    words; which settings have it). varied: the keys with several values. The rest as in `where`."""
     own = table[chosen]
     inside = {key: table[key].isin(own[key].unique()).to_numpy() for key in varied}
     needed = [key for key in varied if not inside[key].all()]
@@ -46,20 +48,21 @@ def shared(table: pd.DataFrame, chosen: np.ndarray, varied: Sequence[str], workl
         if rest and (_all_of(inside, rest) == _all_of(inside, needed)).all():
             needed = rest
     if not needed or len(needed) > KEYS:
-        return "", False
+        return "", np.ones(len(table), bool)
     said = [_values(key, own[key].unique(), table[key].unique(), workload) for key in needed]
     text = ", ".join(said) if all(said) else ""
-    return text if len(text) <= LONGEST else "", not (_all_of(inside, needed) & ~chosen).any()
+    return text if len(text) <= LONGEST else "", _all_of(inside, needed)
 
 
 def in_brackets(table: pd.DataFrame, chosen: Any, keys: Sequence[str], workload: Workload) -> str:
-    """The words of `where` in brackets, to stand after a number of settings, or what they share with others ("all at
-    n ≥ 400"); empty if there are none."""
+    """The words of `where` in brackets, to stand after a number of settings, or what they share with a few others, so
+    that it is true of half of all settings at most ("all at n ≥ 400"); empty if there are none."""
     chosen = np.asarray(chosen, bool)
     text = where(table, chosen, keys, workload)
     if not text and chosen.any() and not chosen.all():
-        text, _ = shared(table, chosen, [key for key in keys if table[key].nunique(dropna=False) > 1], workload)
-        text = f"all at {text}" if text else ""
+        varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
+        text, sharing = shared(table, chosen, varied, workload)
+        text = f"all at {text}" if text and 2 * sharing.sum() <= len(table) else ""
     return f" ({text})" if text else ""
 
 
