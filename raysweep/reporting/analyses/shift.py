@@ -64,6 +64,7 @@ def shift_section(asked: Question) -> Section:
         drawings=drawings,
         shown=[shown_row(row, asked) for row in lines],
         tables={f"{asked.name}_factors": whole},
+        undecided="" if len(told) else f"by what factor the best {plain(x)} moves (deciding it takes such places)",
     )
 
 
@@ -73,7 +74,10 @@ def headline(whole: pd.DataFrame, beside: str, asked: Question) -> tuple[str, st
     every = f"any of {others}" if len(whole) > 1 else "the other setting"
     base = f"all beside that with {beside}, for {plain(asked.metric)}"
     if not np.isfinite(whole["factor"]).any():
-        return f"the {what} cannot be compared in {every}: it is nowhere located in both", base
+        return (
+            f"not decided: by what factor the {what} moves; in {every} it is nowhere located together with the first",
+            base,
+        )
     rows = whole.sort_values("low", key=lambda low: ~moved(whole), kind="stable").to_dict("records")
     clear = [row for row in rows if row["low"] > 1 or row["high"] < 1]
     factors = " and ".join(f"by a factor {number(row['factor'], 2)} with {row['setting']}" for row in clear[:SAID])
