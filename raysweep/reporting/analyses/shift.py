@@ -74,10 +74,8 @@ def headline(whole: pd.DataFrame, beside: str, asked: Question) -> tuple[str, st
     every = f"any of {others}" if len(whole) > 1 else "the other setting"
     base = f"all beside that with {beside}, for {plain(asked.metric)}"
     if not np.isfinite(whole["factor"]).any():
-        return (
-            f"not decided: by what factor the {what} moves; in {every} it is nowhere located together with the first",
-            base,
-        )
+        none = f"none of {others}" if len(whole) > 1 else "no other setting"
+        return f"not decided: by what factor the {what} moves, as in {none} it is located beside the first", base
     rows = whole.sort_values("low", key=lambda low: ~moved(whole), kind="stable").to_dict("records")
     clear = [row for row in rows if row["low"] > 1 or row["high"] < 1]
     factors = " and ".join(f"by a factor {number(row['factor'], 2)} with {row['setting']}" for row in clear[:SAID])
