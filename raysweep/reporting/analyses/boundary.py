@@ -59,7 +59,7 @@ def boundary_section(asked: Question) -> Section:
 
     asked, measured = of_difference(asked).with_signs_in_words(), asked
     x, y, metric, workload = asked.x, asked.options.get("y"), asked.metric, asked.workload
-    lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
+    lines = asked.lines
     of_y = [y] if y else []
     keys = [key for key in asked.keys(x, *of_y) if key != y]
     parts, level = list(groups(asked.rows, keys)), asked.read_at("boundary")

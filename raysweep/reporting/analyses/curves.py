@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,8 +28,7 @@ EACH, FEW = 6, 4  # of so few curves each is said, and of so few groups of them 
 def curves_section(asked: Question) -> Section:
     """Figures and tables of one `curves` entry."""
     beside = str(asked.options.get("beside") or "")
-    lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
-    asked = asked if beside or lines else asked.with_signs_in_words()
+    asked = asked if beside or asked.lines else asked.with_signs_in_words()
     x, metrics, workload, frame = asked.x, metrics_of(asked.options), asked.workload, asked.rows
     keys = asked.keys(x)
     places, at, categories = places_on(frame, x, workload, asked.design)
@@ -47,7 +45,7 @@ def curves_section(asked: Question) -> Section:
             caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
             shown, every = sum(len(lines) for _, lines in panels), len(parts)
             caption += f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
-            figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside, constants=lines)
+            figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside, constants=asked.lines)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))
         span, where, left_out = ends(tables[name], varied, metric, workload, "" if categories else x)
         found += [(span, where)] if span else []
@@ -65,7 +63,7 @@ def curves_section(asked: Question) -> Section:
         )
     whole = ["; ".join(filter(None, both)) for both in found]
     level = [f"{100 * LEVEL:g} %"] * any("[" in text for text in whole)
-    held = compared(asked, metrics, varied, beside, lines)
+    held = compared(asked, metrics, varied, beside)
     if held:
         further = [f"{one.words}; {one.detail}." for one in held[1:]]
         notes = [*further, *([f"{'; '.join([*whole, *level])}."] if whole else []), *notes]
@@ -87,9 +85,7 @@ def curves_section(asked: Question) -> Section:
     )
 
 
-def compared(
-    asked: Question, metrics: list[str], keys: list[str], beside: str, lines: Mapping[str, float]
-) -> list[Held]:
+def compared(asked: Question, metrics: list[str], keys: list[str], beside: str) -> list[Held]:
     """What the cells say of each metric against what is drawn beside it, another metric or else named constants, or
     against 0 if its signs mean something; empty if nothing can be tested."""
     known = []
@@ -97,8 +93,9 @@ def compared(
     for metric in metrics:
         if beside:
             known.append(against(metric, beside))
-        elif lines:
-            known += [against(metric, f"{name} ({number(value)})", constant=value) for name, value in lines.items()]
+        elif asked.lines:
+            for name, value in asked.lines.items():
+                known.append(against(metric, f"{name} ({number(value)})", constant=value))
         elif all(signs := signs_of(metric, asked.workload)):
             known.append(held_against_zero(asked.rows, keys, metric, signs, asked.workload, asked.level))
     return [held for held in known if held]

@@ -55,6 +55,11 @@ class Question:
         """What the space calls the findings of the entry, by finding; empty if it does not say."""
         return self.options.get("words") or {}
 
+    @property
+    def lines(self) -> dict[str, float]:
+        """The named constants that the entry draws as lines, by name."""
+        return {str(name): float(value) for name, value in (self.options.get("lines") or {}).items()}
+
     def with_signs_in_words(self) -> Question:
         """The question with what the space says of the signs of its metric, instead of what the workload says."""
         if not self.words:

@@ -64,7 +64,9 @@ def shift_section(asked: Question) -> Section:
         drawings=drawings,
         shown=[shown_row(row, asked) for row in lines],
         tables={f"{asked.name}_factors": whole},
-        undecided="" if len(told) else f"by what factor the best {plain(x)} moves (deciding it takes such places)",
+        undecided=""
+        if len(told)
+        else f"by what factor the best {plain(x)} moves (deciding it takes settings that have one)",
     )
 
 
