@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
 import pytest
+import yaml
 from conftest import TESTS
 from documented import DOCS
 
@@ -72,3 +74,14 @@ def test_the_letters_of_papers_are_spelled_out_before_they_are_used() -> None:
             assert f"*{title}*" in words
             first = re.search(rf"(?<!\w){letter}(?:'s\b|: | Fig| Thm| Table| §)", words.replace(f"**{letter}**", ""))
             assert first is None or words.index(f"*{title}*") < first.start() or f"**{letter}**" in words
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent.name for path in REPORTS.glob("*/report.md")))
+def test_a_report_asks_what_its_space_asks(folder: str) -> None:
+    """One that was made of older questions would answer what nobody asks any more."""
+    text = (REPORTS / folder / "report.md").read_text()
+    made = json.loads(re.search(r"```json\n(.*?)\n```", text, re.DOTALL)[1])
+    space = yaml.safe_load(packaged.spaces()[made["name"]].read_text())
+    assert made["analysis"] == space["analysis"]
+    question = re.search(r"^\*\*(.*?)\*\*$", text, re.MULTILINE)[1]
+    assert " ".join(space["description"].split()).startswith(question.removesuffix(" …"))
