@@ -233,10 +233,10 @@ def values_in_words(name: str, values: list[Any], workload: Workload, any_betwee
 
 
 def markdown_table(rows: list[Mapping[str, Any]]) -> str:
-    """A Markdown table from rows of formatted text."""
+    """A Markdown table from rows of formatted text. A column without any value, "–" in every row, is left out."""
     if not rows:
         return ""
-    names = list(rows[0])
+    names = [name for name in rows[0] if any(row[name] not in ("", "–") for row in rows)]
     cells = [names, *([str(row[name]) for name in names] for row in rows)]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
     return "\n".join([lines[0], "|" + "|".join("---" for _ in names) + "|", *lines[1:]])

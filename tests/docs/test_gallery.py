@@ -12,8 +12,9 @@ from conftest import TESTS
 from documented import DOCS
 
 from raysweep.commands.listing import first_comment
+from raysweep.reporting.document.parts import words_in
 from raysweep.space import packaged
-from raysweep.theory.papers import PAPERS
+from raysweep.theory.papers import PAPERS, cited
 
 REPORTS = TESTS.parent / "reports"
 GALLERY, CLAIMS = ((REPORTS / name).read_text() for name in ("README.md", "CLAIMS.md"))
@@ -85,3 +86,13 @@ def test_a_report_asks_what_its_space_asks(folder: str) -> None:
     assert made["analysis"] == space["analysis"]
     question = re.search(r"^\*\*(.*?)\*\*$", text, re.MULTILINE)[1]
     assert " ".join(space["description"].split()).startswith(question.removesuffix(" …"))
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent.name for path in REPORTS.glob("*/report.md")))
+def test_a_report_shows_600_words_at_most_before_a_click_and_spells_the_letters_of_papers_out(folder: str) -> None:
+    text = (REPORTS / folder / "report.md").read_text()
+    screen = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert 150 < sum(map(words_in, screen.splitlines())) <= 600
+    *parts, _ = re.split(r"<a id=\"set-up\">", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    spelled = {letter for letter, title in PAPERS.items() if f"{letter} is {title}" in text}
+    assert set(cited(parts[0])) <= spelled

@@ -96,7 +96,7 @@ def boundary_section(asked: Question) -> Section:
         return [*slices, *first, *second] if places.few else [*first, *second, *slices]
 
     together = joint(moved)
-    against = "; ".join(filter(None, (verdicts(places, lines), bias(together))))
+    against = "; ".join(filter(None, (verdicts(places, lines), bias(together, places))))
     headline, detail = places.said(against, lambda row: beside_place(places, row, lines))
     tables = {f"{asked.name}_zeros": whole}
     if asked is not measured:  # a difference is a metric of no other table
@@ -181,11 +181,15 @@ def verdicts(places: Places, lines: Mapping[str, float]) -> str:
     return outside(counts, asked.level)
 
 
-def bias(together: Joint | None) -> str:
-    """That all located slices together lie above or below the closed form, in words; empty if that is not shown."""
+def bias(together: Joint | None, places: Places) -> str:
+    """That all located slices together lie above or below the closed form, and by how much, in words; empty if that is
+    not shown."""
     if together is None or abs(together.z) <= normal_quantile(LEVEL):
         return ""
-    return f"on average {'above' if together.z > 0 else 'below'} theory (z = {together.z:+.1f})"
+    distance = float((places.found["estimate"] - places.found["theory"]).mean())
+    # A bias may be certain and tiny, for example that of an iteration which stops; without its size it would alarm.
+    size = f"{number(abs(distance), 2)}{places.asked.unit} " if distance * together.z > 0 else ""
+    return f"on average {size}{'above' if together.z > 0 else 'below'} theory (z = {together.z:+.1f})"
 
 
 def example(places: Places) -> str:

@@ -13,7 +13,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.drawing import in_lines
 from raysweep.reporting.figures.shift import shift_figure
 from raysweep.reporting.selection import better_extremum, groups
-from raysweep.reporting.words import interval, number, plain, settings
+from raysweep.reporting.words import called, interval, number, plain, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ def shift_section(asked: Question) -> Section:
     factor, low, high = (told[name].to_numpy(float) for name in ("factor", "low", "high"))
     drawings = []
     if len(told):
-        name = f"best {plain(x)} ÷ that of {beside}"
+        name = f"best {called(x, workload)} ÷ that of {beside}"
         figure, said = shift_figure(told["setting"].tolist(), factor, low, high, in_lines(name, NAME))
         drawings = [Drawing(asked.name, f"{caption} {said}".strip(), figure)]
     said, detail = headline(whole, beside, asked)

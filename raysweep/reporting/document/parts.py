@@ -26,6 +26,7 @@ ASKED, AXES, CAPTION, NOTED, TITLE = 50, 40, 36, 40, 7
 WIDE = 2.2  # a figure that is so many times as wide as high does not stand beside text
 BREAK = "\\"  # a line of Markdown that ends so is followed by the next one on a line of its own
 CONTENTS = 6  # the most sections that the contents name
+UNFOLDED = 600  # the most words before a click; the contents name fewer sections where the answers need the room
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ def all_parts(
     noted, folded_notes = within(notes, NOTED)
     told, around = question_first(asked)
     caption = top[1].caption if top else ""
-    cited = papers.legend("\n".join([asked, caption, *answer.lines]))
+    drawn = drawn_words(top[1]) if top else ""
+    meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn)
+    unfolded = "\n".join([asked, caption, *answer.lines, meant])
+    cited = papers.legend(unfolded)
     begin = [f"# {sweep}", "", f"**{coded(clipped(told, ASKED), workload)}**", ""]
     axes = clipped(varied_in_short(design, workload), AXES)
     below = " ".join(
@@ -85,14 +89,16 @@ def all_parts(
     ]
     lines += ["", f"**{SURE}.** {coded(answer.sure, workload)}", ""]
     lines += [f"**{OPEN}.** {coded(answer.undecided, workload)}", ""]
-    drawn = drawn_words(top[1]) if top else ""
-    meant = names_in_words(design, workload, "\n".join([caption, *answer.lines]), drawn)
     lines += paragraphs([f"*{coded(meant, workload)}*"] if meant else [])
     lines += paragraphs([f"> {note}" for note in noted])
-    parts = [
-        Part(f"part-{k}", section.title, of_section(section, k, answer, top, workload), alt=section.whole)
-        for k, section in enumerate(sections)
-    ]
+    parts, spelled = [], papers.cited(unfolded)
+    for k, section in enumerate(sections):
+        told_here = of_section(section, k, answer, top, workload)
+        text = "\n".join([section.title, *told_here])
+        new = papers.legend(text, spelled)
+        told_here += paragraphs([f"{first_capital(new)}."] if new else [])
+        spelled += papers.cited(text)
+        parts.append(Part(f"part-{k}", section.title, told_here, alt=section.whole))
     symmetric = symmetric_draws.sentences(frame, design, workload).strip()
     more = [coded(text, workload) for text in (set_up(design, workload), symmetric) if text]
     more += [f"> {note}" for note in folded_notes]
@@ -100,7 +106,14 @@ def all_parts(
         more = [f"The question in full: {coded(asked, workload)}", *more]
     parts.append(Part("set-up", "Set-up: what was varied and measured", paragraphs(more)))
     parts.append(Part("provenance", "Where the numbers come from", provenance(frame, design, facts)))
-    return [*first, Part("answer", "", lines), Part("contents", "", [contents(parts, workload), ""]), *parts]
+    first.append(Part("answer", "", lines))
+    room = UNFOLDED - sum(words_in(line) for part in first for line in part.lines)
+    return [*first, Part("contents", "", [contents(parts, workload, room), ""]), *parts]
+
+
+def words_in(line: str) -> int:
+    """How many words of a line of Markdown are read; the address of a link or a picture is none."""
+    return len(re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", line).split())
 
 
 def drawn_words(drawing: Drawing) -> str:
@@ -146,13 +159,19 @@ def within(notes: Sequence[str], most: int) -> tuple[list[str], list[str]]:
     return list(notes[:count]), list(notes[count:])
 
 
-def contents(parts: Sequence[Part], workload: Workload) -> str:
-    """Links to the folded parts."""
+def contents(parts: Sequence[Part], workload: Workload, room: int) -> str:
+    """Links to the folded parts, of the sections as many as `room` words allow."""
     *sections, set_up, source = parts
-    named = [*sections[:CONTENTS], set_up, source]
-    links = [f"[{coded(clipped(part.title, TITLE), workload)}](#{part.anchor})" for part in named]
-    more = f", {len(sections) - CONTENTS} more analyses below" if len(sections) > CONTENTS else ""
-    return f"**Contents.** {' · '.join(links)}{more}"
+
+    def line(count: int) -> str:
+        named = [*sections[:count], set_up, source]
+        links = [f"[{coded(clipped(part.title, TITLE), workload)}](#{part.anchor})" for part in named]
+        left = len(sections) - count
+        more = f", {left} more {'analysis' if left == 1 else 'analyses'} below" if left else ""
+        return f"**Contents.** {' · '.join(links)}{more}"
+
+    most = min(CONTENTS, len(sections))
+    return line(next((count for count in range(most, 0, -1) if words_in(line(count)) <= room), 0))
 
 
 def of_section(

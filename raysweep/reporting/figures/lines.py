@@ -121,7 +121,6 @@ def curves_figure(
             scales.set_scale(panel.xaxis, finite, logarithmic)
         if on_log:
             scales.set_log(panel.yaxis)
-            panel.set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
         elif width := scales.asinh_width(ends):
             scales.set_asinh(panel.yaxis, ends, width)
         if of or not (np.nanmin(ends) > 0 or on_log):
@@ -143,6 +142,8 @@ def curves_figure(
         if np.isinf(at).any():
             scales.show_infinity(panel, finite, far, logarithmic)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+    if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
+        axes[0].set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
     drawing.label_panels(
         axes, axis_label(x, workload), of + axis_label(metric, workload) + meaning(metric, ends, workload)
     )

@@ -63,6 +63,8 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
             at, rate, low, high = (found[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
             any_found |= bool(len(found))
             own = marks[setting.key]
+            joined = np.where(table["status"] == Status.LOCATED, table["estimate"].to_numpy(float), np.nan)
+            panel.plot(table[length].to_numpy(float) * shift, joined, color=colour, linewidth=0.9, alpha=0.6)
             drawing.points(panel, at * shift, rate, (low, high), colour, drawing.SIZES[own], 1.4, 2.2, fmt=own)
             for bound, marker in (("low", "^"), ("high", "v")):
                 known = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
@@ -106,6 +108,7 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
     shade = drawing.shades(parts)
     marks = drawing.marker_of(list(shade))
     any_censored = any_fixed = any_base = False
+    lowest = np.inf
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights: list[np.ndarray] = []
         lowest_base = np.inf
@@ -137,8 +140,10 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
         if decades(every := every[np.isfinite(every)]):
             scales.set_log(panel.yaxis)
             # A base model close to zero must not stretch the logarithmic axis, so its line may be cut.
-            panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
+            lowest = min(lowest, max(min(lowest_base, every.min()), every.min() / 30))
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+    if np.isfinite(lowest):  # when everything is drawn: setting one end of an axis fixes the other one where it is
+        axes[0].set_ylim(bottom=lowest / 1.3)
     if any_fixed:  # room for the rates at the ends of their lines, beside which is the legend
         low, high = axes[0].get_xlim()
         axes[0].set_xlim(low, high * (high / low) ** 0.14)

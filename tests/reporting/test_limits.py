@@ -1,0 +1,66 @@
+"""What is drawn lies within the axes, however large or small it is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.reporting.figures.lines import Series, curves_figure
+from raysweep.reporting.figures.regime import Setting, at_best_lr_figure
+from raysweep.reporting.selection import CellMeans
+from raysweep.reporting.words import markdown_table
+from raysweep.workloads import get
+
+X = np.array([1.0, 2.0, 4.0, 8.0])
+
+
+def means_of(centre: np.ndarray) -> CellMeans:
+    return CellMeans(X, centre, centre * 0.9, centre * 1.1, np.zeros(len(X), bool))
+
+
+def heights(panels: Any) -> np.ndarray:
+    """The heights of all points that are drawn in some panels."""
+    lines = [line for panel in panels for line in panel.get_lines()]
+    every = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines if len(line.get_xdata()) > 2])
+    return every[np.isfinite(every)]
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e5])
+def test_curves_over_decades_are_drawn_in_full_and_fill_their_panels(size: float) -> None:
+    rising = size * np.array([0.01, 0.1, 1.0, 8.0])
+    parts = [("a", [Series("a", "a", means_of(rising))]), ("b", [Series("a", "a", means_of(10 * rising))])]
+    figure, _ = curves_figure(parts, "gamma", "risk_finetune", get("linear_transfer"))
+    every = heights(figure.axes)
+    assert every.max() == pytest.approx(88 * size)  # the end of the highest error bar
+    for panel in figure.axes:
+        low, high = panel.get_ylim()
+        assert low < every.min()
+        assert every.max() < high < 10 * every.max()
+
+
+def tuned(key: str, heights: np.ndarray) -> Any:
+    """A setting with these means at the best rates."""
+    table = pd.DataFrame({"pretrain_length": X, "mean": heights, "low": heights, "high": heights, "censored": False})
+    regime: Any = SimpleNamespace(
+        optimum=SimpleNamespace(table=table), at_best_lr=SimpleNamespace(table=table), beside={}
+    )
+    return Setting(key, key, regime, {}, {})
+
+
+def test_losses_at_the_best_rates_are_drawn_in_full_in_every_panel() -> None:
+    small, large = np.geomspace(1e-3, 1.0, 4), np.geomspace(0.01, 300.0, 4)
+    parts = [("a", [tuned("a", small)]), ("b", [tuned("a", large)])]
+    figure, _ = at_best_lr_figure(parts, "source_loss_after", "pretrain_length", get("language"))
+    for panel in figure.axes:
+        low, high = panel.get_ylim()
+        assert low < 1e-3
+        assert 300 < high < 3000
+
+
+def test_columns_of_a_table_that_are_empty_in_every_row_are_left_out() -> None:
+    rows = [{"depth": "1", "left out": "–", "place": "3"}, {"depth": "2", "left out": "–", "place": "–"}]
+    assert markdown_table(rows).splitlines() == ["| depth | place |", "|---|---|", "| 1 | 3 |", "| 2 | – |"]
