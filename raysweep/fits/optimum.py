@@ -13,7 +13,7 @@ from raysweep.fits.draws import Axis, DrawCurves, check_options, decades, draw_c
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.statistics import LEVEL, two_way_anova
+from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,7 +242,12 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     curve = np.nanmean(values - level, axis=0)
     residual, height, lowest = values - level - curve, curve - curve.min(), int(np.argmin(curve))
     near = np.arange(max(lowest - NEAR, 0), min(lowest + NEAR + 1, len(curve)))
-    near = near[height[near] <= EXPLODED * np.median(height[near])]  # an explosion beside the lowest point is a cliff
+    # Points as low as the lowest, up to rounding, do not tell how high its surroundings are.
+    equal = ROUNDING * float(np.nanmax(np.abs([values[:, lowest], level[:, 0]])))
+    typical = np.median(height[near])
+    if typical <= equal and (height[near] > equal).any():
+        typical = np.median(height[near][height[near] > equal])
+    near = near[height[near] <= EXPLODED * typical]  # an explosion beside the lowest point is a cliff
     draws, points = values.shape
     degrees = np.isfinite(values).sum() - draws - points + 1
     noise = np.sqrt(np.nanmean(residual**2, axis=0))
@@ -250,7 +255,7 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     bottom = float(np.sqrt(np.mean(noise[near] ** 2)))
     size = max(float(height[near].max()), ABOVE_NOISE * bottom)
     far = height > size
-    if not size > 0 or not far.any():
+    if not size > equal or not far.any():
         return values
     compressed = size * (1 + np.log(np.clip(height / size, 1, EXPLODED)))
     flattened, slope = np.where(far, compressed, height), np.ones(points)

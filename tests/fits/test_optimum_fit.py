@@ -236,3 +236,12 @@ def test_the_scale_is_guessed_from_the_values_and_can_be_said() -> None:
     said = fit_optimum(even, "lr", "loss", None, "seed", logarithmic=True)
     assert "in log lr" in said.method
     assert said.low < 1 < said.high
+
+
+@pytest.mark.parametrize("curve", [[0, 0, 2, 6, 12, 20], [5, 0, 0, 0, 0, 0, 5], [0, 0, 1, 0, 0, 1]])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_equally_low_points_do_not_make_a_curve_flat(curve: list[float], noise: float) -> None:
+    """Draws share their noise, so that the lowest points are equal in each, up to rounding."""
+    level = noise * np.random.default_rng(0).normal(size=(4, 1)) + 0.25
+    found = fit_optimum(frame_of(np.arange(1.0, len(curve) + 1), np.array(curve) + level), "lr", "loss", None, "seed")
+    assert found.table["note"].iloc[0] != "flat"
