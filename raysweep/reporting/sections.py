@@ -163,6 +163,8 @@ def section_of(kind: str, asked: Question) -> Section:
         return landscape_section(given_way(kind, asked))
     asked, idle = counted_once(kind, given_way(kind, asked))
     metrics = metrics_of(asked.options)
+    unknown = {metric: np.nan for metric in metrics if metric not in asked.rows}  # a function whose every call failed
+    asked = replace(asked, rows=asked.rows.assign(**unknown))
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
     fitted = replace(asked, rows=asked.rows.assign(**finite))
     good = fitted.rows[fitted.rows["status"] == "ok"]

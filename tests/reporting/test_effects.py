@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import raysweep
+from raysweep.errors import InputError
 from raysweep.reporting.analyses.effects import effects, importance
 
 AXES = {"a": np.linspace(0, 1, 6), "b": np.linspace(0, 1, 5), "c": np.linspace(0, 1, 4), "nothing": np.arange(3.0)}
@@ -102,3 +103,30 @@ def test_the_better_of_two_cells_is_named_by_what_tells_them_apart(storage: Path
         "Whether loss differs between the two cells with steps = 10 (deciding it takes more seeds)" in report.answer[-1]
     )
     assert not list((Path(str(report.directory)) / "figures").glob("best*.png"))  # two points are no figure
+
+
+def test_cells_that_are_equal_in_every_draw_are_equally_good_and_nothing_is_open(storage: Path) -> None:
+    def accuracy(rate: float, seed: int) -> dict[str, float]:
+        return {"loss": 0.5 if rate > 2 else 0.1 + 0.01 * seed}
+
+    for rates in ([1.0, 2.0], [1.0, 2.0, 3.0]):
+        sweep = raysweep.run(
+            accuracy, axes={"rate": rates}, seeds=4, storage=storage, tracking_uri="none", name=f"equal-{len(rates)}"
+        )
+        answer = sweep.report().answer
+        said = "The same in every draw" if len(rates) == 2 else "1 other cell is as good in every draw"
+        assert said.lower() in answer[0].lower()
+        assert answer[-1] == "Undecided: Nothing that was asked."
+
+
+def test_a_sweep_of_which_every_call_failed_says_so_whatever_it_asks(storage: Path) -> None:
+    def failing(rate: float, seed: int) -> dict[str, float]:
+        raise RuntimeError("no data")
+
+    asked = [{"best": {"metric": "loss"}}, {"optimum": {"metric": "loss", "x": "rate"}}]
+    sweep = raysweep.run(
+        failing, axes={"rate": [1.0, 2.0]}, seeds=2, analysis=asked, storage=storage, tracking_uri="none"
+    )
+    assert "no row is ok (4 failed)" in " ".join(sweep.report().answer)
+    with pytest.raises(InputError, match="no row is ok"):
+        sweep.best("loss")

@@ -36,7 +36,8 @@ def best_section(asked: Question) -> Section:
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     top, bounds = table.iloc[0], bounds_of(metric, workload)
     apart = _differences(asked, keys, table)
-    alike = int((abs(apart["mean"]) <= apart["half_width"]).sum())
+    same = int(((apart["mean"] == 0) & (apart["half_width"] == 0)).sum())
+    alike = int((abs(apart["mean"]) <= apart["half_width"]).sum()) - same
     told = _direction(asked, largest)
     shares = importance(table, keys)
     main = effects(table, keys, largest)
@@ -44,7 +45,8 @@ def best_section(asked: Question) -> Section:
     where = settings(vary, [top[key] for key in vary], workload)
     headline = f"best {plain(metric)} ({told}) is {mean_of(top, bounds)}{f' at {where}' if where else ''}"
     of_seeds = f"the mean of {counted(int(top['draws']), 'seed')}, the best of {counted(len(table), 'cell')}"
-    detail = "; ".join(filter(None, (of_seeds, importance_words(shares))))
+    equal = f"{counted(same, 'other cell')} {'is' if same == 1 else 'are'} as good in every draw" if same else ""
+    detail = "; ".join(filter(None, (of_seeds, equal, importance_words(shares))))
     few = int(top["draws"]) < 2
     undecided = "which cell is best, by one seed a cell (deciding it takes more seeds)" if few else ""
     if alike:
@@ -151,6 +153,8 @@ def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -
             return f"it is not shown that {either}: {sizes}", by, f"whether {either} {takes}"
         return f"{asked.words[way]}: {sizes}", by, ""
     against = " against ".join(values)
+    if middle == half == 0:
+        return f"{metric} is the same in every draw with {first} and with {second}: {values[0]}", "", ""
     if abs(middle) <= half:
         unknown = f"whether {metric} differs between the two cells {takes}"
         return f"{metric} is not shown to differ between {first} and {second}: {against}", by, unknown
