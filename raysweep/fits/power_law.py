@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST_POINTS = 3  # two points always lie on a line
+NO_INTERVAL = "a single draw has no interval"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class PowerLaw:
     """The least-squares line of log y over log x. A field is NaN if it could not be computed.
 
     exponent: its slope, the mean over draws; the points have equal weights.
-    low, high: the interval of the exponent; NaN with one draw, of no width if draws do not differ in it.
+    low, high: the interval of the exponent; NaN with one draw (unless exact), of no width if draws do not differ in it.
     prefactor: the y of the line at x = 1.
     bend: how much the exponent grows from the first x to the last, by a parabola through log y over log x.
     bend_low, bend_high: its interval.
@@ -47,11 +48,14 @@ class PowerLaw:
     note: str = ""
 
 
-def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = LEVEL) -> PowerLaw:
+def fit_power_law(
+    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = LEVEL, *, exact: bool = False
+) -> PowerLaw:
     """Estimate the exponent with which `y` grows with `x` (negative if y falls), with its interval.
 
     frame, x, y, seed: as for `fit_inflection`.
     level: the confidence level of the intervals.
+    exact: the values have no noise, so one draw is enough.
 
     The draw is the unit: each draw has a line of its own, and the interval is Student's t over their slopes. So noise
     that is shared by the points of one draw, or grows along x, is in the interval. What is estimated is the slope of
@@ -79,11 +83,11 @@ def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float =
     found = replace(
         found, exponent=exponent, prefactor=prefactor, bend=bend, first=float(curves.x[0]), last=float(curves.x[-1])
     )
-    if draws < 2:
-        return replace(found, note="; ".join(filter(None, [note, "a single draw has no interval"])))
-    errors = [float(each.std(ddof=1)) / np.sqrt(draws) for each in (slopes, bends)]
+    if draws < 2 and not exact:
+        return replace(found, note="; ".join(filter(None, [note, NO_INTERVAL])))
+    errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]
     errors = [0.0 if error <= ROUNDING * size else error for error in errors]
-    half, bend_half = (t_quantile(level, draws - 1) * error for error in errors)
+    half, bend_half = (t_quantile(level, draws - 1) * error if error else 0.0 for error in errors)
     return replace(
         found,
         low=exponent - half,
@@ -124,14 +128,15 @@ def bend_weights(u: np.ndarray) -> np.ndarray:
 
 def clear_signs(exponent: np.ndarray, low: np.ndarray, high: np.ndarray, draws: np.ndarray, level: float) -> np.ndarray:
     """The sign of each exponent, 0 where it is not clear: Student's t over the draws' slopes, after Holm's correction
-    for all of them, shape (settings,). An exponent without an interval (one draw) is taken as it is.
+    for all of them, shape (settings,). It is not clear without an interval (one draw).
 
     low, high: the ends of the intervals at `level`.
     """
-    errors = (
-        (above - below) / 2 / t_quantile(level, int(count) - 1) if np.isfinite(below) else 0.0
-        for below, above, count in zip(low, high, draws, strict=True)
-    )
-    found = [two_sided(one, error, int(count) - 1) for one, error, count in zip(exponent, errors, draws, strict=True)]
+    found = [
+        two_sided(one, (above - below) / 2 / t_quantile(level, int(count) - 1), int(count) - 1)
+        if np.isfinite(below)
+        else np.nan
+        for one, below, above, count in zip(exponent, low, high, draws, strict=True)
+    ]
     p_values = holm(np.array(found))
     return np.where(p_values <= 1 - level, np.sign(exponent), 0)

@@ -44,6 +44,23 @@ def test_the_way_is_said_with_the_number_of_settings_that_show_it(exponents: lis
     assert power_law_section(asked).headline.startswith(begins)
 
 
+def test_one_draw_decides_nothing_unless_the_metric_has_no_noise() -> None:
+    options = {"metric": METRIC, "x": "gamma"}
+    single = laws([0.5, 0.7]).query("seed == 0")
+    one = power_law_section(Question(single[single["depth"] == 1], options, TRANSFER, "power_law"))
+    assert one.headline.startswith("risk_finetune is not shown to grow or fall with gamma: log-log slope 0.")
+    assert one.headline.endswith(" (a single draw has no interval)")
+    assert one.undecided == "whether risk_finetune grows or falls with gamma (deciding it takes more than 1 seed)"
+    both = power_law_section(Question(single, options, TRANSFER, "power_law"))
+    assert "not shown to grow or fall" in both.headline
+    assert "95 %" not in both.whole
+    assert "in 2 of 2 settings (deciding it takes more than 1 seed)" in both.undecided
+    exact = single.assign(**{METRIC: single["gamma"] ** 2, f"{METRIC}_theory": single["gamma"] ** 2})
+    sure = power_law_section(Question(exact[exact["depth"] == 1], options, TRANSFER, "power_law"))
+    assert sure.headline.startswith("risk_finetune grows with gamma to the power 2 (exact)")
+    assert not sure.undecided
+
+
 def test_of_exponents_that_are_zero_any_is_said_to_grow_or_fall_in_five_percent_of_sweeps() -> None:
     turns, settings, draws = 400, 5, 6
     slopes = np.random.default_rng(1).normal(size=(turns, settings, draws))

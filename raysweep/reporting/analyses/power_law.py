@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
+from raysweep.fits.power_law import NO_INTERVAL, clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import grid_theory, laid_out
 from raysweep.reporting.figures.power_law import Law, power_law_figure
-from raysweep.reporting.selection import groups
+from raysweep.reporting.selection import groups, is_exact
 from raysweep.reporting.statuses import THEORY
 from raysweep.reporting.words import interval, number, plain
 
@@ -35,7 +35,10 @@ def power_law_section(asked: Question) -> Section:
     parts = list(groups(asked.rows, keys))
     whole = pd.DataFrame(
         [
-            {**dict(zip(keys, values, strict=True)), **vars(fit_power_law(rows, x, metric, "seed", level))}
+            {
+                **dict(zip(keys, values, strict=True)),
+                **vars(fit_power_law(rows, x, metric, "seed", level, exact=is_exact(rows, metric))),
+            }
             for values, rows in parts
         ]
     )
@@ -55,10 +58,9 @@ def power_law_section(asked: Question) -> Section:
         for point in zip(one.x, one.centre, one.low, one.high, strict=True)
     ]
     panels = laid_out(usable, keys[:1], keys[1:], line, asked.workload)
-    caption = (
-        f"{metric} against {plain(x)}, both on log scales: geometric mean over draws with its {asked.percent} interval "
-        "(pointwise), and the fitted power law."
-    )
+    drawn = f"geometric mean over draws with its {asked.percent} interval (pointwise)"
+    drawn = drawn if (whole["draws"] > 1).any() else "values of the only draw"
+    caption = f"{metric} against {plain(x)}, both on log scales: {drawn}, and the fitted power law."
     drawings = []
     if panels:
         figure, told = power_law_figure(panels, x, metric, asked.workload, asked.percent)
@@ -75,6 +77,7 @@ def power_law_section(asked: Question) -> Section:
             f"{asked.name}_exponents": whole,
             f"{asked.name}_means": pd.DataFrame(means, columns=[*keys, x, *MEANS]),
         },
+        undecided=undecided(whole, asked),
     )
 
 
@@ -131,7 +134,8 @@ def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
     over = f"{asked.metric} over {plain(asked.x)}"
     if not np.isfinite(row["exponent"]):
         return f"no power law of {over} can be fitted ({row['note']})", ""
-    headline = f"{way([row], asked)[0]} {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
+    sure = asked.percent if np.isfinite(row["low"]) else NO_INTERVAL
+    headline = f"{way([row], asked)[0]} {known(row, 'exponent', 'low', 'high')} ({sure})"
     detail = [f"{THEORY} {number(row['theory'], 4)}"] if np.isfinite(row["theory"]) else []
     if row["bends"]:
         change = known(row, "bend", "bend_low", "bend_high")
@@ -154,7 +158,17 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
     if not said_of_all or len(found) < len(whole):
         headline += f", in {some_of(len(found), len(whole), 'setting')}"
     intervals = " to ".join(known(row, "exponent", "low", "high") for row in ends)
+    if found["low"].isna().all():
+        return headline, NO_INTERVAL
     return headline, f"{intervals} ({asked.percent}); {changes(found, asked)}"
+
+
+def undecided(whole: pd.DataFrame, asked: Question) -> str:
+    """What a single draw leaves open, in words; empty if every fitted setting has an interval."""
+    open_in = int((np.isfinite(whole["exponent"]) & whole["low"].isna()).sum())
+    among = f" in {open_in} of {counted(len(whole), 'setting')}" if len(whole) > 1 else ""
+    what = f"whether {asked.metric} grows or falls with {plain(asked.x)}{among}"
+    return f"{what} (deciding it takes more than 1 seed)" if open_in else ""
 
 
 def changes(found: pd.DataFrame, asked: Question) -> str:
