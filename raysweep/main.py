@@ -341,6 +341,8 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise InputError(f"--set {pair}", "expected KEY=VALUE, such as axes.depth=[1,2,5]")
+        if not text.strip():
+            raise InputError(f"--set {pair}", "there is no value after the =; null removes the key")
         changes[key] = yaml_reader.parse(text, f"--set {key}", below=key)
     return changes
 

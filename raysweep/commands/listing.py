@@ -14,7 +14,7 @@ from raysweep.driver.summary import phase
 from raysweep.errors import InputError, RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.phrases import place
-from raysweep.space import packaged
+from raysweep.space import function_files, packaged
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import SIGN_SPREAD, Metric, Parameter
@@ -59,6 +59,8 @@ def with_label(declared: Parameter | Metric) -> str:
 
 def workload(name: str) -> list[str]:
     """Lines about a workload: its stages, its parameters with unit, range and default, then its metrics."""
+    if function_files.is_named(name):
+        raise InputError(name, "its arguments are its parameters; a space names it as `workload` (docs/functions.md)")
     if name not in declared.names():
         raise unknown(name or "NAME", "workload", name, declared.names())
     workload = declared.get(name)

@@ -44,6 +44,9 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
     refused(call("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: ")
     refused(call("run", tmp_path, "--storage", storage), f"{tmp_path}: ", "folder")
     refused(call("run", "quikstart", "--storage", storage), "quikstart: ", "did you mean quickstart")
+    refused(call("run", "train.py", "--storage", storage), "train.py: ", "`workload: train.py:FUNCTION`")
+    refused(call("run", "train.py:fit", "--storage", storage), "train.py:fit: ", "`workload: train.py:FUNCTION`")
+    refused(call("workloads", "train.py:fit"), "train.py:fit: ", "docs/functions.md")
     refused(call("run", "", "--storage", storage), "")
     refused(call("run", "a\0b", "--storage", storage), "")
     assert call("run", "x" * 5000, "--storage", storage).code == 2
@@ -54,6 +57,7 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
     ("text", "begins"),
     [
         ("axes.gamma", "--set axes.gamma: expected KEY=VALUE"),
+        ("axes.gamma=", "--set axes.gamma=: there is no value after the =; null removes the key"),
         ("=3", "--set"),
         ("axes.gamma=[1", "--set axes.gamma: line 1"),
         ("depth=3", "depth: is a parameter of linear_transfer; say fixed.depth or axes.depth"),

@@ -181,7 +181,8 @@ def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], 
     assert not list(tables.glob("comparison*"))
     done, _, _ = reported(call, storage, "shallow", "again")
     assert (
-        "again less shallow, shows no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
+        "again less shallow, is 0 in every draw of 2 cells; "
+        "not compared, without a partner in the other: 2 cells of shallow and 1 cell of again" in done.out
     )
     done, text, _ = reported(call, storage, "shallow", "shallow")  # one sweep, named twice
     assert "Comparison" not in text
@@ -305,7 +306,10 @@ def test_a_sweep_and_parts_of_it_are_told_apart(storage: Path, tmp_path: Path) -
     parts = [run(storage, asked("s", 1, lengths)) for lengths in (LENGTHS[:2], LENGTHS[2:5])]
     assert all(part.is_part for part in parts)
     said = report([whole, parts[0]], tmp_path / "one").headline[-1]
-    assert "s (part 1) less s, shows no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in said
+    assert (
+        "s (part 1) less s, is 0 in every draw of 2 cells; not compared, without a partner in the other: 4 cells of s"
+        in said
+    )
     text = (report([*parts, whole], tmp_path / "all").directory / "report.md").read_text(encoding="utf-8")
     assert text.startswith("# s (part 1), s (part 2), s\n")
     assert report([parts[0]]).directory.name == "report-part"

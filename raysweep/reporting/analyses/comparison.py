@@ -52,6 +52,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
         if not len(one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same)):
             said.append(f"no cell of one has a partner in the other, all other parameters equal: {what}")
             continue
+        alone = left_alone(one, other, same, (first, name))
         for metric in metrics_named(design, workload, frame):
             usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
             pairs = paired(usable[0], usable[1], same, metric)
@@ -63,7 +64,8 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             x, keys = axes_of(table, metric, design, workload)
             stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}/{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
-            said.append(f"{metric}, {what}{found(table, whole)}")
+            said.append(f"{metric}, {what}{found(table, whole)}{alone}")
+            alone = ""  # said once
             shown.append(shown_row(metric, name, table, whole, len(others) > 1))
             if x:
                 caption = (
@@ -135,12 +137,25 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
     return x, [key for key in all_keys(table, workload, x, keys, design) if key != x]
 
 
+def left_alone(one: pd.DataFrame, other: pd.DataFrame, same: list[str], names: tuple[str, str]) -> str:
+    """How many cells of each of two sweeps are not compared because the other has none like them, in words that follow
+    a result; empty if all are compared."""
+    cells = one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same, how="outer", indicator="of")
+    counts = [
+        (int((cells["of"] == side).sum()), name) for side, name in zip(("left_only", "right_only"), names, strict=True)
+    ]
+    said = [f"{counted(count, 'cell')} of {name}" for count, name in counts if count]
+    return f"; not compared, without a partner in the other: {' and '.join(said)}" if said else ""
+
+
 def found(table: pd.DataFrame, whole: Overall) -> str:
     """The result and its uncertainty, in words that follow what is compared."""
     if not whole.cells:
         text = f": no cell that all of {counted(whole.draws, 'shared draw')} have"
+    elif whole.mean == whole.low == whole.high == 0 and (table["difference"] == 0).all():
+        return f", is 0 in every draw of {counted(len(table), 'cell')}"
     elif whole.mean == whole.low == whole.high:
-        text = f"{f', is {number(whole.mean)}' if whole.mean else ', shows no difference'} in every draw"
+        text = f", is {number(whole.mean)} on average in every draw"
     else:
         sure = np.isfinite(whole.low)
         known = interval(whole.mean, whole.low, whole.high) if sure else number(whole.mean)
