@@ -57,6 +57,7 @@ demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 	$(BIN)/raysweep run transfer_phase_diagram --executor ray --storage $(STORAGE)
 
 test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
+	@command -v npm > /dev/null && $(MAKE) --silent $(DATA)/axe/node_modules/axe-core || true  # else these checks are skipped
 	$(PYTEST)
 
 test-long: $(STAMP) ## what takes longest: gangs and drivers that die, coverage of intervals, Triton's interpreter

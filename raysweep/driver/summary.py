@@ -42,10 +42,11 @@ def facts(found: Sweep) -> dict[str, str]:
     from raysweep.reporting.document.question import question
 
     space = found.space
+    most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked
     return {
         "question": question(Design((space.as_dict(),), (found.name,)), found.workload),
         "workload": space.workload,
-        "size": f"{counted(len(found.cells), 'cell')} x {counted(len(space.seeds), 'seed')}",
+        "size": f"{counted(len(found.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
         "rows": _rows(found),
         "last run": _last_run(found),
         "storage": place(found.folder.parent),

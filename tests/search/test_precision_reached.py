@@ -88,6 +88,7 @@ def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Call
 def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_enough(storage: Path) -> None:
     """Both read it at the level of a sweep that chose its own end, and both call it 95 %."""
     found = run(storage, budget={"rows": 150}, precision={"boundary": 3.0, "pointwise": True})
+    assert f" x up to {len(found.space.seeds)} seeds" in repr(found)  # the most that a cell may get
     known, folder = found.state().verdicts, Path(str(found.report().directory))
     table = pd.read_csv(folder / "tables" / "boundary_zeros.csv")
     half = ((table["high"] - table["low"]) / 2).to_numpy()
