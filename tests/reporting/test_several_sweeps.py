@@ -14,6 +14,7 @@ from auditing import reading
 from conftest import Outcome, refused, run
 from test_report import TRANSFER, rows_of, space_of
 
+import raysweep
 from raysweep.fits.comparison import over_cells, paired, per_cell
 from raysweep.reporting.design import Design
 from raysweep.reporting.report import write_report
@@ -67,7 +68,7 @@ def test_sweeps_that_differ_in_a_fixed_parameter_are_a_curve_each(call: Callable
     assert "depth" not in fixed
     assert "dim 60" in fixed
     (line,) = [line for line in done.out.splitlines() if line.endswith(": deep (depth = 8) less shallow (depth = 1).")]
-    assert line.startswith("No cell of one has a partner in the other")
+    assert line.startswith("No cell in common, so give both sweeps some of the same values and run them again")
     assert not list(tables.glob("comparison*"))
 
 
@@ -186,6 +187,38 @@ def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], 
     )
     done, text, _ = reported(call, storage, "shallow", "shallow")  # one sweep, named twice
     assert "Comparison" not in text
+
+
+def wave(x: int, height: float, seed: int) -> float:
+    return height * (-1) ** (x + seed)
+
+
+def dotted(x: int, height: float, seed: int) -> float:
+    if x != seed:
+        raise ValueError("no such draw")
+    return height
+
+
+def compared(function: Callable[..., Any], storage: Path) -> str:
+    """What the comparison of a function at two heights says, over two cells and two draws."""
+    quiet: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "executor": "inline", "report": False}
+    flat, high = (
+        raysweep.run(
+            function, name=f"at{height}", axes={"x": [0, 1]}, fixed={"height": height}, seeds=2, say=print, **quiet
+        )
+        for height in (0.0, 1.0)
+    )
+    return str(flat.compare(high))
+
+
+def test_differences_that_cancel_are_not_called_none(storage: Path) -> None:
+    said = compared(wave, storage)
+    assert "is 0 on average in every draw" in said
+    assert "of 2 cells" in said
+
+
+def test_cells_that_lack_draws_have_no_mean_over_cells(storage: Path) -> None:
+    assert "no mean over cells, since no cell has all of 2 shared draws in both sweeps" in compared(dotted, storage)
 
 
 def test_what_each_sweep_asks_is_answered(call: Callable[..., Outcome], storage: Path) -> None:

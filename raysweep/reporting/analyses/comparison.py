@@ -50,7 +50,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             said.append(f"no seed in common, so draws cannot be compared in pairs: {what}")
             continue
         if not len(one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same)):
-            said.append(f"no cell of one has a partner in the other, all other parameters equal: {what}")
+            said.append(f"no cell in common, so give both sweeps some of the same values and run them again: {what}")
             continue
         alone = left_alone(one, other, same, (first, name))
         for metric in metrics_named(design, workload, frame):
@@ -151,8 +151,8 @@ def left_alone(one: pd.DataFrame, other: pd.DataFrame, same: list[str], names: t
 def found(table: pd.DataFrame, whole: Overall) -> str:
     """The result and its uncertainty, in words that follow what is compared."""
     if not whole.cells:
-        text = f": no cell that all of {counted(whole.draws, 'shared draw')} have"
-    elif whole.mean == whole.low == whole.high == 0 and (table["difference"] == 0).all():
+        text = f": no mean over cells, since no cell has all of {counted(whole.draws, 'shared draw')} in both sweeps"
+    elif whole.mean == whole.low == whole.high == 0 and (table[["difference", "low", "high"]] == 0).all(axis=None):
         return f", is 0 in every draw of {counted(len(table), 'cell')}"
     elif whole.mean == whole.low == whole.high:
         text = f", is {number(whole.mean)} on average in every draw"
