@@ -64,7 +64,10 @@ def analysis_files(space: Space, source: object) -> dict[str, Path]:
 def _loaded(source: str | Path) -> dict[str, Any]:
     file = str(source).partition(":")[0]
     if file.endswith(".py"):
-        raise InputError(str(source), f"expected a space; a function of {file} is its `workload: {file}:FUNCTION`")
+        raise InputError(
+            str(source),
+            f"is Python, no space: write `workload: {file}:FUNCTION` in one, or in Python raysweep.run(FUNCTION, …)",
+        )
     try:
         text = locate(source).read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -44,7 +44,9 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
     refused(call("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: ")
     refused(call("run", tmp_path, "--storage", storage), f"{tmp_path}: ", "folder")
     refused(call("run", "quikstart", "--storage", storage), "quikstart: ", "did you mean quickstart")
-    refused(call("run", "train.py", "--storage", storage), "train.py: ", "`workload: train.py:FUNCTION`")
+    refused(
+        call("run", "train.py", "--storage", storage), "train.py: ", "`workload: train.py:FUNCTION`", "raysweep.run("
+    )
     refused(call("run", "train.py:fit", "--storage", storage), "train.py:fit: ", "`workload: train.py:FUNCTION`")
     refused(call("workloads", "train.py:fit"), "train.py:fit: ", "docs/functions.md")
     refused(call("run", "", "--storage", storage), "")
