@@ -12,6 +12,7 @@ from raysweep.driver.options import Options
 from raysweep.driver.stored_report import report
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.driver.stored_sweep import open_sweep as open
+from raysweep.errors import InputError, shown
 from raysweep.space import function_files, space_files
 
 __all__ = ["Options", "Sweep", "open", "report", "resume", "run", "sync"]
@@ -39,6 +40,10 @@ def run(
     """
     function_files.check_not_imported()
     options = Options(**{key: keywords.pop(key) for key in {field.name for field in fields(Options)} & keywords.keys()})
+    if set is not None and not (isinstance(set, Mapping) and all(isinstance(key, str) for key in set)):
+        raise InputError(
+            "set", f"expected a mapping from keys to values like {{'axes.depth': [1, 2]}}, got {shown(set)}"
+        )
     changes = dict(set or {})
     if callable(space):
         data = {"workload": space, **keywords}

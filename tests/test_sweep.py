@@ -194,3 +194,19 @@ def test_none_instead_of_a_name_is_said_in_one_line(
     with pytest.raises(InputError) as error:
         call(None, tmp_path)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda storage: run(storage).report(3), "directory: expected a folder, s3://"),
+        (lambda storage: raysweep.open("small", storage=3), "--storage: expected a folder, s3://"),
+        (lambda storage: raysweep.run("quickstart", storage=3), "--storage: expected a folder, s3://"),
+        (lambda storage: raysweep.run("quickstart", set=[1]), "set: expected a mapping from keys to values"),
+        (lambda storage: raysweep.run("quickstart", set={1: 2}), "set: expected a mapping from keys to values"),
+    ],
+)
+def test_a_wrong_type_in_python_is_said_in_one_line(call: Callable[[Path], Any], said: str, storage: Path) -> None:
+    with pytest.raises(InputError) as error:
+        call(storage)
+    assert str(error.value).startswith(said)

@@ -59,7 +59,7 @@ def report(
     home = first.folder / (sweep_record.PART if first.is_part else sweep_record.REPORT)
     if further := [sweep.name for sweep in sweeps[1:]]:
         home /= f"with-{'-'.join(further)}"[:LONGEST]
-    folder = paths.locate(directory) if directory is not None else home
+    folder = paths.locate(directory, "directory") if directory is not None else home
     if directory is None:
         files.check_not_read_only(folder)
     notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from raysweep.errors import InputError
+from raysweep.errors import InputError, shown
 from raysweep.redaction import has_password
 
 if TYPE_CHECKING:
@@ -34,10 +34,12 @@ def locate(address: str | AnyPath, key: str = "--storage") -> AnyPath:
 
     key: what the address was given as.
     """
-    if address is None:
-        raise InputError(key, f"{EXPECTED}, got None")
+    if isinstance(address, Path):
+        return address.absolute()
     if not isinstance(address, str):
-        return address.absolute() if isinstance(address, Path) else address
+        if hasattr(address, "fs"):  # an UPath, whose package is loaded only for a place elsewhere
+            return address
+        raise InputError(key, f"{EXPECTED}, got {shown(address)}")
     protocol, rest = _parts(address, key)
     if address and not protocol:
         return Path(address).absolute()
