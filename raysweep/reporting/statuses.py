@@ -29,6 +29,9 @@ NOT_DECIDED, NO_EFFECT, NO_TURN, NO_SIGN_CHANGE = (
     "no change of sign",
 )
 BEYOND, AT_EDGE, MAYBE_BEYOND = "beyond the grid", "at the grid's edge or beyond", "only a bound is known"
+BEYOND_OK = "beyond the rows that are ok"
+OPEN = (NOT_DECIDED, BEYOND, BEYOND_OK, AT_EDGE, MAYBE_BEYOND)
+NO_ROW_OK = ", no row is ok"  # stands in the note of a curve whose bound is the last x with a row that is ok
 
 NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary at all
 NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
@@ -61,6 +64,8 @@ def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
 def status_word(status: str, note: str = "") -> str:
     """The status for a reader, without a bound."""
     if status in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
+        if NO_ROW_OK in note:
+            return BEYOND_OK
         if note in MAY_BE or note.startswith(BEST_INSIDE) or NOT_CLEAR in note:
             return MAYBE_BEYOND
         return AT_EDGE if note.startswith(TOWARDS_EDGE) else BEYOND
@@ -133,7 +138,7 @@ def others(
     for word, _ in Counter(words).most_common():
         rows = rest[[one == word for one in words]]
         text = f"{word} in {len(rows)}"
-        if word in (BEYOND, AT_EDGE, MAYBE_BEYOND):
+        if word in (BEYOND, BEYOND_OK, AT_EDGE, MAYBE_BEYOND):
             sides = [
                 _side(part, end, name, bound if word == MAYBE_BEYOND else "", unit, len(part) == len(rows))
                 for status, end, name, bound in (
@@ -229,7 +234,7 @@ def undecided(
     for row in table.to_dict("records"):
         word = status_word(row["status"], row["note"])
         bounded += word == MAYBE_BEYOND
-        if word in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
+        if word in OPEN:
             takes = needed(row["status"], row["note"], x, edges, seeds)
             counts[takes] = counts.get(takes, 0) + 1
     if not counts:
@@ -253,6 +258,8 @@ def needed(status: str, note: str, x: str, edges: tuple[str, str] = ("", ""), se
         edge = edges[high]
         where = f"{x} {'above' if high else 'below'} {edge}" if edge else f"{'larger' if high else 'smaller'} {x}"
         return f"{where}, if it is there at all" if status_word(status, note) == BEYOND else where
+    if NO_ROW_OK in note:
+        return f"rows that are ok at {'larger' if status == Status.CENSORED_HIGH else 'smaller'} {x}"
     if note.startswith("too few points"):
         return f"more values of {x}"
     if note.startswith("no usable rows"):

@@ -253,3 +253,21 @@ def test_words_of_a_report_are_words_also_where_a_metric_is_called_so(undrawn: N
     text = report_text(swept(broken, storage, axes={"lr": [0.1, 0.2]}, seeds=2).report())
     assert "``" not in text.replace("```", "")
     assert "\nVaried: lr 0.1, 0.2. Workload `broken`:" in text
+
+
+def test_a_larger_grid_is_not_asked_for_where_the_runs_at_its_end_diverged(undrawn: None, storage: Path) -> None:
+    def gain(x: float, y: int, seed: int) -> dict[str, float]:
+        return {"gain": math.nan if x > y else 6.5 - x + 0.1 * math.sin(7 * x + 3 * seed)}
+
+    def said(y: list[int]) -> list[str]:
+        asked = [{"boundary": {"metric": "gain", "x": "x"}}]
+        axes = {"x": [float(value) for value in range(7)], "y": y}
+        return swept(gain, storage, axes=axes, seeds=5, analysis=asked, name=f"to{len(y)}{y[0]}").report().answer
+
+    one = said([4])
+    assert one[0].startswith(
+        "Beyond the rows that are ok, above 4 (positive below, no row is ok above): zero x of gain."
+    )
+    assert one[-1] == "Undecided: Zero x of gain (deciding it takes rows that are ok at larger x)."
+    assert "beyond the rows that are ok in 1 (above 4" in " ".join(said([4, 6]))
+    assert said([6])[-1] == "Undecided: Zero x of gain (deciding it takes x above 6, if it is there at all)."

@@ -30,6 +30,7 @@ from raysweep.reporting.analyses.closed_form import (
 from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
+from raysweep.reporting.analyses.no_place import known_to_the_last_ok_row
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
 from raysweep.reporting.figures.phase_diagram import Map
@@ -142,6 +143,7 @@ def one_line(
     scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
     fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
     slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
+    fit = replace(fit, table=known_to_the_last_ok_row(fit.table, rows, x, y, metric))
     expected, roots = (zero_line(rows, x, y, metric, workload, at) for at in (slices, fine))
     return fit, expected, fine, roots
 

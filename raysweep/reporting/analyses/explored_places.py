@@ -14,17 +14,7 @@ from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_advice import advice
 from raysweep.reporting.selection import finite_values
-from raysweep.reporting.statuses import (
-    AT_EDGE,
-    BEYOND,
-    MAYBE_BEYOND,
-    NOT_DECIDED,
-    THEORY,
-    needed,
-    status_word,
-    status_words,
-    why_one,
-)
+from raysweep.reporting.statuses import AT_EDGE, BEYOND, OPEN, THEORY, needed, status_word, status_words, why_one
 from raysweep.reporting.words import first_capital, interval, labelled, number, plain, signed
 from raysweep.workloads.declaration import Workload
 
@@ -62,7 +52,7 @@ def told(places: Places, row: Mapping[str, Any]) -> list[str]:
     lines.append(f"{counted(int(row['draws']), 'seed')}.")
     if advised(row):
         lines.append(f"To halve the interval: {advice(places, row)}.")
-    elif status_word(row["status"], row["note"]) in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
+    elif status_word(row["status"], row["note"]) in OPEN:
         lines.append(f"Deciding it takes {needed(row['status'], row['note'], x)}.")
     return [labelled(line, asked.workload) for line in lines]
 
@@ -90,7 +80,7 @@ def narrower(places: Places, row: Mapping[str, Any], rows: pd.DataFrame) -> dict
     else:
         word = status_word(row["status"], row["note"])
         takes = needed(row["status"], row["note"], plain(x))
-        if word not in (NOT_DECIDED, BEYOND, AT_EDGE, MAYBE_BEYOND):
+        if word not in OPEN:
             return None
         values = further(known, row["status"] == Status.CENSORED_HIGH, log) if word in (BEYOND, AT_EDGE) else []
         seeds = TIMES * draws if takes == "more seeds" else draws

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.fits.signs import NO_CLEAR_SIGN
 from raysweep.fits.statistics import mean_band
 from raysweep.reporting.analyses.section import Question
-from raysweep.reporting.statuses import MAYBE_BEYOND, PARTLY, bound_words, status_word
+from raysweep.reporting.statuses import BEYOND_OK, MAYBE_BEYOND, PARTLY, bound_words, status_word
 from raysweep.reporting.words import amount, interval, number, plain, without_common_beginning
 
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
@@ -37,9 +37,12 @@ def one_sign(asked: Question, row: Mapping[str, Any], signs: tuple[str, str]) ->
     side = row["note"].removeprefix(f"{word} ").split(",")[0]
     if side not in ONE_SIDE:
         return ""
-    if status_word(row["status"], row["note"]) != MAYBE_BEYOND:
-        return everywhere
+    word = status_word(row["status"], row["note"])
     reach, there = ONE_SIDE[side]
+    if word == BEYOND_OK:
+        return f"{meaning} {reach} {x} {bound_words(row, asked.unit)}, no row is ok {there}"
+    if word != MAYBE_BEYOND:
+        return everywhere
     bound, tried = bound_words(row, asked.unit), sorted(asked.rows[asked.x].unique())
     clear, other = tried[:: 1 if side == "below" else -1][:2] if len(tried) == 2 else (np.nan, np.nan)
     if bound == f"{number(clear, 3)}{asked.unit}":
