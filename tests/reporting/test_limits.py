@@ -12,7 +12,6 @@ import pytest
 from raysweep.reporting.figures.lines import Series, curves_figure
 from raysweep.reporting.figures.regime import Setting, at_best_lr_figure
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.words import markdown_table
 from raysweep.workloads import get
 
 X = np.array([1.0, 2.0, 4.0, 8.0])
@@ -59,8 +58,3 @@ def test_losses_at_the_best_rates_are_drawn_in_full_in_every_panel() -> None:
         low, high = panel.get_ylim()
         assert low < 1e-3
         assert 300 < high < 3000
-
-
-def test_columns_of_a_table_that_are_empty_in_every_row_are_left_out() -> None:
-    rows = [{"depth": "1", "left out": "–", "place": "3"}, {"depth": "2", "left out": "–", "place": "–"}]
-    assert markdown_table(rows).splitlines() == ["| depth | place |", "|---|---|", "| 1 | 3 |", "| 2 | – |"]

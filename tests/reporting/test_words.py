@@ -15,7 +15,7 @@ from raysweep import workloads
 from raysweep.reporting.analyses.curves import curves_section
 from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.figures.scales import SPAN, spans_decades
-from raysweep.reporting.words import called, coded, first_capital, labelled, listed, plain, setting
+from raysweep.reporting.words import called, coded, first_capital, labelled, listed, markdown_table, plain, setting
 from raysweep.workloads.declaration import Metric, Workload
 from raysweep.workloads.parameters import Parameter
 
@@ -169,3 +169,8 @@ def test_means_that_span_decades_are_drawn_on_a_logarithmic_axis_with_room_below
         assert panel.get_ylim()[0] == pytest.approx(0.5 * min(means))
     assert panel.get_ylabel() == "risk after fine-tuning"
     assert panel.get_xlabel() == f"{called('gamma', TRANSFER)} γ"
+
+
+def test_columns_of_a_table_that_are_empty_in_every_row_are_left_out() -> None:
+    rows = [{"depth": "1", "left out": "–", "place": "3"}, {"depth": "2", "left out": "–", "place": "–"}]
+    assert markdown_table(rows).splitlines() == ["| depth | place |", "|---|---|", "| 1 | 3 |", "| 2 | – |"]

@@ -146,6 +146,8 @@ def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -
     values = [mean_of(row, bounds) for row in rows]
     by = f"difference {interval(middle, middle - half, middle + half)} (95 %, paired by seed)"
     way, takes = "lower" if middle < 0 else "higher", "(deciding it takes more seeds)"
+    if middle == half == 0:
+        return f"{metric} is the same in every draw with {first} and with {second}: {values[0]}", "", ""
     if asked.words and ordered:
         sizes = f"{metric} is {values[0]} with {first}, {values[1]} with {second}"
         _, either = meanings(asked.words["higher"], asked.words["lower"])
@@ -153,8 +155,6 @@ def _of_two(table: pd.DataFrame, vary: list[str], apart: Any, asked: Question) -
             return f"it is not shown that {either}: {sizes}", by, f"whether {either} {takes}"
         return f"{asked.words[way]}: {sizes}", by, ""
     against = " against ".join(values)
-    if middle == half == 0:
-        return f"{metric} is the same in every draw with {first} and with {second}: {values[0]}", "", ""
     if abs(middle) <= half:
         unknown = f"whether {metric} differs between the two cells {takes}"
         return f"{metric} is not shown to differ between {first} and {second}: {against}", by, unknown

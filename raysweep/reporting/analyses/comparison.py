@@ -49,10 +49,11 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
         if set(one["seed"]).isdisjoint(other["seed"]):
             said.append(f"no seed in common, so draws cannot be compared in pairs: {what}")
             continue
-        if not len(one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same)):
+        cells = one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same, how="outer", indicator="in")
+        if not (cells["in"] == "both").any():
             said.append(f"no cell in common, so give both sweeps some of the same values and run them again: {what}")
             continue
-        alone = left_alone(one, other, same, (first, name))
+        alone = left_alone(cells["in"], (first, name))
         for metric in metrics_named(design, workload, frame):
             usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
             pairs = paired(usable[0], usable[1], same, metric)
@@ -137,14 +138,14 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
     return x, [key for key in all_keys(table, workload, x, keys, design) if key != x]
 
 
-def left_alone(one: pd.DataFrame, other: pd.DataFrame, same: list[str], names: tuple[str, str]) -> str:
+def left_alone(sides: pd.Series, names: tuple[str, str]) -> str:
     """How many cells of each of two sweeps are not compared because the other has none like them, in words that follow
-    a result; empty if all are compared."""
-    cells = one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same, how="outer", indicator="of")
-    counts = [
-        (int((cells["of"] == side).sum()), name) for side, name in zip(("left_only", "right_only"), names, strict=True)
-    ]
-    said = [f"{counted(count, 'cell')} of {name}" for count, name in counts if count]
+    a result; empty if all are compared.
+
+    sides: of each cell whether the first, the second or both have it (left_only, right_only, both).
+    """
+    counts = zip(names, (int((sides == side).sum()) for side in ("left_only", "right_only")), strict=True)
+    said = [f"{counted(count, 'cell')} of {name}" for name, count in counts if count]
     return f"; not compared, without a partner in the other: {' and '.join(said)}" if said else ""
 
 
