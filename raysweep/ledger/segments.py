@@ -11,7 +11,6 @@ removed. So a reader finds every row at least once, and counts it once.
 from __future__ import annotations
 
 import hashlib
-import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from raysweep import plain_json as json
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import WORDS, Damaged, encode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import re
 import shlex
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.errors import InputError, unknown
 from raysweep.phrases import place
 from raysweep.space.schema import plain_name, restore

@@ -7,12 +7,12 @@ file is imported. Without the note the user names the file (`--workload my_file.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.space.function_files import Given
 
 WORKLOAD, ANALYSES = "functions", "analyses"

@@ -9,13 +9,13 @@ out. A metric that is not finite in some `ok` draw has no honest mean: only its 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.ledger.segments import Row
 from raysweep.tracking import histories
 from raysweep.tracking.histories import Point

@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from time import perf_counter, time
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ class WorkerLost(Exception):
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
     """Write rows to the ledger. Adds to each row its pack (which names its log), the host, and when it was finished
     (seconds of the epoch). Raises Halted if the ledger cannot be written."""
-    host, now = socket.gethostname(), round(time.time(), 3)
+    host, now = socket.gethostname(), round(time(), 3)
     try:
         segments.write_segment(
             job.segment(pack), [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
@@ -133,7 +133,7 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
 
 
 def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None) -> list[Row]:
-    started = time.perf_counter()
+    started = perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
 
     def own(store: Any) -> Any:
@@ -143,7 +143,7 @@ def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any
         found = job.function.compute(columns, seeds, job.rule)
     else:
         found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule, job.errors)
-    seconds = (time.perf_counter() - started) / len(seeds)
+    seconds = (perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
@@ -191,7 +191,7 @@ def compute_rows(
     brief = is_half and len(seeds) > 1
     tries = 2 if len(seeds) == 1 else 1
     while tries:
-        started = time.perf_counter()
+        started = perf_counter()
         try:
             return attempt(job, cells, seeds)
         except (RaysweepError, WorkerLost, leases.Held):  # not caused by the rows: a full disk, a lost process
@@ -214,7 +214,7 @@ def compute_rows(
                 {**row, "error": error} if error else next(others) for row, error in zip(failed, errors, strict=True)
             ]
     if len(seeds) == 1:
-        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
+        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, perf_counter() - started, {})
         return [{**row, "error": problem}]
     middle = len(seeds) // 2
     return [

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import decimal
+import functools
+import json
 import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import pytest
 from functions import of_notebook, quietly
 
 import raysweep
+from raysweep.ledger import segments
 
 
 def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: Path) -> None:
@@ -135,3 +140,24 @@ def test_a_number_that_is_not_finite_is_a_diverged_row(storage: Path) -> None:
         return math.inf if x > 2 else x
 
     assert quietly(growing, storage, axes={"x": [1, 2, 3]}).results()["status"].tolist() == ["ok", "ok", "diverged"]
+
+
+def test_what_a_function_replaces_in_the_standard_library_changes_no_row(
+    storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((json, "dumps"), (json, "loads"), (time, "time")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # so that it is restored
+    dumps, loads = json.dumps, json.loads
+
+    def replacing(x: float, seed: int) -> float:
+        json.dumps = lambda value, **options: dumps(value, default=str).encode()  # as orjson has it
+        json.loads = functools.partial(loads, parse_float=decimal.Decimal)
+        time.time = lambda: 0.0
+        return 2 * x
+
+    for axis in ([0.5, 1.5, 2.5], [0.5, 1.5, 2.5, 3.5]):
+        quietly(replacing, storage, axes={"x": axis}, executor="inline")
+        assert raysweep.open("replacing", storage).results()["value"].tolist() == [2 * x for x in axis]
+    ledger = segments.read(storage / "replacing" / "ledger")
+    assert not ledger.damaged
+    assert min(row["finished"] for row in ledger.rows.values()) > 1.7e9
