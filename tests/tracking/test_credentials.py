@@ -60,13 +60,27 @@ def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: py
         "AWS_SESSION_TOKEN",
         "PGPASSWORD",
         "HF_TOKEN",
+        "DB_PASS",
+        "GOOGLE_CREDENTIALS",
+        "DATABASE_CREDENTIAL",
+        "GITHUB_PAT",
+        "azure_storage_connection_string",
+        "SSH_PRIVATE_KEY",
+        "KEY_PASSPHRASE",
     ):
         monkeypatch.setenv(name, f"{name.lower()}-value")
         assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
         assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"
-    for name, value in {"TOKENIZERS_PARALLELISM": "parallel-words", "PWD": "/home/somebody"}.items():
-        monkeypatch.setenv(name, value)
+    for name in ("TOKENIZERS_PARALLELISM", "PWD", "COMPASS", "NODE_PATH", "XDG_CREDENTIALS_DIR", "SPAT"):
+        monkeypatch.setenv(name, value := f"{name.lower()}-words")
         assert redact(value) == value
+
+
+def test_a_secret_of_several_lines_is_starred_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nAASCBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n"
+    monkeypatch.setenv("DEPLOY_PRIVATE_KEY", key)
+    assert redact(f"read {key}") == "read ***\n***\n***\n***\n"
+    assert str(InputError("key", key)) == "key: *** *** *** ***"
 
 
 def test_an_address_is_kept_without_credentials() -> None:
