@@ -18,6 +18,9 @@ _SECRET_NAME = re.compile(
     r"(?:API|SECRET|PRIVATE|ACCESS|ACCOUNT)_KEY|ACCESS_KEY_ID)$"
 )
 _SHORTEST = 8  # characters; a shorter secret would match parts of ordinary words
+LONGEST_ERROR = 20_000
+"""Characters of an error that rows and logs keep. The message of an exception may be an array of many megabytes."""
+_EDGE = 2_000  # characters beside a cut, which may hold a part of a secret that is not recognized without the rest
 
 
 def redact(text: str) -> str:
@@ -29,6 +32,16 @@ def redact(text: str) -> str:
     for secret in _of_the_environment():
         text = text.replace(secret, STARS)
     return text
+
+
+def error_text(text: str) -> str:
+    """An error as rows and logs keep it: redacted, and of one that is longer than LONGEST_ERROR the beginning and the
+    end, with a note of how much is left out between them."""
+    if len(text) <= LONGEST_ERROR:
+        return redact(text)
+    reach = LONGEST_ERROR // 2 + _EDGE
+    head, tail = redact(text[:reach])[:-_EDGE], redact(text[-reach:])[_EDGE:]
+    return f"{head}\n[... {len(text) - len(head) - len(tail):,} characters left out ...]\n{tail}"
 
 
 def without_credentials(uri: str) -> str:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from raysweep.redaction import redact
+from raysweep.redaction import error_text, redact
 from raysweep.storage import copies
 from raysweep.storage.paths import AnyPath
 
@@ -69,7 +69,8 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
             yield
             LOGGER.info("done after %.1f s", time.perf_counter() - started)
         except BaseException as problem:
-            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, type(problem).__name__, problem)
+            kind, said = type(problem).__name__, error_text(str(problem))
+            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, kind, said)
             raise
 
 

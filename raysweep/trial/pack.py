@@ -24,7 +24,7 @@ from raysweep.ledger import segments
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.row_stages import RowStages, lacking
-from raysweep.redaction import redact
+from raysweep.redaction import error_text
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.training.sizes import Halvings
@@ -225,7 +225,7 @@ def compute_rows(
 
 def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
     """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
-    failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
+    failed = {stage: error_text(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
     if not failed:
         return []
     store = job.open_store()
@@ -253,11 +253,11 @@ def errors_of_rows(
 
 
 def problem_of(found: str, what: str, brief: bool = False) -> str:
-    """A traceback as it is recorded: without passwords. Says it in the log, and frees memory if that was short.
+    """A traceback as it is recorded (see `error_text`). Says it in the log, and frees memory if that was short.
 
     brief: whether the log says it only if memory was short.
     """
-    problem = redact(found)  # it may quote an address with a password, and rows are stored and shown
+    problem = error_text(found)
     out_of_memory = short_memory.is_short(found)
     if out_of_memory or not brief:
         log.LOGGER.error("%s:\n%s", what, problem)

@@ -21,7 +21,7 @@ from mlflow.tracking import MlflowClient
 from spaces import small_space
 
 from raysweep.errors import InputError
-from raysweep.redaction import has_password, redact, without_credentials
+from raysweep.redaction import LONGEST_ERROR, error_text, has_password, redact, without_credentials
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
 
@@ -81,6 +81,14 @@ def test_a_secret_of_several_lines_is_starred_line_by_line(monkeypatch: pytest.M
     monkeypatch.setenv("DEPLOY_PRIVATE_KEY", key)
     assert redact(f"read {key}") == "read ***\n***\n***\n***\n"
     assert str(InputError("key", key)) == "key: *** *** *** ***"
+
+
+def test_no_part_of_a_secret_stands_beside_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    for place in (*range(9_900, 12_200, 11), *range(37_800, 40_100, 11)):
+        kept = error_text("." * place + SECRET + "." * (50_000 - place))
+        assert not any(SECRET[i : i + 4] in kept for i in range(len(SECRET) - 3))
+        assert len(kept) < LONGEST_ERROR + 100
 
 
 def test_an_address_is_kept_without_credentials() -> None:
