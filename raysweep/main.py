@@ -154,7 +154,8 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
 
     Rows stand in plan order, then by seed. With --curves, what each stage logged while it ran: every row has a line per
     stage and step, with the parameters that vary and the logged metrics (training_loss …). A metric that was not logged
-    at a step is empty there, and a stage that rows share stands in each of them.
+    at a step is empty there, and a stage that rows share stands in each of them. A curve keeps at most 513 steps: of a
+    longer one every second, fourth, … and the last.
     """
     from raysweep.commands import results as rows
     from raysweep.ledger import results_table

@@ -83,6 +83,7 @@ def of_cell(
     further |= {axis: params[axis] for axis in axes if axis in params}
     metrics += [(name, float(value), 0) for name, value in further.items() if name not in names and _is_number(value)]
 
+    taken |= {key for key, _, _ in metrics}
     curves = histories.of_draws([row.get("curves", {}) for row in good])
     tags = _tags(cell_id, rows) | ({"mlflow.note.content": histories.DESCRIPTION} if curves else {})
     if stage_ids:
@@ -147,7 +148,9 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 def _added(key: str, taken: Collection[str]) -> str:
     """The key of what is added to the metrics of a sweep: not one of the names that are taken by these."""
-    return f"raysweep.{key}" if key in taken else key
+    while key in taken:
+        key = f"raysweep.{key}"
+    return key
 
 
 def _mean(values: list[float]) -> tuple[float, float]:

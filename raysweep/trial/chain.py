@@ -241,6 +241,7 @@ class _Walk:
         together = stage.together is not None
         context = Context(stage.name, len(call), point, before, progress, together, self._rule)
         result = checked(self._workload, index, _function(stage.run)(rows, self._parent(index, call), context), rows)
+        context.curve.tell()
         for position in np.flatnonzero(context.stopped).tolist():
             result.status[position] = max(result.status[position], str(STOPPED), key=WORST.__getitem__)
         return result, context
