@@ -59,7 +59,7 @@ def _values(parameter: Parameter, spec: Any, path: str, context: Context) -> lis
         if not (spaced and (rounded := _rounded(parameter, values))):
             raise
         listed = ", ".join(map(str, rounded[:MOST_LISTED])) + (", ..." if len(rounded) > MOST_LISTED else "")
-        raise InputError("", f"{error}; rounded they are a list that can be used: [{listed}]") from None
+        raise InputError("", f"{error}; give the rounded values as a list: [{listed}]") from None
 
 
 def _rounded(parameter: Parameter, values: Sequence[float]) -> list[int]:

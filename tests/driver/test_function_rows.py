@@ -111,6 +111,16 @@ def test_a_name_that_no_metric_can_have_ends_the_sweep_at_its_first_row(text: st
     assert not storage.exists()
 
 
+def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage: Path) -> None:
+    text = "for step in range(int(x)):\n        log(step, loss=x)\n    return x"
+    sweep = quietly(edited(text), storage, axes={"x": [500.0, 2000.0]})
+    kept = sweep.curves().groupby("x").size()
+    assert kept[500.0] == 500
+    said = [line for path in storage.rglob("*.log") for line in path.read_text().splitlines() if " logged " in line]
+    assert len(said) == 1
+    assert f" train logged 2,000 points; its curve keeps {kept[2000.0]}: " in said[0]
+
+
 @pytest.mark.parametrize(
     "text",
     [
