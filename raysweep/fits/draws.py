@@ -27,6 +27,12 @@ class DrawCurves:
     values: np.ndarray
     seeds: np.ndarray
 
+    def without_zero(self) -> DrawCurves:
+        """The same without x = 0, and without draws that have no other value."""
+        points = self.x != 0
+        draws = np.isfinite(self.values[:, points]).any(axis=1)
+        return DrawCurves(self.x[points], self.values[np.ix_(draws, points)], self.seeds[draws])
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -145,6 +151,11 @@ def decades(x: np.ndarray) -> bool:
     return bool(len(x) > 1 and x.min() > 0 and x.max() / x.min() > 10)
 
 
+def not_zero(x: np.ndarray) -> np.ndarray:
+    """x without 0. A 0 ("none") stands apart from a logarithmic axis and says nothing of its scale."""
+    return np.asarray(x[x != 0])
+
+
 def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
     """Whether sorted x is interpolated and drawn in log x.
 
@@ -154,14 +165,15 @@ def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
     """
     if asked is None:
         return decades(x) and (len(x) < 3 or even_in_log(x))
-    return even_in_log(x, asked)
+    return even_in_log(x, asked) and bool(x[0] > 0)
 
 
 def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
-    """Whether sorted x is positive and read in log x.
+    """Whether sorted x, apart from a 0, is positive and read in log x.
 
     asked: the caller's choice. None chooses log x if the points are spread more evenly in log x than in x.
     """
+    x = not_zero(x)
     if asked is not None:
         return asked and len(x) > 0 and bool(x[0] > 0)
     if len(x) < 3 or not x[0] > 0:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.draws import Axis, DrawCurves, check_options, decades, draw_curves, even_in_log, repeated, usable
+from raysweep.fits.axis_scale import beside_zero, on_scale
+from raysweep.fits.draws import (
+    Axis,
+    DrawCurves,
+    check_options,
+    decades,
+    draw_curves,
+    even_in_log,
+    not_zero,
+    repeated,
+    usable,
+)
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status, overall
@@ -62,7 +73,8 @@ def fit_optimum(
         which hold for all slices at once (Bonferroni).
     turn: min or max, the extremum that is sought.
     exact: the values have no noise, so one draw is enough.
-    logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does.
+    logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does. A rate of 0 ("none") has no
+        logarithm: it is compared with the best of the others (see `beside_zero`).
     advise: also compute what would halve each interval, which takes about as long again.
 
     Status of a slice:
@@ -73,7 +85,7 @@ def fit_optimum(
     undetermined: fewer than 5 rates, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
     Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and, if `logarithmic`, for a
-    rate that is not above 0.
+    rate below 0.
     """
     import pandas as pd
 
@@ -83,9 +95,9 @@ def fit_optimum(
     rows, dropped = usable(frame, y, [lr, seed, *keys])
     rates = frame[lr].to_numpy(dtype=np.float64)
     logarithmic = in_log(rates) if logarithmic is None else logarithmic
-    usable_rates = np.isfinite(rates) & ((rates > 0) | (not logarithmic))
+    usable_rates = np.isfinite(rates) & ((rates >= 0) | (not logarithmic))
     if not usable_rates.all():
-        wanted = "rates above 0" if logarithmic else "finite values"
+        wanted = "no rate below 0" if logarithmic else "finite values"
         raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
     notes = repeated(rows, [lr, seed, *keys])
     bad = diverged(frame, y)
@@ -148,9 +160,9 @@ def _at_levels(
 def in_log(rates: np.ndarray) -> bool:
     """Whether rates are interpolated in log if the caller did not choose.
 
-    They are if all are above 0 and they span more than a decade or are spread more evenly in log.
+    They are if all but a 0 are above 0 and they span more than a decade or are spread more evenly in log.
     """
-    every = np.unique(rates)
+    every = not_zero(np.unique(rates))
     return decades(every) or even_in_log(every)
 
 
@@ -188,8 +200,16 @@ def find_optimum(
     advise: also compute what would halve the interval.
     lr, level, exact, logarithmic: as in `fit_optimum`.
     """
-    if not len(curves.x):
+    if not len(not_zero(curves.x)):
         return Extremum(note="no usable rows")
+    find = partial(_on_one_scale, curves, lr, level, exact, limit, advise)
+    return on_scale(find, curves.x, logarithmic)
+
+
+def _on_one_scale(
+    whole: DrawCurves, lr: str, level: float, exact: bool, limit: float, advise: bool, logarithmic: bool
+) -> Extremum:
+    curves = whole.without_zero() if logarithmic else whole
     axis, u, values = along_rates(curves, logarithmic)
     found = extremum_along(u, values, level, exact, advise)
     found = in_units_of_x(found, axis, lr)
@@ -199,7 +219,7 @@ def find_optimum(
         found = replace(found, status=beyond)
     if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
-    return found
+    return beside_zero(found, whole, level, exact) if len(whole.x) > len(curves.x) else found
 
 
 def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:
