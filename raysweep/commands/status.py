@@ -54,7 +54,7 @@ def details(found: Sweep) -> list[str]:
         lines.append(f"  {shared_stages.of_sweep(found.folder, found.record)}")
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
-    lines += [f"  {state.outdated}"] * bool(state.outdated)
+    lines += [f"  {line}" for line in (state.outdated, state.strays) if line]
     lines += [f"  {line}" for line in _precision(found, state, pending)]
     report = found.folder / sweep_record.REPORT / "report.html"
     if report.exists():

@@ -14,7 +14,7 @@ from raysweep import search
 from raysweep.driver import changed_content
 from raysweep.driver.options import code_note
 from raysweep.ledger import curves, segments, sweep_record
-from raysweep.phrases import counted
+from raysweep.phrases import counted, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
@@ -56,13 +56,14 @@ class State:
     ) -> None:
         self.space, self.cells, self._folder = space, cells, folder
         self.workload = space.declaration
-        with files.permitted(folder):
+        with files.reading(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
         if space.ranges:
             cells.restore(space, contents.rows.values())
         self.position = cells.position
         self._seeds = set(space.seeds)
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
+        self._others = len(contents.rows) - len(self.rows)
         self.shared_curves = contents.shared_curves
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
@@ -106,6 +107,14 @@ class State:
                     f"version {current} computes other values"
                 )
         return ""
+
+    @property
+    def strays(self) -> str:
+        """A sentence about rows in the ledger that are not in the plan, though it is that of the whole sweep; "" if there
+        are none, or if they are outdated."""
+        if not self._others or self.outdated:
+            return ""
+        return f"{rows_are(self._others, of=' of the ledger')} of no cell or seed of this sweep, kept and not used"
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
         """Rows that other code computed and that are to be computed again: those that failed always, because the
