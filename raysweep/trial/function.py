@@ -13,6 +13,7 @@ import numpy as np
 
 from raysweep.errors import RaysweepError, shown
 from raysweep.ledger.segments import Curve
+from raysweep.storage import processes
 from raysweep.trial.computation import Computation
 from raysweep.trial.context import Context, Log
 from raysweep.trial.early_stopping import Rule
@@ -94,7 +95,7 @@ class Function:
         """What a call returns. What would end the whole sweep is an error of its row, and the next row finds the
         working directory that this one found."""
         try:
-            with contextlib.chdir("."):
+            with processes.children_end(), contextlib.chdir("."):
                 return call(**given)
         except (KeyboardInterrupt, Exception) as error:
             if isinstance(error, RaysweepError):

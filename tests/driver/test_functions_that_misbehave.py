@@ -10,6 +10,7 @@ import math
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -125,6 +126,35 @@ def test_a_function_may_start_and_end_processes(storage: Path) -> None:
     finally:
         signal.signal(signal.SIGTERM, heard)
     assert sweep.results()["value"].tolist() == [float(signal.SIGTERM)] * 3
+
+
+FORKING = """
+import os, sys, raysweep
+
+def forking(x, seed):
+    child = os.fork()
+    if child == 0 and x == 1:
+        return 99.0
+    if child == 0 and x == 2:
+        raise ValueError("of a child")
+    if child == 0:
+        sys.exit(7)
+    return float(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+sweep = raysweep.run(
+    forking, axes={"x": [1, 2, 3]}, seeds=2, storage=sys.argv[1], tracking_uri="none", report=False, executor="inline"
+)
+print(sweep.results()["value"].tolist(), len(sweep.failures()))
+"""
+
+
+def test_a_child_that_comes_back_ends_there(storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "forking.py").write_text(FORKING)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "forking.py", storage], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[0.0, 0.0, 1.0, 1.0, 7.0, 7.0] 0\n"), done
+    assert done.stderr.count("the first ones are computed in this process") == 1  # one driver
 
 
 def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
