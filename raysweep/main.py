@@ -126,12 +126,12 @@ def list_sweeps(storage: str) -> None:
 @cli.command("status")
 @SWEEP
 @STORAGE
-@TRACKING
+@click.option("--tracking-uri", hidden=True, expose_value=False)  # of earlier versions; MLflow is not asked any more
 @click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
-def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
+def show_status(sweep: str, storage: str, watch: bool) -> None:
     """Show how far SWEEP is and what to do next.
 
-    Progress, rate and used time, what runs where, what failed and why.
+    Progress, rate and used time, what runs where, what failed and why. Nothing is written.
     """
     from raysweep.commands import status
 
@@ -140,7 +140,6 @@ def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool)
         if watch and sys.stdout.isatty():
             click.clear()
         _show(lines)
-    status.settle(found, tracking_uri)
 
 
 @cli.command()

@@ -110,8 +110,10 @@ class State:
 
     @property
     def strays(self) -> str:
-        """A sentence about rows in the ledger that are not in the plan, where that is the plan of the whole sweep; "" if
-        there are none, or if they are outdated."""
+        """A sentence about rows in the ledger that are not in the plan, where that is the plan of the whole sweep.
+
+        It is "" if there are none, or if they are outdated.
+        """
         if not self._others or self.outdated:
             return ""
         return f"{rows_are(self._others, of=' of the ledger')} of no cell or seed of this sweep, kept and not used"

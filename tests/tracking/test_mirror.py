@@ -324,14 +324,6 @@ def test_an_interrupted_sweep_is_marked_killed_and_goes_on(sweep: Sweep) -> None
     assert set(sweep.children()) == {"cell-0", "cell-1"}
 
 
-def test_settle_ends_the_parent_of_a_dead_driver_once(sweep: Sweep) -> None:
-    sweep.replay([rows(0, 2)])
-    sweep.client().update_run(sweep.parent().info.run_id, status="RUNNING")
-    assert cleanup.settle(sweep.uri, "mirror-test", "id-1")
-    assert sweep.parent().info.status == "KILLED"
-    assert not cleanup.settle(sweep.uri, "mirror-test", "id-1")
-
-
 def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
     sweep.replay([rows(0, 2), rows(1, 2)])
     other = mirror.Mirror(sweep.uri, SweepRun(SPACE, "other", "id-2", "code-1"))
