@@ -106,11 +106,15 @@ def resume(sweep: str, workload: str | None, **options: Any) -> None:
 @STORAGE
 @TRACKING
 def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
-    """Replay SWEEP's ledger into MLflow. Runs that are there already stay as they are."""
+    """Replay SWEEP's ledger into MLflow.
+
+    A run that is there stays if its parameters and the last value of each of its metrics agree with the ledger; if not,
+    it is written again.
+    """
     from raysweep import sweep as sweeps
 
     found = sweeps.sync(sweep, storage=storage, tracking_uri=tracking_uri)
-    terminal.say(f"{found.name}: mirrored")
+    terminal.say(f"{found.name}: mirrored; the parameters and last values of all runs agree with the ledger")
 
 
 @cli.command("list")

@@ -31,8 +31,8 @@ def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | 
     A bucket cannot hold a database, so the default is then ./mlflow.db on the machine that drives the sweep. It is
     complete there, because it is replayed from the ledger.
 
-    Returns None if the sweep is logged nowhere. Raises InputError for a recorded server that this user did not give, and
-    where the folder's name has a letter that the address of a database gives another meaning.
+    Returns None if the sweep is logged nowhere. Raises InputError for a recorded server that this user did not give,
+    and where the folder's name has a letter that the address of a database gives another meaning.
     """
     if asked is not None:
         return None if asked == NOWHERE else asked

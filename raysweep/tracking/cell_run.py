@@ -45,6 +45,11 @@ class Content:
     tags: dict[str, str]
     digest: str
 
+    def last(self) -> dict[str, float]:
+        """The value of each metric that MLflow shows beside a run: that of the last step."""
+        points = sorted((step, value, key) for key, value, step in self.metrics)
+        return {key: value for _, value, key in points}
+
 
 def of_cell(
     cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str]

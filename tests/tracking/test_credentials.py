@@ -153,8 +153,6 @@ def answering(heard: list[str | None], target: str = "") -> http.server.Threadin
             self.send_header("Location", target + self.path)
             self.end_headers()
 
-        do_POST = do_GET
-
         def log_message(self, *words: Any) -> None:
             """Quiet."""
 
