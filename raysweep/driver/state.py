@@ -63,7 +63,9 @@ class State:
         self.position = cells.position
         self._seeds = set(space.seeds)
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
-        self._others = len(contents.rows) - len(self.rows)
+        version = self.workload.identity_version if self.workload.function else 1
+        others = (row for key, row in contents.rows.items() if not self._planned(*key))
+        self._strays = sum(row.get("version", 1) == version for row in others)  # not those of an earlier function
         self.shared_curves = contents.shared_curves
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
@@ -114,9 +116,9 @@ class State:
 
         It is "" if there are none, or if they are outdated.
         """
-        if not self._others or self.outdated:
+        if not self._strays or self.outdated:
             return ""
-        return f"{rows_are(self._others, of=' of the ledger')} of no cell or seed of this sweep, kept and not used"
+        return f"{rows_are(self._strays, of=' of the ledger')} of no cell or seed of this sweep, kept and not used"
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
         """Rows that other code computed and that are to be computed again: those that failed always, because the

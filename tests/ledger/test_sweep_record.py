@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import QUIET, Outcome, refused
+from functions import quietly
 
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
@@ -77,6 +78,18 @@ def test_rows_of_no_cell_are_counted(call: Call, small: Path) -> None:
             said = (small / "report" / "report.md").read_text()
         assert said.count("6 rows of the ledger are of no cell or seed of this sweep") == 1, said
     assert call("status", "small", "--storage", small.parent).out.startswith("small: finished, 18 of 18 rows")
+
+
+def test_rows_of_an_earlier_version_of_a_function_are_not_counted(storage: Path) -> None:
+    def growing(x: int, seed: int) -> float:
+        return float(x)
+
+    said: list[str] = []
+    for version in (1, 2):
+        sweep = quietly(growing, storage, axes={"x": [1, 2]}, version=version, say=said.append)
+    assert len(sweep.results()) == 2
+    assert sweep.state().strays == ""
+    assert len(list((storage / "growing" / "ledger").iterdir())) > 1
 
 
 def test_rows_outside_a_part_are_not_counted(call: Call, small: Path) -> None:
