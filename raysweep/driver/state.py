@@ -13,6 +13,7 @@ import numpy as np
 from raysweep import search
 from raysweep.driver import changed_content
 from raysweep.driver.options import code_note
+from raysweep.fits.lost_draws import LOST, can_be_fitted, losses, most
 from raysweep.ledger import curves, segments, sweep_record
 from raysweep.phrases import counted, rows_are
 from raysweep.plan.cells import Cells
@@ -198,13 +199,16 @@ class State:
             self.__dict__.pop(name, None)
 
     def _value(self, cell: int, seed: int, metric: str, replaced: bool = False) -> float | None:
-        """A metric of a row: None if the row is not there or is to be replaced, NaN if it is not ok or lacks it.
+        """A metric of a row: None if the row is not there or is to be replaced, infinite if it diverged or failed, NaN
+        if it has none for another reason.
 
         replaced: whether rows that are to be replaced count."""
         key = (self.cells.ids[cell], seed)
         row = self.rows.get(key)
         if row is None or (key in self._redo and not replaced):
             return None
+        if row["status"] in LOST:
+            return np.inf
         return float(row["metrics"].get(metric, np.nan)) if row["status"] == OK else np.nan
 
     def wanted(self) -> list[int]:
@@ -214,19 +218,25 @@ class State:
         return search.wanted(self.space, self.cells, self.draws)
 
     def earlier(self) -> Iterator[segments.Row]:
-        """The rows of all rounds of the search before the one that is computed now."""
+        """The rows of all rounds of the search before the one that is computed now, without the ok ones of cells most
+        of whose draws diverged or failed."""
         for cells in search.rounds(self.space, self.cells, self.draws)[:-1]:
             for cell in cells:
                 if self.is_complete(cell):
-                    yield from self.of_cell(cell)
+                    rows = self.of_cell(cell)
+                    few = most(np.asarray([float(row["status"] in LOST) for row in rows]))
+                    yield from (row for row in rows if not (few and row["status"] == OK))
 
     def draws(self, cell: int, metric: str) -> np.ndarray | None:
-        """The finite values of a metric in the draws of a complete cell that are ok; None for an incomplete cell."""
+        """The finite values of a metric in the ok draws of a complete cell, none if most of its draws diverged or
+        failed; None for an incomplete cell."""
         if not self.is_complete(cell):
             return None
-        rows = (row for row in self.of_cell(cell) if row["status"] == OK)
-        values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows])
-        return values[np.isfinite(values)]
+        rows = self.of_cell(cell)
+        values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows], dtype=np.float64)
+        status = np.asarray([row["status"] for row in rows], dtype=object)
+        good = (status == OK) & can_be_fitted(values)
+        return values[good & (not most(losses(values, status)))]
 
     def missing(self) -> PendingRows:
         """The rows that should be in the ledger and are not there, or are to be replaced."""

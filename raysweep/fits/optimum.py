@@ -22,9 +22,11 @@ from raysweep.fits.draws import (
     usable,
 )
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
+from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
+from raysweep.workloads.declaration import DIVERGED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,8 +65,9 @@ def fit_optimum(
     asymmetric U). COVERAGE.md says how often the interval contains the true optimum (measured).
 
     frame: one row per (slice, lr, draw). Other columns are ignored. Only rows with a finite value and, if there is a
-        `status` column, status ok are used. If most draws diverged at a rate (status diverged, or no finite value),
-        rows at this rate and above are not used. The column `diverged_from` of the table has this rate (inf if none).
+        `status` column, status ok are used, and none at a rate at which most draws diverged or failed. If most diverged
+        (status diverged, or too large a value; without a `status` column also NaN), no rows above this rate are used
+        either. The column `diverged_from` of the table has this rate (inf if there is none).
     lr: the column of the rate.
     y: the column of the metric.
     by: the column or columns of the slices; None for one slice.
@@ -100,7 +103,7 @@ def fit_optimum(
         wanted = "no rate below 0" if logarithmic else "finite values"
         raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
     notes = repeated(rows, [lr, seed, *keys])
-    bad = diverged(frame, y)
+    bad = losses_of(frame, y, (DIVERGED,))
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
     lines, used, every = [], 0, []
@@ -113,7 +116,7 @@ def fit_optimum(
     levels = (level, strict) if len(slices) > 1 else (level,)
     how = partial(_at_levels, lr=lr, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
     for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
-        partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
+        partly = part.loc[(bad[part.index] > 0) & (part[lr] < limit), lr]
         if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
             note = "some draws diverged within the interval and are missing there"
             found = replace(found, note="; ".join([*([found.note] if found.note else []), note]))
@@ -166,27 +169,18 @@ def in_log(rates: np.ndarray) -> bool:
     return decades(every) or even_in_log(every)
 
 
-def diverged(frame: pd.DataFrame, y: str) -> np.ndarray:
-    """Whether each row diverged: its status says so, or it is ok but has no finite value. A boolean array."""
-    lost = ~np.isfinite(frame[y].to_numpy(dtype=np.float64))
-    if "status" not in frame.columns:
-        return lost
-    status = frame["status"].to_numpy()
-    return np.asarray((status == "diverged") | ((status == "ok") & lost), dtype=bool)
-
-
 def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
     """The lowest rate at which most draws diverged, above some rate at which most did not; inf if there is none.
 
     rates: (rows,), the rate of each row.
-    bad: (rows,), whether the row diverged.
+    bad: (rows,), 1 for each row that diverged, 0 for others, NaN for those that are missing.
     """
     survived = False
-    for rate in np.unique(rates):
-        share = float(bad[rates == rate].mean())
-        if share > 0.5 and survived:
+    for rate in np.unique(rates[~np.isnan(bad)]):
+        many = most(bad[rates == rate])
+        if many and survived:
             return float(rate)
-        survived |= share <= 0.5
+        survived |= not many
     return float("inf")
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import arranged, can_be_fitted, log_axis, not_zero
+from raysweep.fits.draws import arranged, log_axis, not_zero
+from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Question
