@@ -45,21 +45,23 @@ def swept(storage: Path, function: Any, **asked: Any) -> raysweep.Sweep:
     return quietly(function, storage, seeds=10, executor="inline", **asked)
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "gp"])
-@pytest.mark.parametrize(("how", "sign"), [("failed", 1.0), ("nan", -1.0), ("too large", 1.0)])
-def test_optuna_is_told_that_such_a_cell_is_bad(sampler: str, how: str, sign: float, storage: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "sign", "sampler", "count"),
+    [("failed", 1.0, "tpe", 40), ("nan", -1.0, "tpe", 40), ("too large", 1.0, "tpe", 40), ("failed", -1.0, "gp", 24)],
+)
+def test_optuna_is_told_that_such_a_cell_is_bad(how: str, sign: float, sampler: str, count: int, storage: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         sweep = swept(
             storage,
             training(how, sign),
             axes={"lr": RATES, "width": [1, 2, 3, 4, 5, 6]},
-            search={"optuna": {"metric": "loss", "cells": 40, "sampler": sampler}},
+            search={"optuna": {"metric": "loss", "cells": count, "sampler": sampler}},
             metrics={"loss": "minimize" if sign > 0 else "maximize"},
         )
     cells = sweep.results().drop_duplicates("cell")
-    assert len(cells) == 40
-    assert (cells["lr"] >= 0.0999).sum() <= 12  # 5 of the 17 rates: as many as by chance
+    assert len(cells) == count
+    assert (cells["lr"] >= 0.0999).sum() <= 0.3 * count  # 5 of the 17 rates: as many as by chance
     assert 1e-3 < sweep.best("loss").table.iloc[0]["lr"] < 1e-2
 
 
