@@ -224,7 +224,7 @@ class State:
             for cell in cells:
                 if self.is_complete(cell):
                     rows = self.of_cell(cell)
-                    few = most(np.asarray([float(row["status"] in LOST) for row in rows]))
+                    few = most(np.asarray([row["status"] in LOST for row in rows]))
                     yield from (row for row in rows if not (few and row["status"] == OK))
 
     def draws(self, cell: int, metric: str) -> np.ndarray | None:

@@ -31,7 +31,7 @@ def losses(values: np.ndarray, status: np.ndarray | None, lost: Sequence[str] = 
         which says that the metric has no value there. A draw without a status was never computed: it is missing too.
         A draw that did not converge or was stopped has numbers, so that it is neither.
     """
-    if status is None:
+    if status is None or ((status == OK).all() and can_be_fitted(values).all()):  # words of many rows take time
         return (~can_be_fitted(values)).astype(np.float64)
     words = status.astype(str)
     ok, valued = words == OK, ~np.isnan(values)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from raysweep.fits.lost_draws import can_be_fitted, most
+from raysweep.fits.lost_draws import LARGEST, can_be_fitted, most
 from raysweep.search.curves import Curve
 from raysweep.search.slices import Slice
 
@@ -71,8 +71,8 @@ class SliceRows:
         values = np.full((int(of_points.max(initial=0)), len(of_points)), np.nan)
         for point, cell in enumerate(own.cells):
             known = np.asarray(self._known.get((cell, metric), [])[: of_points[point]])
-            few = most(np.where(np.isnan(known), np.nan, ~can_be_fitted(known)))
-            values[: of_points[point], point] = np.where(can_be_fitted(known) & (not few), known, np.nan)
+            good, lost = can_be_fitted(known), np.abs(known) > LARGEST
+            values[: of_points[point], point] = np.where(good & (not most(lost)), known, np.nan)
         return Curve(own.x, of_points, values)
 
 
