@@ -6,7 +6,6 @@ and the difference is cut into packs.
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from raysweep.driver.shared_stages import SharedStages
 from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError, RaysweepError
+from raysweep.executors import temporary
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
@@ -171,6 +171,7 @@ class Driver:
             self._sweep.cells = self.cells
             self._state = self._read()
             sweep_record.clear_leftovers(self.folder)
+            temporary.clear_leftovers()
             for note in dict.fromkeys([*notes, *self._state.notes]):
                 self._say(note)
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
@@ -237,7 +238,7 @@ class Driver:
             if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 
-                scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the rows' disk, which may be full
+                scratch = temporary.folder() / "tune"  # not on the rows' disk, which may be full
                 ray_tune.run(queue, job, self._on_done, workers=self._placement.trials, scratch=scratch)
             else:
                 from raysweep.executors import inline
