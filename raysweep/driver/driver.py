@@ -163,7 +163,7 @@ class Driver:
                     if self._rule:
                         self._rule.learn(self._state.earlier())
                     job = new_job(record, self._state, self.folder, self.function, self._rule)
-                    apart = self._is_deadly() or self.options.executor == "ray" or self.options.workers is not None
+                    apart = self._is_deadly() or self._goes_to_ray()
                     self.space = first_rows.learn(self._sweep.name, self._state, job, self._say, apart)
             if not self.part:
                 current = records.remember(self.folder, current, self.space, self._uri)
@@ -199,6 +199,12 @@ class Driver:
     def _is_deadly(self) -> bool:
         """Whether a row may kill its process: rows of this sweep did, or a driver died while it computed some."""
         return self._died or self._state.has_killed
+
+    def _goes_to_ray(self) -> bool:
+        """Whether the rows are computed on a Ray to which this process is not connected yet."""
+        from raysweep.executors import ray_tune
+
+        return (self.options.executor == "ray" or self.options.workers is not None) and not ray_tune.is_connected()
 
     def _likely_seconds(self) -> float:
         """What all missing rows are likely to take on one core, or on one GPU, further rounds included."""
@@ -283,7 +289,8 @@ class Driver:
             self._say((outlook.before_line if first else outlook.after_line)(self._state, pending))
         packing, there = self._packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
-        self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
+        estimated = [pack.seconds for pack in packs]
+        self._progress.expect(pending.rows, sum(estimated), max(estimated))
         guessed = not workload.costs_are_known or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))

@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import local_ray, machines, ray_alive, shipping
+from raysweep.executors import local_ray, machines, nested_tasks, ray_alive, shipping
 from raysweep.executors.retry_policy import RetryPolicy
 from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
@@ -54,6 +55,12 @@ class Capacity:
     trials: int
     now: int
     beside: int
+
+
+def is_connected() -> bool:
+    """Whether this process is connected to a Ray, which a fork of it cannot use."""
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Capacity:
@@ -195,6 +202,7 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
 
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.show_only(ray.get_gpu_ids() if gpus else [])
+    nested_tasks.refuse()
     told = dict(config["failed"]), dict(config["expired"])
     own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
     if config["since"]:

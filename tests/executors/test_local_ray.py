@@ -1,4 +1,5 @@
-"""The Ray that a sweep starts on this machine: nobody else reaches it, wherever the user's folders lie."""
+"""The Ray that a sweep starts on this machine: nobody else reaches it, wherever the user's folders lie; and what a row
+may ask of the Ray in which it is computed."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import pytest
 from conftest import QUIET, process, refused
 from spaces import small_space, written
 
+import raysweep
 from raysweep.driver.stored_sweep import open_sweep
 from raysweep.executors import temporary
 
@@ -76,3 +78,21 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(
     temporary.clear_leftovers()
     assert sorted(path.name for path in short.iterdir()) == sorted([ours.name, "raysweep-link", "raysweep-other"])
     assert (elsewhere / "lock").exists()
+
+
+@pytest.mark.slow
+def test_a_row_that_starts_tasks_of_ray_is_computed_or_fails_and_waits_for_no_cores(
+    ray_cluster: str, storage: Path
+) -> None:
+    def nested(cores: int, seed: int) -> float:
+        import ray
+
+        if cores < 0:
+            return 1.0
+        return float(ray.get(ray.remote(lambda: 1.0).options(num_cpus=cores).remote()))
+
+    axes = {"cores": [-1, 1, 0]}
+    sweep = raysweep.run(nested, axes=axes, seeds=3, storage=storage, tracking_uri="none", report=False, executor="ray")
+    table = sweep.results()
+    assert table["status"].tolist() == ["failed" if cores == 1 else "ok" for cores in table["cores"]]
+    assert all("No trial resources are available" in row["error"] for row in sweep.failures())
