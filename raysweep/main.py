@@ -106,11 +106,15 @@ def resume(sweep: str, workload: str | None, **options: Any) -> None:
 @STORAGE
 @TRACKING
 def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
-    """Replay SWEEP's ledger into MLflow. Runs that are there already stay as they are."""
+    """Replay SWEEP's ledger into MLflow.
+
+    A run that is there stays if its parameters and the last value of each of its metrics agree with the ledger; if not,
+    it is written again.
+    """
     from raysweep import sweep as sweeps
 
     found = sweeps.sync(sweep, storage=storage, tracking_uri=tracking_uri)
-    terminal.say(f"{found.name}: mirrored")
+    terminal.say(f"{found.name}: mirrored; the parameters and last values of all runs agree with the ledger")
 
 
 @cli.command("list")
@@ -126,12 +130,12 @@ def list_sweeps(storage: str) -> None:
 @cli.command("status")
 @SWEEP
 @STORAGE
-@TRACKING
+@click.option("--tracking-uri", hidden=True, expose_value=False)  # of earlier versions; MLflow is not asked any more
 @click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
-def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
+def show_status(sweep: str, storage: str, watch: bool) -> None:
     """Show how far SWEEP is and what to do next.
 
-    Progress, rate and used time, what runs where, what failed and why.
+    Progress, rate and used time, what runs where, what failed and why. Nothing is written.
     """
     from raysweep.commands import status
 
@@ -140,7 +144,6 @@ def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool)
         if watch and sys.stdout.isatty():
             click.clear()
         _show(lines)
-    status.settle(found, tracking_uri)
 
 
 @cli.command()
@@ -154,7 +157,8 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
 
     Rows stand in plan order, then by seed. With --curves, what each stage logged while it ran: every row has a line per
     stage and step, with the parameters that vary and the logged metrics (training_loss …). A metric that was not logged
-    at a step is empty there, and a stage that rows share stands in each of them.
+    at a step is empty there, and a stage that rows share stands in each of them. A curve keeps at most 513 steps: of a
+    longer one every second, fourth, … and the last.
     """
     from raysweep.commands import results as rows
     from raysweep.ledger import results_table

@@ -144,6 +144,14 @@ def driving(*arguments: str | Path, first: str = "") -> Iterator[subprocess.Pope
     driver.communicate()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The notes of this user are those of these tests."""
+    with pytest.MonkeyPatch.context() as own:
+        own.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a device where there is none."""
     if item.get_closest_marker("gpu"):

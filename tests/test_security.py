@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ import raysweep
 from raysweep.reporting.document.page import SCRIPT
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
-from raysweep.storage.sealed import Damaged, seal
+from raysweep.storage.sealed import Damaged, seal, unseal
 
 Call = Callable[..., Outcome]
 
@@ -190,8 +189,8 @@ def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path
     ],
 )
 def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, change: dict[str, Any]) -> None:
-    plain = json.loads((small / "sweep.json").read_text())
-    (small / "sweep.json").write_text(json.dumps({**plain, **change}))
+    plain = unseal((small / "sweep.json").read_bytes())
+    (small / "sweep.json").write_bytes(seal({**plain, **change}))
     refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
 
 

@@ -59,4 +59,6 @@ def _state(sweep: Sweep) -> State:
         terminal.say(f"{sweep.name}: {path.name} is damaged and left out; {resume} again")
     if state.outdated:
         terminal.say(f"{sweep.name}: {state.outdated}; {resume}")
+    if state.strays:
+        terminal.say(f"{sweep.name}: {state.strays}")
     return state

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from raysweep import terminal
 from raysweep.driver import outlook, shared_stages, verdict
 from raysweep.driver.progress import duration, phase_line
 from raysweep.driver.state import PendingRows, State
@@ -22,7 +21,7 @@ from raysweep.phrases import command, counted, place
 from raysweep.plan.cost import estimate
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
-from raysweep.tracking import address, cleanup, server
+from raysweep.tracking import address, server
 from raysweep.tracking.grouping import unwritten
 from raysweep.trial import log
 from raysweep.trial.function import Unusable
@@ -54,7 +53,7 @@ def details(found: Sweep) -> list[str]:
         lines.append(f"  {shared_stages.of_sweep(found.folder, found.record)}")
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
-    lines += [f"  {state.outdated}"] * bool(state.outdated)
+    lines += [f"  {line}" for line in (state.outdated, state.strays) if line]
     lines += [f"  {line}" for line in _precision(found, state, pending)]
     report = found.folder / sweep_record.REPORT / "report.html"
     if report.exists():
@@ -116,17 +115,6 @@ def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
             return
         before = now
         time.sleep(pause)
-
-
-def settle(found: Sweep, tracking_uri: str | None) -> None:
-    """Close the parent run in MLflow that a dead driver left open. Does nothing while a driver is running."""
-    uri = address.chosen(tracking_uri, found.record, found.folder.parent)
-    if uri is None or driver_lock.is_held(found.folder):
-        return
-    try:
-        cleanup.settle(uri, found.space.name, found.record.sweep_id)
-    except server.Unreachable as error:  # the status has been shown already
-        terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
 def used_and_left(

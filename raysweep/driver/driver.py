@@ -172,7 +172,8 @@ class Driver:
             self._state = self._read()
             sweep_record.clear_leftovers(self.folder)
             temporary.clear_leftovers()
-            for note in dict.fromkeys([*notes, *self._state.notes]):
+            strays = [self._state.strays] if self._state.strays and not self.part else []
+            for note in dict.fromkeys([*notes, *self._state.notes, *strays]):
                 self._say(note)
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
             self._stages.add_metrics()

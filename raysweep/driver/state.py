@@ -13,8 +13,9 @@ import numpy as np
 from raysweep import search
 from raysweep.driver import changed_content
 from raysweep.driver.options import code_note
+from raysweep.fits.lost_draws import LOST, can_be_fitted, losses, most
 from raysweep.ledger import curves, segments, sweep_record
-from raysweep.phrases import counted
+from raysweep.phrases import counted, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
@@ -57,13 +58,16 @@ class State:
     ) -> None:
         self.space, self.cells, self.folder = space, cells, folder
         self.workload = space.declaration
-        with files.permitted(folder):
+        with files.reading(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
         if space.ranges:
             cells.restore(space, contents.rows.values())
         self.position = cells.position
         self._seeds = set(space.seeds)
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
+        version = self.workload.identity_version if self.workload.function else 1
+        others = (row for key, row in contents.rows.items() if not self._planned(*key))
+        self._strays = sum(row.get("version", 1) == version for row in others)  # not those of an earlier function
         self.shared_curves = contents.shared_curves
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
@@ -107,6 +111,16 @@ class State:
                     f"version {current} computes other values"
                 )
         return ""
+
+    @property
+    def strays(self) -> str:
+        """A sentence about rows in the ledger that are not in the plan, where that is the plan of the whole sweep.
+
+        It is "" if there are none, or if they are outdated.
+        """
+        if not self._strays or self.outdated:
+            return ""
+        return f"{rows_are(self._strays, of=' of the ledger')} of no cell or seed of this sweep, kept and not used"
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
         """Rows that other code computed and that are to be computed again: those that failed always, because the
@@ -186,13 +200,16 @@ class State:
             self.__dict__.pop(name, None)
 
     def _value(self, cell: int, seed: int, metric: str, replaced: bool = False) -> float | None:
-        """A metric of a row: None if the row is not there or is to be replaced, NaN if it is not ok or lacks it.
+        """A metric of a row: None if the row is not there or is to be replaced, infinite if it diverged or failed, NaN
+        if it has none for another reason.
 
         replaced: whether rows that are to be replaced count."""
         key = (self.cells.ids[cell], seed)
         row = self.rows.get(key)
         if row is None or (key in self._redo and not replaced):
             return None
+        if row["status"] in LOST:
+            return np.inf
         return float(row["metrics"].get(metric, np.nan)) if row["status"] == OK else np.nan
 
     def wanted(self) -> list[int]:
@@ -202,19 +219,25 @@ class State:
         return search.wanted(self.space, self.cells, self.draws)
 
     def earlier(self) -> Iterator[segments.Row]:
-        """The rows of all rounds of the search before the one that is computed now."""
+        """The rows of all rounds of the search before the one that is computed now, without the ok ones of cells most
+        of whose draws diverged or failed."""
         for cells in search.rounds(self.space, self.cells, self.draws)[:-1]:
             for cell in cells:
                 if self.is_complete(cell):
-                    yield from self.of_cell(cell)
+                    rows = self.of_cell(cell)
+                    few = most(np.asarray([row["status"] in LOST for row in rows]))
+                    yield from (row for row in rows if not (few and row["status"] == OK))
 
     def draws(self, cell: int, metric: str) -> np.ndarray | None:
-        """The finite values of a metric in the draws of a complete cell that are ok; None for an incomplete cell."""
+        """The finite values of a metric in the ok draws of a complete cell, none if most of its draws diverged or
+        failed; None for an incomplete cell."""
         if not self.is_complete(cell):
             return None
-        rows = (row for row in self.of_cell(cell) if row["status"] == OK)
-        values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows])
-        return values[np.isfinite(values)]
+        rows = self.of_cell(cell)
+        values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows], dtype=np.float64)
+        status = np.asarray([row["status"] for row in rows], dtype=object)
+        good = (status == OK) & can_be_fitted(values)
+        return values[good & (not most(losses(values, status)))]
 
     def missing(self) -> PendingRows:
         """The rows that should be in the ledger and are not there, or are to be replaced."""

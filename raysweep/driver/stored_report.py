@@ -52,8 +52,8 @@ def report(
 
     begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
     if not begun:
-        outdated = states[0].outdated
-        raise InputError(first.name, "there are no rows to report yet" + (f" ({outdated})" if outdated else ""))
+        why = states[0].outdated or states[0].strays
+        raise InputError(first.name, "there are no rows to report yet" + (f" ({why})" if why else ""))
     frame = pandas.concat([table for _, table in begun], ignore_index=True)
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
     home = first.folder / (sweep_record.PART if first.is_part else sweep_record.REPORT)
@@ -63,6 +63,11 @@ def report(
     if directory is None:
         files.check_not_read_only(folder)
     notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
+    notes += [
+        f"{label}: {line}."
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        for line in _left_out(sweep, state)
+    ]
     notes += _caveats(sweeps)
     facts = [
         f"{label}: {shared_stages.of_sweep(sweep.folder, sweep.record)}"
@@ -119,6 +124,12 @@ def tables_of(sweeps: Sequence[Sweep]) -> tuple[list[str], list[State], list[pan
         sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
     return labels, states, tables
+
+
+def _left_out(sweep: Sweep, state: State) -> list[str]:
+    """What the ledger has and the report does not, in words."""
+    damaged = [f"{path.name} is damaged and left out; resume computes its rows again" for path in state.damaged]
+    return damaged + [state.strays] * bool(state.strays and not sweep.is_part)
 
 
 def _stopped(sweep: Sweep, state: State) -> str:

@@ -21,6 +21,7 @@ from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
+from raysweep.redaction import error_text
 from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import log, threads
@@ -161,7 +162,7 @@ class Worker:
                 return Answer(outcome, problem=str(error))
             except Exception as error:  # the trial records the problem with the rows
                 self._forsake()
-                problem = traceback.format_exc()
+                problem = error_text(traceback.format_exc())
                 log.LOGGER.error("%s", problem)
                 stages = [stage for stage, told in job.errors.items() if len(told) > before.get(stage, 0)]
                 outcome = Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED

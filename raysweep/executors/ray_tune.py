@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 import os
 import shutil
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep import plain_json as json
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import local_ray, machines, nested_tasks, ray_alive, shipping

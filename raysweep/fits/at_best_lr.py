@@ -33,13 +33,14 @@ class RateRows:
         return replace(curves, x=np.log(curves.x))
 
     def over_rates(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
-        """The curves of one length over the rate, one per draw, with the same rows as in the fit of the optimum.
+        """The curves of one length over the rates above 0, one per draw, as in the fit of the optimum.
 
         limit: only rates below it are used.
         y: the metric.
         turn: with max the values change sign, so that the best rate is always a minimum.
         """
-        frame = self.frame[(self.frame[self.length] == length) & (self.frame[self.lr] < limit)]
+        rates = self.frame[self.lr]
+        frame = self.frame[(self.frame[self.length] == length) & (rates > 0) & (rates < limit)]
         rows, _ = usable(frame, y, [self.lr, self.seed])
         return draw_curves(rows, self.lr, y, self.seed, turn)
 

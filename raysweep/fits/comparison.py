@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import LEVEL, half_width, holm, t_quantile, two_sided
 
 if TYPE_CHECKING:
@@ -129,10 +130,13 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: 
     """Pair the rows of two sweeps that have the same seed and the same values of the parameters `same`.
 
     The columns are `same`, seed, `difference` (value in `other` minus value in `one`) and `size` (the larger absolute
-    value). Only rows with status ok and a finite metric are used.
+    value). Only rows with status ok and a finite metric are used, and none of a cell most of whose draws are lost.
     """
     keys = [*same, "seed"]
-    good = [rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))] for rows in (one, other)]
+    good = [
+        rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float)) & ~among_lost(rows, metric, same)]
+        for rows in (one, other)
+    ]
     left, right = (rows[[*keys, metric]].drop_duplicates(keys) for rows in good)
     both = left.merge(right, on=keys, suffixes=("_one", "_other"))
     first, second = both.pop(f"{metric}_one").astype(float), both.pop(f"{metric}_other").astype(float)

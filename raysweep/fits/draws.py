@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.fits.lost_draws import among_lost, can_be_fitted
+
 if TYPE_CHECKING:
     import pandas as pd
-
-
-LARGEST = 1e150  # the square of a value up to this size is still a finite float
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,12 @@ class DrawCurves:
     x: np.ndarray
     values: np.ndarray
     seeds: np.ndarray
+
+    def without_zero(self) -> DrawCurves:
+        """The same without x = 0, and without draws that have no other value."""
+        points = self.x != 0
+        draws = np.isfinite(self.values[:, points]).any(axis=1)
+        return DrawCurves(self.x[points], self.values[np.ix_(draws, points)], self.seeds[draws])
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,11 @@ def check_options(level: float, turn: str = "min") -> None:
 
 
 def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Select the rows that a fit can use: status ok (if there is a `status` column), finite value, x not NaN.
+    """Select the rows that a fit can use: status ok (if there is a `status` column), finite value, x not NaN, and most
+    draws at their point not lost (`lost_draws.losses`).
 
     value: the column of the fitted values.
-    needed: the other columns that the fit reads; the first is x.
+    needed: the other columns that the fit reads: x, the draw, and what else tells points apart.
 
     Returns the selected rows and how many rows were dropped, by reason. The columns of x and of the value are converted
     to float, because a table read from a text file may hold them as text. Raises ValueError for a missing column and
@@ -78,21 +84,20 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
     if missing:
         raise ValueError(f"no column {missing[0]!r}; there are: {', '.join(map(str, frame.columns))}")
     dropped: dict[str, int] = {}
+    survives = among_lost(frame, value, [needed[0], *needed[2:]])
     if "status" in frame.columns and value != "status":
         counts = frame["status"].value_counts(dropna=False)
         dropped = {str(word): int(count) for word, count in counts.items() if word != "ok"}
-        frame = frame[frame["status"] == "ok"]
+        ok = (frame["status"] == "ok").to_numpy()
+        frame, survives = frame[ok], survives[ok]
     numbers = {name: _numbers(frame, name) for name in (needed[0], value)}  # a slice or a draw may have any label
     frame = frame.assign(**numbers)
     finite = can_be_fitted(numbers[value]) & ~np.isnan(numbers[needed[0]])
     if not finite.all():
         dropped["no finite value"] = int((~finite).sum())
-    return frame[finite], dropped
-
-
-def can_be_fitted(values: np.ndarray) -> np.ndarray:
-    """Whether each value and its square are finite; a boolean array of the same shape."""
-    return np.abs(values) <= LARGEST
+    if (survives & finite).any():
+        dropped["at a point where most draws diverged or failed"] = int((survives & finite).sum())
+    return frame[finite & ~survives], dropped
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
@@ -145,6 +150,11 @@ def decades(x: np.ndarray) -> bool:
     return bool(len(x) > 1 and x.min() > 0 and x.max() / x.min() > 10)
 
 
+def not_zero(x: np.ndarray) -> np.ndarray:
+    """x without 0. A 0 ("none") stands apart from a logarithmic axis and says nothing of its scale."""
+    return np.asarray(x[x != 0])
+
+
 def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
     """Whether sorted x is interpolated and drawn in log x.
 
@@ -154,14 +164,15 @@ def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
     """
     if asked is None:
         return decades(x) and (len(x) < 3 or even_in_log(x))
-    return even_in_log(x, asked)
+    return even_in_log(x, asked) and bool(x[0] > 0)
 
 
 def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
-    """Whether sorted x is positive and read in log x.
+    """Whether sorted x, apart from a 0, is positive and read in log x.
 
     asked: the caller's choice. None chooses log x if the points are spread more evenly in log x than in x.
     """
+    x = not_zero(x)
     if asked is not None:
         return asked and len(x) > 0 and bool(x[0] > 0)
     if len(x) < 3 or not x[0] > 0:

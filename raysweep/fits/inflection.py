@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.draws import Axis, check_options, draw_curves, even_in_log, repeated, usable
-from raysweep.fits.extremum import find_extremum
+from raysweep.fits.axis_scale import beside_zero, on_scale
+from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, repeated, usable
+from raysweep.fits.extremum import Extremum, find_extremum
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
@@ -49,7 +50,8 @@ def fit_inflection(
     level: the confidence level of the interval.
     turn: min or max, the extremum that is sought.
     exact: the values have no noise (closed forms), so one draw is enough.
-    logarithmic: whether x is interpolated in log x; None chooses log x if x is positive and more evenly spread in log.
+    logarithmic: whether x is interpolated in log x; None chooses log x if x is positive, apart from a 0, and more
+        evenly spread in log. x = 0 is then compared with the best of the others (see `beside_zero`).
     advise: also compute what would halve the interval, which takes about as long again.
 
     Status:
@@ -69,11 +71,17 @@ def fit_inflection(
     notes = repeated(rows, [x, seed], "x")
     curves = draw_curves(rows, x, y, seed, turn)
     finite = np.isfinite(curves.x)
-    if (curves.x == 0).any() and even_in_log(curves.x[finite & (curves.x != 0)], logarithmic):
-        finite &= curves.x != 0
-        notes.append("x = 0 has no logarithm and stays outside the fit")
     places, inside = curves.x[finite], curves.values[:, finite]
-    found = find_extremum(places, inside, level, exact, advise, axis=Axis(even_in_log(places, logarithmic)))
+    whole, log = DrawCurves(places, inside, curves.seeds), even_in_log(places, logarithmic)
+
+    def find(log: bool) -> Extremum:
+        part = whole.without_zero() if log else whole
+        found = find_extremum(part.x, part.values, level, exact, advise, axis=Axis(log))
+        return beside_zero(found, whole, level, exact) if len(part.x) < len(places) else found
+
+    found = on_scale(find, places, log)
+    if log and (places == 0).any():
+        notes.append("x = 0 has no logarithm: it is compared with the best of the others")
     outside = curves.x == np.inf
     if outside.any():
         notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")

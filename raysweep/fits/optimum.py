@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.draws import Axis, DrawCurves, check_options, decades, draw_curves, even_in_log, repeated, usable
+from raysweep.fits.axis_scale import beside_zero, on_scale
+from raysweep.fits.draws import (
+    Axis,
+    DrawCurves,
+    check_options,
+    decades,
+    draw_curves,
+    even_in_log,
+    not_zero,
+    repeated,
+    usable,
+)
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
+from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
+from raysweep.workloads.declaration import DIVERGED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +65,9 @@ def fit_optimum(
     asymmetric U). COVERAGE.md says how often the interval contains the true optimum (measured).
 
     frame: one row per (slice, lr, draw). Other columns are ignored. Only rows with a finite value and, if there is a
-        `status` column, status ok are used. If most draws diverged at a rate (status diverged, or no finite value),
-        rows at this rate and above are not used. The column `diverged_from` of the table has this rate (inf if none).
+        `status` column, status ok are used, and none at a rate at which most draws diverged or failed. If most diverged
+        (status diverged, or too large a value; without a `status` column also NaN), no rows above this rate are used
+        either. The column `diverged_from` of the table has this rate (inf if there is none).
     lr: the column of the rate.
     y: the column of the metric.
     by: the column or columns of the slices; None for one slice.
@@ -62,7 +76,8 @@ def fit_optimum(
         which hold for all slices at once (Bonferroni).
     turn: min or max, the extremum that is sought.
     exact: the values have no noise, so one draw is enough.
-    logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does.
+    logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does. A rate of 0 ("none") has no
+        logarithm: it is compared with the best of the others (see `beside_zero`).
     advise: also compute what would halve each interval, which takes about as long again.
 
     Status of a slice:
@@ -73,7 +88,7 @@ def fit_optimum(
     undetermined: fewer than 5 rates, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
     Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and, if `logarithmic`, for a
-    rate that is not above 0.
+    rate below 0.
     """
     import pandas as pd
 
@@ -83,12 +98,12 @@ def fit_optimum(
     rows, dropped = usable(frame, y, [lr, seed, *keys])
     rates = frame[lr].to_numpy(dtype=np.float64)
     logarithmic = in_log(rates) if logarithmic is None else logarithmic
-    usable_rates = np.isfinite(rates) & ((rates > 0) | (not logarithmic))
+    usable_rates = np.isfinite(rates) & ((rates >= 0) | (not logarithmic))
     if not usable_rates.all():
-        wanted = "rates above 0" if logarithmic else "finite values"
+        wanted = "no rate below 0" if logarithmic else "finite values"
         raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
     notes = repeated(rows, [lr, seed, *keys])
-    bad = diverged(frame, y)
+    bad = losses_of(frame, y, (DIVERGED,))
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
     lines, used, every = [], 0, []
@@ -101,7 +116,7 @@ def fit_optimum(
     levels = (level, strict) if len(slices) > 1 else (level,)
     how = partial(_at_levels, lr=lr, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
     for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
-        partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
+        partly = part.loc[(bad[part.index] > 0) & (part[lr] < limit), lr]
         if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
             note = "some draws diverged within the interval and are missing there"
             found = replace(found, note="; ".join([*([found.note] if found.note else []), note]))
@@ -148,33 +163,24 @@ def _at_levels(
 def in_log(rates: np.ndarray) -> bool:
     """Whether rates are interpolated in log if the caller did not choose.
 
-    They are if all are above 0 and they span more than a decade or are spread more evenly in log.
+    They are if all but a 0 are above 0 and they span more than a decade or are spread more evenly in log.
     """
-    every = np.unique(rates)
+    every = not_zero(np.unique(rates))
     return decades(every) or even_in_log(every)
-
-
-def diverged(frame: pd.DataFrame, y: str) -> np.ndarray:
-    """Whether each row diverged: its status says so, or it is ok but has no finite value. A boolean array."""
-    lost = ~np.isfinite(frame[y].to_numpy(dtype=np.float64))
-    if "status" not in frame.columns:
-        return lost
-    status = frame["status"].to_numpy()
-    return np.asarray((status == "diverged") | ((status == "ok") & lost), dtype=bool)
 
 
 def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
     """The lowest rate at which most draws diverged, above some rate at which most did not; inf if there is none.
 
     rates: (rows,), the rate of each row.
-    bad: (rows,), whether the row diverged.
+    bad: (rows,), 1 for each row that diverged, 0 for others, NaN for those that are missing.
     """
     survived = False
-    for rate in np.unique(rates):
-        share = float(bad[rates == rate].mean())
-        if share > 0.5 and survived:
+    for rate in np.unique(rates[~np.isnan(bad)]):
+        many = most(bad[rates == rate])
+        if many and survived:
             return float(rate)
-        survived |= share <= 0.5
+        survived |= not many
     return float("inf")
 
 
@@ -188,8 +194,16 @@ def find_optimum(
     advise: also compute what would halve the interval.
     lr, level, exact, logarithmic: as in `fit_optimum`.
     """
-    if not len(curves.x):
+    if not len(not_zero(curves.x)):
         return Extremum(note="no usable rows")
+    find = partial(_on_one_scale, curves, lr, level, exact, limit, advise)
+    return on_scale(find, curves.x, logarithmic)
+
+
+def _on_one_scale(
+    whole: DrawCurves, lr: str, level: float, exact: bool, limit: float, advise: bool, logarithmic: bool
+) -> Extremum:
+    curves = whole.without_zero() if logarithmic else whole
     axis, u, values = along_rates(curves, logarithmic)
     found = extremum_along(u, values, level, exact, advise)
     found = in_units_of_x(found, axis, lr)
@@ -199,7 +213,7 @@ def find_optimum(
         found = replace(found, status=beyond)
     if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
-    return found
+    return beside_zero(found, whole, level, exact) if len(whole.x) > len(curves.x) else found
 
 
 def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:

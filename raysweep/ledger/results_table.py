@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysweep import plain_json as json
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells
 from raysweep.storage import files

@@ -1,8 +1,9 @@
 """The ledger: finished rows in immutable segments. It is the truth about a sweep.
 
 A segment is a JSON-lines file: one row a line, then a trailer {"rows": count, "sha256": digest of all bytes before it}.
-It is published in one step and never changed. A segment whose trailer is missing or wrong is damaged; its rows are
-computed again. JSON has no NaN and no infinity: these are written as the words "NaN", "Infinity" and "-Infinity".
+It is published in one step and never changed. A segment whose trailer is missing or wrong, or with a line that is no
+row (row_checks.py), is damaged; its rows are computed again. JSON has no NaN and no infinity: these are written as the
+words "NaN", "Infinity" and "-Infinity".
 
 Small segments are merged into larger ones (compaction.py). A merged segment is there before the first of its sources is
 removed. So a reader finds every row at least once, and counts it once.
@@ -10,8 +11,8 @@ removed. So a reader finds every row at least once, and counts it once.
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from raysweep import plain_json as json
+from raysweep.ledger import row_checks
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import WORDS, Damaged, encode
 
 MERGED = "merged-"
 REQUESTS = 32  # simultaneous requests to a bucket; each takes some 20 ms
+NOT_ROWS = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+"""Errors of a segment that is not whole, or of a line that is no row."""
 CURVES = ("curves", "shared_curves")
 """Keys of a row that hold learning curves."""
 LISTINGS = 20  # after so many, a segment that is listed but not there counts as damaged
@@ -93,40 +98,63 @@ def segment_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
     return folder / f"{pack}-{attempt}.jsonl"
 
 
-def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
-    """Publish rows as one segment; False if a segment with that name exists already."""
+def write_segment(path: AnyPath, rows: Iterable[Row]) -> None:
+    """Publish rows as one segment.
+
+    FileExistsError if one with that name is there and has other results. The same results are no error: a trial that
+    was taken for lost, and was computed again, publishes twice.
+    """
     lines: list[bytes] = []
     digest = hashlib.sha256()
     for row in rows:
-        metrics = {name: encode(value) for name, value in row["metrics"].items()}
-        logged = {key: _encoded(row[key]) for key in CURVES if key in row}  # type: ignore[literal-required]
-        line = json.dumps({**row, "metrics": metrics, **logged}, separators=(",", ":"), allow_nan=False) + "\n"
+        changed: dict[str, Any] = {"metrics": {name: encode(value) for name, value in row["metrics"].items()}}
+        changed |= {key: _encoded(row[key]) for key in CURVES if key in row}  # type: ignore[literal-required]
+        if "error" in row:  # it may quote a file's name that is no UTF-8, as half of a surrogate pair
+            changed["error"] = row["error"].encode(errors="backslashreplace").decode()
+        line = json.dumps({**row, **changed}, separators=(",", ":"), allow_nan=False) + "\n"
         lines.append(line.encode())
         digest.update(lines[-1])
     trailer = json.dumps({"rows": len(lines), "sha256": digest.hexdigest()}) + "\n"
-    return files.create(path, b"".join([*lines, trailer.encode()]))
+    content = b"".join([*lines, trailer.encode()])
+    if not files.create(path, content) and _results(files.read(path)) != _results(content):
+        raise FileExistsError(errno.EEXIST, f"{path.name} is there already, with other results", str(path))
+
+
+def _results(content: bytes) -> list[Any]:
+    """What the rows of a segment came to, wherever and whenever they were computed; empty if it is damaged."""
+    try:  # NaN equals itself here, because it is one object
+        return [(row["cell"], row["seed"], row["status"], row["metrics"]) for row in _parsed(content)]
+    except NOT_ROWS:
+        return []
 
 
 def read_segment(path: AnyPath) -> list[Row]:
-    """The rows of a segment; Damaged if a byte is missing or changed."""
+    """The rows of a segment; Damaged if a byte is missing or changed, or if a line is no row."""
     content = files.read(path)
-    cut = content.rfind(b"\n", 0, -1) + 1
     try:
-        trailer = json.loads(content[cut:])
-        if trailer["sha256"] != hashlib.sha256(content[:cut]).hexdigest() or not content.endswith(b"\n"):
-            raise Damaged(f"{path}: its rows do not match its checksum")
-        rows = [json.loads(line) for line in content[:cut].splitlines()]
-        if len(rows) != trailer["rows"]:
-            raise Damaged(f"{path}: {len(rows)} rows where {trailer['rows']} were written")
-        for row in rows:
-            row["metrics"] = {
-                name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
-            }
-            for key in CURVES:
-                if key in row:
-                    row[key] = _decoded(row[key])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return _parsed(content)
+    except NOT_ROWS as error:
         raise Damaged(f"{path}: not a whole segment ({error})") from None
+
+
+def _parsed(content: bytes) -> list[Row]:
+    cut = content.rfind(b"\n", 0, -1) + 1
+    trailer = json.loads(content[cut:])
+    if trailer["sha256"] != hashlib.sha256(content[:cut]).hexdigest() or not content.endswith(b"\n"):
+        raise ValueError("its rows do not match its checksum")
+    rows = [json.loads(line) for line in content[:cut].splitlines()]
+    if len(rows) != trailer["rows"]:
+        raise ValueError(f"{len(rows)} rows where {trailer['rows']} were written")
+    if b"\\ud" in content or b"\\uD" in content:  # perhaps half of a surrogate pair, which cannot be printed
+        json.dumps(rows, ensure_ascii=False).encode()
+    for row in rows:
+        row["metrics"] = {
+            name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
+        }
+        row_checks.check(row)
+        for key in CURVES:
+            if key in row:
+                row[key] = _decoded(row[key])
     return rows
 
 
@@ -139,7 +167,14 @@ def _encoded(curves: Mapping[str, Curve]) -> dict[str, Any]:
 
 def _decoded(curves: dict[str, dict[str, list[Any]]]) -> dict[str, Curve]:
     """Curves with their numbers as arrays: lists would take four times as much of the driver's memory."""
-    return {name: {metric: _numbers(values) for metric, values in curve.items()} for name, curve in curves.items()}
+    found: dict[str, Curve] = {
+        name: {metric: _numbers(values) for metric, values in curve.items()} for name, curve in curves.items()
+    }
+    for curve in found.values():
+        points = len(curve["step"])
+        if any(len(values) != points for values in curve.values()):
+            raise ValueError("a learning curve lacks values")
+    return found
 
 
 def _numbers(values: list[Any]) -> array[float]:

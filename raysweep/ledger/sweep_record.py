@@ -1,10 +1,14 @@
-"""The record of a sweep: what was asked, in one file written before any work. Without it the sweep does not exist."""
+"""The record of a sweep: what was asked, in one file written before any work. Without it the sweep does not exist.
+
+The record is sealed by a checksum: a changed digit of its space would be another cell, whose rows nobody has computed.
+Earlier versions wrote it without a seal, as format 1. Such a record is read, and sealed when it is next written. A
+sealed record cannot pass for one of these, whatever happens to its seal: its format is another, and every key counts.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import re
 import shlex
@@ -15,13 +19,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.errors import InputError, unknown
 from raysweep.phrases import place
 from raysweep.space.schema import plain_name, restore
 from raysweep.storage import driver_lock, files, leases, sealed, signs
 from raysweep.storage.paths import AnyPath
 
-FORMAT = 1
+UNSEALED, FORMAT = 1, 2
 STORE = "store"
 RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
 FILE, LEDGER, LOGS = "sweep.json", "ledger", "logs"
@@ -69,7 +74,7 @@ def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str
         folder.mkdir(parents=True, exist_ok=True)
         for inner in (LEDGER, LOGS):
             (folder / inner).mkdir(exist_ok=True)
-    if not files.create(folder / FILE, _encode(record)):
+    if not files.create(folder / FILE, sealed.seal(asdict(record))):
         raise FileExistsError(folder / FILE)
     return record
 
@@ -102,7 +107,7 @@ def _without(folder: AnyPath, record: str) -> None:
 
 def update(folder: AnyPath, record: Record) -> None:
     """Replace the record in one step."""
-    files.replace(folder / FILE, _encode(record))
+    files.replace(folder / FILE, sealed.seal(asdict(record)))
 
 
 def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
@@ -111,17 +116,19 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
     InputError also if the deletion of the sweep has begun, unless `to_delete`.
     """
     try:
-        with files.permitted(folder):
+        with files.reading(folder):
             for path in (folder, *(folder / inner for inner in INSIDE)):  # a name must not lead out of the storage
                 if isinstance(path, Path) and path.is_symlink():
                     raise InputError(str(path), "is a link; expected to lie in the storage itself")
-            text = _text(folder, to_delete)
+            content = _content(folder, to_delete)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except UnicodeDecodeError:
-        raise InputError(str(folder / FILE), f"not the record of a sweep (not UTF-8){REPAIR}") from None
     try:
-        plain = json.loads(text, object_hook=sealed.restored)
+        plain = json.loads(content, object_hook=sealed.restored)
+        if plain["format"] == UNSEALED:
+            plain["format"] = FORMAT
+        else:
+            plain = sealed.unseal(content)
         if plain["format"] != FORMAT:
             raise InputError("format", f"{plain['format']} where this version reads {FORMAT}")
         plain["space"] = restore(plain["space"]).as_dict()
@@ -134,17 +141,17 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
         return Record(**plain)
     except InputError as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (sealed.Damaged, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep ({error}){REPAIR}") from None
 
 
-def _text(folder: AnyPath, to_delete: bool) -> str:
+def _content(folder: AnyPath, to_delete: bool) -> bytes:
     try:
-        return files.read(folder / FILE).decode()
+        return files.read(folder / FILE)
     except FileNotFoundError:
-        text = files.read(folder / DELETING).decode()
+        content = files.read(folder / DELETING)
         if to_delete:
-            return text
+            return content
         raise InputError(
             folder.name,
             "is being deleted, or its deletion was cut short; finish that with: raysweep "
@@ -168,7 +175,7 @@ def find(storage: AnyPath, name: str) -> AnyPath:
     if chosen is None:
         folder = storage / name
         if name and isinstance(folder, Path) and folder.is_dir():
-            with files.permitted(folder):
+            with files.reading(folder):
                 os.scandir(folder).close()
         if not known:
             raise InputError(name or "SWEEP", f"no such sweep: there is none in {place(storage)}")
@@ -218,7 +225,3 @@ def clear_leftovers(folder: AnyPath) -> None:
     if isinstance(folder, Path):
         for path in (*folder.glob(".*.part"), *(folder / LEDGER).glob(".*.part")):
             path.unlink(missing_ok=True)
-
-
-def _encode(record: Record) -> bytes:
-    return (json.dumps(sealed.plain(asdict(record)), indent=1, allow_nan=False) + "\n").encode()

@@ -186,10 +186,10 @@ def _none_yet(space: Space, workload: Workload) -> Cells:
 def _check_declared_scales(space: Space, workload: Workload) -> None:
     """InputError if an axis has values that do not fit its declared scale, unless the space states another scale."""
     for name, values in space.axes.items():
-        if name not in space.scale and workload.logarithmic(name) and (low := min(values)) <= 0:
+        if name not in space.scale and workload.logarithmic(name) and (low := min(values)) < 0:
             raise InputError(
                 f"axes.{name}",
-                f"expected values above 0, since {workload.name} reads this axis in log, "
+                f"expected no value below 0, since {workload.name} reads this axis in log, "
                 f"got {low:g} (scale.{name}=linear reads it as it is)",
             )
 

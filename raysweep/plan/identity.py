@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from raysweep import __version__
+from raysweep import plain_json as json
 from raysweep.errors import InputError, RaysweepError, shown, told
 from raysweep.workloads.declaration import Stage, Workload
 

@@ -83,7 +83,8 @@ class Fitted(Answered, Fit):
 class Best(Answered):
     """The cells by the mean of a metric.
 
-    table: one row per cell, the best first: its parameters, mean, standard_error, median and draws.
+    table: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok) and
+        computed (all of them). A cell most of whose draws diverged or failed is left out.
     section: the section of the report.
     """
 

@@ -74,10 +74,10 @@ class Design:
         )
         for name in dict.fromkeys(name for space in self.spaces for name in space.get("axes") or {}):
             for sweep, space in zip(self.names, self.spaces, strict=True) if scaled.logarithmic(name) else ():
-                if (low := min(values_in(space, name), default=1)) <= 0:
+                if (low := min(values_in(space, name), default=1)) < 0:
                     raise InputError(
                         f"scale.{name}",
-                        "expected values above 0 on an axis that is read in log, got "
+                        "expected no value below 0 on an axis that is read in log, got "
                         f"{low:g} in {sweep}; a scale changes no row (say --set "
                         f"scale.{name}=linear when running what has this axis)",
                     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import LARGEST, can_be_fitted
+from raysweep.fits.lost_draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.explored import every_curve
@@ -20,6 +20,7 @@ from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.user_function import user_function_section
 from raysweep.reporting.design import Design
 from raysweep.reporting.idle import counted_once, with_note
+from raysweep.reporting.lost_cells import for_analyses, survivors
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
 from raysweep.reporting.words import labelled, plain, setting
@@ -165,17 +166,19 @@ def section_of(kind: str, asked: Question) -> Section:
     metrics = metrics_of(asked.options)
     unknown = {metric: np.nan for metric in metrics if metric not in asked.rows}  # a function whose every call failed
     asked = replace(asked, rows=asked.rows.assign(**unknown))
-    finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
-    fitted = replace(asked, rows=asked.rows.assign(**finite))
-    good = fitted.rows[fitted.rows["status"] == "ok"]
-    empty = [metric for metric in metrics if good[metric].isna().all()]
+    fitted = replace(asked, rows=for_analyses(asked.rows, metrics))
+    good = asked.rows[asked.rows["status"] == "ok"]
+    empty = [metric for metric in metrics if not can_be_fitted(good[metric]).any()]
+    left_out = survivors(asked.rows, metrics, asked.design, asked.workload)
     if good.empty:
         why = f"{kind}: no row is ok ({states(asked.rows)}), so there is nothing to analyse"
     elif empty:
-        finite_somewhere = np.isfinite(asked.rows.loc[good.index, empty[0]].astype(float)).any()
+        finite_somewhere = np.isfinite(good[empty[0]].astype(float)).any()
         beyond = f"beyond {LARGEST:g} (too large to be squared) or not finite in every row"
         said = beyond if finite_somewhere else "finite in no row"
         why = f"{kind}: {empty[0]} is {said}, so there is nothing to analyse"
+    elif fitted.rows.loc[good.index, metrics].isna().all().any():
+        why = f"{kind}: nothing to analyse; {left_out}"
     elif axis := too_large(asked):
         why = f"{kind}: an axis is analysed up to {LARGEST:g}, and {plain(axis)} has values beyond"
     else:
@@ -184,7 +187,7 @@ def section_of(kind: str, asked: Question) -> Section:
         return Section(kind.capitalize(), why, undecided=f"{kind} (nothing could be analysed)")
     module = import_module(f"raysweep.reporting.analyses.{kind}")
     section: Section = getattr(module, f"{kind}_section")(fitted)
-    detail = "; ".join(filter(None, (section.detail, not_fitted(good, metrics))))
+    detail = "; ".join(filter(None, (section.detail, not_fitted(good, metrics), left_out)))
     return with_note(replace(section, explored=section.explored or every_curve(fitted), detail=detail), idle)
 
 
@@ -193,7 +196,7 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
 
     The reader must know this, because a mean over the remaining rows may be biased.
     """
-    counts = {metric: int(good[metric].isna().sum()) for metric in metrics}
+    counts = {metric: int((~can_be_fitted(good[metric])).sum()) for metric in metrics}
     parts = [
         f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} has no finite value up to {LARGEST:g}"
         for metric, count in counts.items()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from raysweep.fits.lost_draws import losses_of
 from raysweep.fits.statistics import LEVEL, half_width, sign_test_limit, standard_error
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.words import number
@@ -228,17 +229,20 @@ def is_number(frame: pd.DataFrame, name: str) -> bool:
 def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> pd.DataFrame:
     """One row per cell: mean, standard error, median, number of draws, no_variance and, if there is one, closed form.
 
+    draws: how many are ok and have a value. computed: how many there are, with those that are not ok.
     no_variance: whether the workload says that draws have no variance. Then only the median is meaningful.
     """
     import pandas as pd
 
     good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
-    names = [*keys, "mean", "standard_error", "median", "draws", "no_variance"]
+    names = [*keys, "mean", "standard_error", "median", "draws", "computed", "no_variance"]
     if not len(good):
         return pd.DataFrame(columns=names)
     good = good.assign(no_variance=heavy_rows(good, metric, workload))
     grouped = good.groupby(keys, dropna=False)
     table = grouped[metric].agg(mean="mean", standard_error="sem", median="median", draws="count").reset_index()
+    computed = frame[~np.isnan(losses_of(frame, metric))].groupby(keys, dropna=False).size()
+    table = table.merge(computed.rename("computed").reset_index(), on=keys)
     table["no_variance"] = grouped["no_variance"].any().to_numpy()
     if f"{metric}_theory" in good.columns:
         table["theory"] = grouped[f"{metric}_theory"].first().to_numpy()

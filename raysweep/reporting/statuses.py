@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.fits.axis_scale import NOT_TOLD_FROM_ZERO
 from raysweep.fits.result import Status
 from raysweep.fits.signs import NOT_CLEAR
 from raysweep.phrases import counted
@@ -39,7 +40,7 @@ BEST_INSIDE = "the mean is best inside the grid"  # so begins the note of a curv
 TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
 PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
 SOME_POINTS = "sign clear at some values only"
-MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge")
+MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge", NOT_TOLD_FROM_ZERO)
 AT_LARGEST, AT_SMALLEST = "best at the largest value", "best at the smallest value"
 WAYS = {"improves": AT_LARGEST, "degrades": AT_SMALLEST}  # by how their notes begin
 NOTES = {

@@ -11,7 +11,7 @@ from raysweep.reporting.design import Design
 from raysweep.space.analyses import ANALYSES, NAME_AXES, opened
 from raysweep.workloads.declaration import Workload
 
-MEANS = "mean standard_error median draws no_variance theory"
+MEANS = "mean standard_error median draws computed no_variance theory"
 FITTED = "draws estimate high low method_spread note points scale status theory z"
 HALVED = "draws_to_halve half_the_interval_takes halved method points_from points_to points_to_halve turn"
 EVERYWHERE = "high_simultaneous low_simultaneous"

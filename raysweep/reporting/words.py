@@ -185,11 +185,13 @@ def with_error(value: float, error: float) -> str:
 
 def mean_of(row: Mapping[str, Any], bounds: tuple[float, float] = (-np.inf, np.inf)) -> str:
     """The mean of a cell (a row of `selection.means_table`) with Student's t interval at `LEVEL`, for a single draw its
-    value. bounds: where the interval is cut."""
+    value, and how many of its draws are ok if not all are. bounds: where the interval is cut."""
     mean, error, draws = float(row["mean"]), float(row["standard_error"]), int(row["draws"])
+    computed = int(row.get("computed", draws))
+    few = f" ({draws} of {computed} draws ok)" if draws < computed else ""
     half = t_quantile(LEVEL, draws - 1) * error if draws > 1 else np.nan
     low, high = np.clip((mean - half, mean + half), *bounds)
-    return interval(mean, low, high) if np.isfinite(half) else number(mean)
+    return (interval(mean, low, high) if np.isfinite(half) else number(mean)) + few
 
 
 def interval(estimate: float, low: float, high: float) -> str:

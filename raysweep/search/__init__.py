@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 """Suggestions for each new cell, because a search may suggest cells again, or cells that are left out."""
 Draws = Callable[[int, str], np.ndarray | None]
-"""(cell, metric) -> the metric's values in the cell's ok draws; None while the cell is not complete."""
+"""(cell, metric) -> the metric's values in the cell's ok draws, none of a cell most of whose draws diverged or failed;
+None while the cell is not complete."""
 
 
 def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:

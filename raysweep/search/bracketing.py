@@ -77,10 +77,9 @@ def first(points: int, ask: Ask) -> np.ndarray:
 
 def step(curve: Curve, ask: Ask) -> Step:
     """What a slice wants next, given the draws that it asked for."""
-    there, values = curve.there, curve.values
+    there, values = _valued(curve), curve.values
     rest = Step(curve.counts, OPEN)
-    finite = np.isfinite(values[:, there])
-    if not finite.any():
+    if not len(there):
         return replace(rest, state=endings.NO_ROW)
     size = float(np.nanmax(np.abs(values[:, there])))
     values = np.where(np.abs(values) > ROUNDING * size, values, np.where(np.isnan(values), np.nan, 0.0))
@@ -99,6 +98,11 @@ def step(curve: Curve, ask: Ask) -> Step:
     if (curve.counts[inside] < draws).any():
         return replace(rest, counts=raised(curve.counts, inside, draws))
     return _with_bracket(curve, ask, inside, draws, rest)
+
+
+def _valued(curve: Curve) -> np.ndarray:
+    """The points that have a draw with a value: further draws of the others would have none either."""
+    return curve.there[np.isfinite(curve.values[:, curve.there]).any(axis=0)]
 
 
 def signs(values: np.ndarray, ask: Ask) -> np.ndarray:
@@ -199,8 +203,8 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
 
 
 def _without_bracket(curve: Curve, ask: Ask, labels: np.ndarray, rest: Step) -> Step:
-    """The next step if no two clear signs are opposite."""
-    there = curve.there
+    """The next step if no two clear signs are opposite. labels: of the points of `_valued`."""
+    there = _valued(curve)
     unclear = there[labels == 0]
     if not ask.exact and (few := there[curve.counts[there] < min(FIRST, ask.most)]).size:
         return replace(rest, counts=raised(curve.counts, few, min(FIRST, ask.most)))
@@ -226,7 +230,7 @@ def _without_bracket(curve: Curve, ask: Ask, labels: np.ndarray, rest: Step) -> 
 
 def _steepest(curve: Curve, ask: Ask) -> float:
     """The steepest slope of the mean curve that its draws allow: the draw is the unit, over neighbouring cells."""
-    there = curve.there
+    there = _valued(curve)
     draws = curve.values[: int(curve.counts[there].min()), there]
     slopes = np.diff(draws, axis=1) / np.diff(curve.x[there])
     mean, error, count = standard_error(slopes)

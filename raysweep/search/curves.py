@@ -40,7 +40,8 @@ class Curve:
 
     x: (points,), sorted.
     counts: (points,), how many draws were asked for of each point; always the first ones.
-    values: (draws, points); NaN where a draw was not asked for, or is not ok.
+    values: (draws, points); NaN where a draw was not asked for, is not ok, or belongs to a point most of whose draws
+        diverged or failed.
     """
 
     x: np.ndarray

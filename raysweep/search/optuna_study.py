@@ -8,6 +8,8 @@ the cells of a round that have no result yet.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ Suggested = tuple[Any, dict[str, Any]]
 Ask = Callable[[int], list[Suggested]]
 """Asks for so many cells."""
 Tell = Callable[[Any, float | None], None]
-"""Tells a trial's mean; None if there is none."""
+"""Tells a trial's mean; None if there is no such cell."""
 
 
 def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int, sampler: str) -> list[list[int]]:
@@ -46,6 +48,7 @@ def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int,
     count = min(count, cells.most)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     direction = "maximize" if space.declaration.maximized(metric) else "minimize"
+    worst = -math.inf if direction == "maximize" else math.inf
     ask, tell = (_gaussian_process if sampler == "gp" else _tpe)(space, cells, direction)
     positions = {place: i for i, place in enumerate(zip(*(cells.columns[name] for name in space.axes), strict=True))}
 
@@ -66,9 +69,9 @@ def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int,
         if len(chosen) >= count or any(cell is not None and draws(cell, metric) is None for _, cell in asked):
             break
         for trial, cell in asked:
-            values = draws(cell, metric) if cell is not None else np.empty(0)
-            # no value: the cell is excluded or has no ok draw
-            tell(trial, None if values is None or len(values) == 0 else float(np.mean(values)))
+            values = draws(cell, metric) if cell is not None else None
+            # no cell: it is excluded. No values: it is as bad as can be, otherwise the study would ask for it again.
+            tell(trial, None if values is None else float(np.mean(values)) if len(values) else worst)
     return found
 
 
@@ -103,7 +106,8 @@ def _gaussian_process(space: Space, cells: Cells, direction: str) -> tuple[Ask, 
             )
             study.add_trials(told)
             others = optuna.create_study(sampler=samplers.RandomSampler(seed=len(told)))
-            with limited(1):  # the last digits must not depend on how many cores this machine has
+            with limited(1), warnings.catch_warnings():  # the last digits must not depend on how many cores there are
+                warnings.filterwarnings("ignore", "Clip non-finite values")  # as bad as the worst cell: as it should be
                 cells.suggested[key] = _new(study, others, space, size, before)
         before.extend(cell for _, cell in cells.suggested[key])
         return cells.suggested[key]

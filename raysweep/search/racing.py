@@ -14,8 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from raysweep.fits.draws import Axis, DrawCurves, can_be_fitted
+from raysweep.fits.draws import Axis, DrawCurves
 from raysweep.fits.extremum import find_extremum
+from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.fits.optimum import divergence, find_optimum
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import ROUNDING, standard_error, t_quantile, two_way_anova
@@ -67,7 +68,7 @@ def step(curve: Curve, ask: Ask) -> Step:
         curve = replace(curve, values=-curve.values)
     there = curve.there
     finite = np.isfinite(curve.values[:, there])
-    alive = there[2 * finite.sum(axis=0) > curve.counts[there]]  # at the others most draws diverged
+    alive = there[2 * finite.sum(axis=0) >= curve.counts[there]]  # at the others most draws are not ok
     if not len(alive):
         return replace(rest, state=endings.NO_ROW)
     known = curve.values[:, alive]

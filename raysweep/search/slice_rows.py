@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from raysweep.fits.lost_draws import LARGEST, can_be_fitted, most
 from raysweep.search.curves import Curve
 from raysweep.search.slices import Slice
 
 Value = Callable[[int, int, str], float | None]
-"""(cell, seed, metric) -> the metric of a row; None if the row is not there, NaN if it is not ok."""
+"""(cell, seed, metric) -> the metric of a row; None if the row is not there, infinite if it diverged or failed, NaN if
+it has no value for another reason."""
 DIGITS = 9  # of a metric, as decisions read it: the last digits of a row may depend on its pack
 
 
@@ -68,7 +70,9 @@ class SliceRows:
         of_points = counts[np.asarray(own.cells, dtype=np.int64)]
         values = np.full((int(of_points.max(initial=0)), len(of_points)), np.nan)
         for point, cell in enumerate(own.cells):
-            values[: of_points[point], point] = self._known.get((cell, metric), [])[: of_points[point]]
+            known = np.asarray(self._known.get((cell, metric), [])[: of_points[point]])
+            good, lost = can_be_fitted(known), np.abs(known) > LARGEST
+            values[: of_points[point], point] = np.where(good & (not most(lost)), known, np.nan)
         return Curve(own.x, of_points, values)
 
 

@@ -27,6 +27,7 @@ from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 MAX_ON_AXIS = 1_000_000  # values are checked one by one; more would take longer than anyone wants to wait
 MAX_END = 1e300  # a longer span would overflow
+MOST_LISTED = 30  # values that an error lists
 KINDS = {
     "values": "{values: [...]}",
     "linspace": "{linspace: [first, last, count]}",
@@ -47,11 +48,28 @@ def check(given: Any, workload: Workload) -> dict[str, list[Any]]:
     return checks.keys(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
 
 
-def _values(parameter: Parameter, values: Any, path: str, context: Context) -> list[Any]:
-    path, values = _opened(values, path)
+def _values(parameter: Parameter, spec: Any, path: str, context: Context) -> list[Any]:
+    path, values = _opened(spec, path)
     expect(isinstance(values, list), path, f"a list of values, or {' or '.join(KINDS.values())}", values)
     expect(bool(values), path, "at least one value", values)
-    return [checks.coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
+    try:
+        return [checks.coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
+    except InputError as error:
+        spaced = isinstance(spec, Mapping) and ("linspace" in spec or "geomspace" in spec)
+        if not (spaced and (rounded := _rounded(parameter, values))):
+            raise
+        listed = ", ".join(map(str, rounded[:MOST_LISTED])) + (", ..." if len(rounded) > MOST_LISTED else "")
+        raise InputError("", f"{error}; give the rounded values as a list: [{listed}]") from None
+
+
+def _rounded(parameter: Parameter, values: Sequence[float]) -> list[int]:
+    """The whole numbers nearest to these values, each once; empty if the parameter is none or cannot have them."""
+    if parameter.type is not int and not parameter.whole:
+        return []
+    try:
+        return [int(parameter.coerce(value)) for value in dict.fromkeys(map(round, values))]
+    except (ValueError, OverflowError):
+        return []
 
 
 def _opened(spec: Any, path: str) -> tuple[str, Any]:

@@ -99,7 +99,7 @@ def is_logarithmic(fit: str, values: Sequence[float], said: bool | None) -> bool
 
     from raysweep.fits.draws import decades, even_in_log
 
-    above = np.asarray([value for value in values if value != 0 or fit != "inflection"])
+    above = np.asarray([value for value in values if value != 0])
     return even_in_log(above, said) or bool(said is None and fit == "optimum" and decades(above))
 
 

@@ -273,7 +273,7 @@ def _scale(name: str, value: Any, path: str, context: Context) -> str:
     checks.number_axis(name, path, context, advice=", which has no scale")
     expect(value in SCALES, path, f"one of {', '.join(SCALES)}", value)
     low = min(context.axes[name])
-    expect(value == "linear" or low > 0, path, "values above 0 on an axis that is read in log", low)
+    expect(value == "linear" or low >= 0, path, "no value below 0 on an axis that is read in log", low)
     return str(value)
 
 

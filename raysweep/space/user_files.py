@@ -1,32 +1,34 @@
-"""Where this user's own runs found the functions of their sweeps, so that `resume`, `debug` and `report` find them.
+"""Notes of this user, in their home: what they gave once, and what a storage that somebody sends must not say.
 
-This is a note of the user, in their home, and not part of a storage: a storage that somebody sends must not say which
-file is imported. Without the note the user names the file (`--workload my_file.py:train`).
+Where their own runs found the functions of their sweeps, so that `resume`, `debug` and `report` find them; without the
+note the user names the file (`--workload my_file.py:train`). And the MLflow servers that they gave, which may get their
+password; without the note the user names the server (`--tracking-uri`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.space.function_files import Given
 
-WORKLOAD, ANALYSES = "functions", "analyses"
+WORKLOAD, ANALYSES, SERVERS = "functions", "analyses", "servers"
 
 
-def _note(sweep_id: str, folder: str) -> Path:
+def _note(name: str, folder: str) -> Path:
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "raysweep" / folder / f"{sweep_id}.json"
+    return Path(state) / "raysweep" / folder / f"{name}.json"
 
 
-def _write(sweep_id: str, folder: str, content: Mapping[str, str]) -> None:
+def _write(name: str, folder: str, content: Mapping[str, str]) -> None:
     """Write a note. A home that cannot be written is no error."""
     with contextlib.suppress(OSError, RuntimeError):
-        note = _note(sweep_id, folder)
+        note = _note(name, folder)
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = json.dumps(content)
         if not note.exists() or note.read_text() != text:
@@ -35,10 +37,10 @@ def _write(sweep_id: str, folder: str, content: Mapping[str, str]) -> None:
             part.replace(note)
 
 
-def _read(sweep_id: str, folder: str) -> dict[str, Any]:
+def _read(name: str, folder: str) -> dict[str, Any]:
     """What a note says; empty if there is none, or none that can be read."""
     try:
-        found = json.loads(_note(sweep_id, folder).read_text())
+        found = json.loads(_note(name, folder).read_text())
     except (OSError, RuntimeError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -66,6 +68,20 @@ def remember_analyses(sweep_id: str, files: Mapping[str, Path]) -> None:
 def recall_analyses(sweep_id: str) -> dict[str, Path]:
     """The files of functions that this user named for the analyses of a sweep, by what its space calls them."""
     return {kind: Path(str(file)) for kind, file in _read(sweep_id, ANALYSES).items()}
+
+
+def remember_server(address: str) -> None:
+    """Note the address of an MLflow server that this user gave, without credentials."""
+    _write(_digest(address), SERVERS, {"address": address})
+
+
+def gave_server(address: str) -> bool:
+    """Whether this user gave this address before."""
+    return _read(_digest(address), SERVERS) == {"address": address}
+
+
+def _digest(address: str) -> str:
+    return hashlib.sha256(address.encode()).hexdigest()[:32]
 
 
 def forget(sweep_id: str) -> None:

@@ -16,7 +16,6 @@ Writes raise Halted, with one line, if the store is read-only or full.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import re
 import time
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep import plain_json as json
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.plan.identity import content_id
 from raysweep.stages import checkpoints

@@ -10,12 +10,12 @@ Nothing is ever unpickled.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from raysweep import plain_json as json
 from raysweep.storage.sealed import Damaged
 
 CHUNK = 1 << 22

@@ -166,7 +166,11 @@ def write(path: AnyPath, pieces: Iterable[memoryview]) -> None:
 @_system_errors()
 def read(path: AnyPath) -> bytes:
     """A whole file; FileNotFoundError if it is missing, as for all functions below."""
-    return path.read_bytes() if isinstance(path, Path) else bytes(path.fs.cat_file(path.path))
+    try:
+        return path.read_bytes() if isinstance(path, Path) else bytes(path.fs.cat_file(path.path))
+    except OSError as error:
+        error.filename = error.filename or str(path)  # an open file that the disk cannot read has no name
+        raise
 
 
 def open_to_read(path: AnyPath) -> io.FileIO | io.BytesIO:
@@ -237,12 +241,16 @@ def remove(paths: Sequence[AnyPath]) -> None:
 
 
 @contextlib.contextmanager
-def permitted(place: AnyPath) -> Iterator[None]:
-    """Raise InputError, in one line, where the block may not read something. place: what it reads, if unsaid."""
+def reading(place: AnyPath) -> Iterator[None]:
+    """Raise InputError, in one line, where the block cannot read something that is there. place: what it reads, if
+    unsaid."""
     try:
         yield
-    except PermissionError as error:
-        raise InputError(str(error.filename or place), f"cannot be read ({error.strerror})") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        why = error.strerror or first_line(error)
+        raise InputError(str(error.filename or place), f"cannot be read ({why})") from None
 
 
 def is_read_only(folder: AnyPath) -> bool:

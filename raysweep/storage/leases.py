@@ -15,7 +15,6 @@ it renews. Then both read the result that was published first.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import socket
@@ -25,6 +24,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from raysweep import plain_json as json
 from raysweep.errors import RaysweepError
 from raysweep.storage import processes
 from raysweep.storage.folder import Folder

@@ -1,9 +1,28 @@
-"""Whether a recorded process still lives. This can be known only for processes of this machine."""
+"""Whether a recorded process still lives, which can be known only on its machine; and the end of forked children."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+
+@contextlib.contextmanager
+def children_end() -> Iterator[None]:
+    """Somebody else's code runs in the block and may fork. A child that leaves the block ends there: it would go on as
+    a second driver or trial. Its exit code is that of a program: 0, 1 after an exception, or what sys.exit was given.
+    """
+    process, code = os.getpid(), 1
+    try:
+        yield
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+        raise
+    finally:
+        if os.getpid() != process:
+            os._exit(code)
 
 
 def life(process: int) -> list[str] | None:

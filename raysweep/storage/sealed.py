@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from raysweep import plain_json as json
 
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """The words for non-finite numbers, and their values."""

@@ -8,7 +8,6 @@ ignored if it cannot be read, is old, or belongs to another sweep or address.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import time
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.errors import RaysweepError
 from raysweep.redaction import redact
 from raysweep.storage import files

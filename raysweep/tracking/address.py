@@ -1,7 +1,14 @@
-"""Which MLflow a sweep is logged to, and which form of its address the record keeps."""
+"""Which MLflow a sweep is logged to, and which form of its address the record keeps.
+
+A record may be somebody else's, and MLflow's client sends a password, token or key of this user to whatever address it
+connects to. So a server is asked only if this user gave its address: by --tracking-uri, in an earlier run (user_files)
+or by MLFLOW_TRACKING_URI. SQLite is a file and asks for nothing.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +16,7 @@ from raysweep.errors import InputError
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import command
 from raysweep.redaction import without_credentials
+from raysweep.space import user_files
 from raysweep.storage.paths import AnyPath
 from raysweep.tracking import server
 
@@ -23,12 +31,18 @@ def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | 
     A bucket cannot hold a database, so the default is then ./mlflow.db on the machine that drives the sweep. It is
     complete there, because it is replayed from the ledger.
 
-    Returns None if the sweep is logged nowhere. Raises InputError where the folder's name has a letter that the address
-    of a database gives another meaning.
+    Returns None if the sweep is logged nowhere. Raises InputError for a recorded server that this user did not give,
+    and where the folder's name has a letter that the address of a database gives another meaning.
     """
     if asked is not None:
         return None if asked == NOWHERE else asked
     if record is not None and record.tracking_uri != OF_DRIVER:
+        if record.tracking_uri is not None and not _is_given(record.tracking_uri):
+            raise InputError(
+                "--tracking-uri",
+                f"missing; {record.sweep} is mirrored to {record.tracking_uri}, which no run of yours on this machine "
+                f"gave, and your password goes to no such address: give it if you trust it, or {NOWHERE}",
+            )
         return record.tracking_uri
     database = ((storage if isinstance(storage, Path) else Path()) / "mlflow.db").resolve()
     if meaning := [letter for letter in "?%" if letter in str(database)]:
@@ -40,6 +54,16 @@ def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | 
     return f"sqlite:///{database}"
 
 
+def _is_given(uri: str) -> bool:
+    """Whether this user gave a recorded address, or it is a file."""
+    usual = without_credentials(os.environ.get("MLFLOW_TRACKING_URI", ""))
+    return _is_file(uri) or uri.rstrip("/") == usual.rstrip("/") or user_files.gave_server(uri)
+
+
+def _is_file(uri: str) -> bool:
+    return re.match(r"sqlite\b", uri) is not None
+
+
 def recorded(uri: str | None, storage: AnyPath) -> str | None:
     """The form of a tracking URI that a record keeps: without credentials, and without a folder that exists only on one
     of several machines."""
@@ -49,7 +73,7 @@ def recorded(uri: str | None, storage: AnyPath) -> str | None:
 
 
 def check(uri: str | None, record: Record | None, storage: AnyPath, say: Callable[[str], None]) -> None:
-    """Check that the MLflow to log to can be reached.
+    """Check that the MLflow to log to can be reached, and note that this user gave it.
 
     Raises InputError if not. If the sweep was logged there before, an unreachable server is only reported: the sweep
     does not wait for it, and the missing runs are written later.
@@ -72,6 +96,8 @@ def check(uri: str | None, record: Record | None, storage: AnyPath, say: Callabl
             f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
             f"{command('sync', record.sweep, storage)}, later"
         )
+    if not _is_file(uri):
+        user_files.remember_server(without_credentials(uri))
 
 
 def artifacts(uri: str, storage: AnyPath) -> str | None:

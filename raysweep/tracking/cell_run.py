@@ -9,13 +9,13 @@ out. A metric that is not finite in some `ok` draw has no honest mean: only its 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.ledger.segments import Row
 from raysweep.tracking import histories
 from raysweep.tracking.histories import Point
@@ -44,6 +44,11 @@ class Content:
     params: dict[str, str]
     tags: dict[str, str]
     digest: str
+
+    def last(self) -> dict[str, float]:
+        """The value of each metric that MLflow shows beside a run: that of the last step."""
+        points = sorted((step, value, key) for key, value, step in self.metrics)
+        return {key: value for _, value, key in points}
 
 
 def of_cell(
@@ -83,6 +88,7 @@ def of_cell(
     further |= {axis: params[axis] for axis in axes if axis in params}
     metrics += [(name, float(value), 0) for name, value in further.items() if name not in names and _is_number(value)]
 
+    taken |= {key for key, _, _ in metrics}
     curves = histories.of_draws([row.get("curves", {}) for row in good])
     tags = _tags(cell_id, rows) | ({"mlflow.note.content": histories.DESCRIPTION} if curves else {})
     if stage_ids:
@@ -147,7 +153,9 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 def _added(key: str, taken: Collection[str]) -> str:
     """The key of what is added to the metrics of a sweep: not one of the names that are taken by these."""
-    return f"raysweep.{key}" if key in taken else key
+    while key in taken:
+        key = f"raysweep.{key}"
+    return key
 
 
 def _mean(values: list[float]) -> tuple[float, float]:

@@ -7,7 +7,9 @@ ledger (`raysweep results --curves`). A run that stands for a pack of cells has 
 
 from __future__ import annotations
 
+import hashlib
 import math
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 
@@ -19,10 +21,12 @@ from raysweep.ledger.segments import Curve
 Point = tuple[str, float, int]
 """A point of a metric: key, value, step."""
 LONGEST = 100
-"""Points of a history. MLflow writes a few thousand points a second, and the ledger keeps them all."""
+"""Points of a history. MLflow writes a few thousand points a second, and the ledger keeps more."""
+LONGEST_KEY = 240
+"""Characters of a key. MLflow takes 250; a prefix may be added."""
 DESCRIPTION = (
     "The histories (`STAGE/METRIC`) are learning curves: means over the ok draws, at the steps that all of them "
-    f"logged, {LONGEST} points at most. `raysweep results SWEEP --curves` has every point of every draw."
+    f"logged, {LONGEST} points at most. `raysweep results SWEEP --curves` has every draw, with some 500 points at most."
 )
 
 
@@ -44,13 +48,24 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
             kept = np.linspace(0, len(steps) - 1, LONGEST).round().astype(int)
             steps, means = steps[kept], means[kept]
         whole = are_whole(steps)
-        key = f"{stage}/{re.sub(r'[^-. :0-9A-Za-z_]', '_', name)}"[:250]
+        key = _key(stage, name)
         found += [
             (key, float(value), int(step) if whole else number)
             for number, (step, value) in enumerate(zip(steps, means, strict=True))
             if math.isfinite(value)
         ]
     return found
+
+
+def _key(stage: str, name: str) -> str:
+    """STAGE/METRIC as MLflow takes it. A name that was logged before names were checked, or that is too long, is told
+    apart from others by a hash."""
+    whole = f"{stage}/{name}"
+    if re.fullmatch(r"[-\w. :/]+", whole) and posixpath.normpath(whole) == whole and len(whole) <= LONGEST_KEY:
+        return whole
+    mark = hashlib.sha256(whole.encode(errors="backslashreplace")).hexdigest()[:16]
+    plain = re.sub(r"[^-\w. :]", "_", name)
+    return f"{stage}/{plain}"[: LONGEST_KEY - len(mark) - 1] + f"-{mark}"
 
 
 def _mean(draws: Sequence[Curve], name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ writer was killed, and is deleted. Errors of MLflow are not caught here.
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -48,11 +49,34 @@ class SweepRun:
     folder: str = ""
 
 
+@dataclass(frozen=True)
+class Child:
+    """A child run as MLflow has it.
+
+    rows: the digest of the content that it was made from.
+    metrics: the last value of each.
+    """
+
+    run_id: str
+    rows: str
+    metrics: Mapping[str, float]
+    params: Mapping[str, str]
+
+    def agrees(self, content: Content) -> bool:
+        """Whether it was made from this content and still shows it: all parameters, and the last value of each metric.
+        What somebody added does not matter."""
+        return (
+            self.rows == content.digest
+            and content.params.items() <= self.params.items()
+            and all(math.isclose(self.metrics.get(key, math.nan), value) for key, value in content.last().items())
+        )
+
+
 class Runs:
     """The experiment, the parent run and the child runs of a sweep.
 
-    The experiment and the parent run are found again or created, and the parent run is set to RUNNING. `children` maps
-    each cell to (run id, digest of the run's content).
+    The experiment and the parent run are found again or created, and the parent run is set to RUNNING. `children` has
+    the run of each cell.
     """
 
     def __init__(self, tracking_uri: str, sweep: SweepRun) -> None:
@@ -68,7 +92,7 @@ class Runs:
             "mlflow.source.name": "raysweep",
             **({"raysweep.folder": sweep.folder} if sweep.folder else {}),
         }
-        self.children: dict[str, tuple[str, str]] = {}
+        self.children: dict[str, Child] = {}
         found = parents(client, self.experiment_id, sweep.sweep_id)
         for double in found[1:]:  # the request to create it was sent twice, because an answer was lost
             _delete_tree(client, double)
@@ -91,19 +115,18 @@ class Runs:
         self.children = settled_children(self._client, self.experiment_id, self._parent_id)
 
     def write(self, name: str, content: Content) -> None:
-        """Write the child run of a cell, unless it is already there with the same content."""
-        if name in self.children:
-            run_id, digest = self.children[name]
-            if digest == content.digest:
+        """Write the child run of a cell, unless one is there that agrees with it. One that does not is deleted."""
+        if child := self.children.get(name):
+            if child.agrees(content):
                 return
-            self._client.delete_run(run_id)
+            self._client.delete_run(child.run_id)
             del self.children[name]
         tags = {"raysweep.kind": "cell", "raysweep.rows": content.digest, "mlflow.parentRunId": self._parent_id}
         run_name, tags = cut(content.name, 250), self._common | content.tags | tags
         run_id = self._client.create_run(self.experiment_id, run_name=run_name, tags=tags).info.run_id
         self._log(run_id, content.metrics, content.params, {})
         self._client.set_terminated(run_id, content.status)
-        self.children[name] = (run_id, content.digest)
+        self.children[name] = Child(run_id, content.digest, content.last(), content.params)
 
     def close(self, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int) -> None:
         """Log the parent's artifacts and summary, then its status.
@@ -152,14 +175,14 @@ def parents(client: MlflowClient, experiment_id: str, sweep_id: str) -> list[Run
     return _search(client, experiment_id, f"tags.`raysweep.sweep_id` = '{sweep_id}' and tags.`raysweep.kind` = 'sweep'")
 
 
-def settled_children(client: MlflowClient, experiment_id: str, parent_id: str) -> dict[str, tuple[str, str]]:
-    """The children of a sweep: maps each cell to (run id, digest of the run's content). Incomplete and duplicate
-    children are deleted."""
-    children: dict[str, tuple[str, str]] = {}
+def settled_children(client: MlflowClient, experiment_id: str, parent_id: str) -> dict[str, Child]:
+    """The children of a sweep, by cell. Incomplete and duplicate children are deleted."""
+    children: dict[str, Child] = {}
     for run in _children(client, experiment_id, parent_id):
         cell = run.data.tags["raysweep.cell"]
         if run.info.status in TERMINAL and cell not in children:
-            children[cell] = (run.info.run_id, run.data.tags.get("raysweep.rows", ""))
+            rows = run.data.tags.get("raysweep.rows", "")
+            children[cell] = Child(run.info.run_id, rows, run.data.metrics, run.data.params)
         else:
             _delete(client, run)
     return children

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from raysweep import plain_json as json
 from raysweep.errors import InputError
 from raysweep.ledger.segments import Row
 from raysweep.ledger.sweep_record import Record

@@ -20,7 +20,7 @@ from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages, identities
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
-from raysweep.storage import leases
+from raysweep.storage import leases, processes
 from raysweep.trial import short_memory
 from raysweep.trial.computation import WORST, Computation
 from raysweep.trial.context import Context
@@ -240,7 +240,10 @@ class _Walk:
         rows = self._rows(index, call)
         together = stage.together is not None
         context = Context(stage.name, len(call), point, before, progress, together, self._rule)
-        result = checked(self._workload, index, _function(stage.run)(rows, self._parent(index, call), context), rows)
+        with processes.children_end():
+            returned = _function(stage.run)(rows, self._parent(index, call), context)
+        result = checked(self._workload, index, returned, rows)
+        context.curve.tell()
         for position in np.flatnonzero(context.stopped).tolist():
             result.status[position] = max(result.status[position], str(STOPPED), key=WORST.__getitem__)
         return result, context

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.storage import processes
 from raysweep.trial import chain
 from raysweep.trial.computation import Computation
 from raysweep.trial.early_stopping import Rule
@@ -68,7 +69,8 @@ def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) 
 def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computation:
     """The rows of a workload that is one function of a table."""
     module, _, function = workload.compute.partition(":")
-    metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)
+    with processes.children_end():
+        metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)
     count = len(seeds)
     return Computation(
         {name: one_number_a_row(workload.name, name, values, columns, seeds) for name, values in metrics.items()},

@@ -13,7 +13,9 @@ import numpy as np
 from raysweep.errors import InputError
 from raysweep.stages import trees
 from raysweep.training import devices
+from raysweep.trial import log
 from raysweep.trial.early_stopping import Rule, Watch
+from raysweep.workloads.function_description import check_metric
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +33,7 @@ class Curve:
 
     def __init__(self, stage: str, rows: int) -> None:
         self._stage, self._rows = stage, rows
+        self._names: set[str] = set()
         self._stride, self._count = 1, 0
         self._points: list[tuple[float, dict[str, Any]]] = []
         self._last: tuple[float, dict[str, Any]] | None = None
@@ -40,15 +43,21 @@ class Curve:
         """Whether anything was logged."""
         return bool(self._points)
 
-    def add(self, step: float, metrics: Mapping[str, Any]) -> None:
-        """Log one point. InputError if the step is not finite, or if a metric is not one number for all rows or one per
-        row."""
+    def add(self, step: float, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Log one point. Returns the values as they are kept: one number for all rows, or one per row.
+
+        InputError if the step is not finite, if a metric is neither, or if none can have its name (BadName).
+        """
         if not math.isfinite(step):
             raise InputError(f"{self._stage}.log", f"expected a finite number as the step, got {float(step)}")
         found = {}
         for name, value in metrics.items():
+            if name not in self._names:
+                check_metric(name, f"{self._stage}.log")
+                self._names.add(name)
             # a tensor stays on its device until the curve is read, because reading would make a GPU wait
             kept = value.detach().clone() if hasattr(value, "detach") else np.array(value, dtype=np.float64)
+            kept = kept.reshape(()) if math.prod(kept.shape) == 1 else kept
             if tuple(kept.shape) not in ((), (self._rows,)):
                 raise InputError(
                     f"{self._stage}.log",
@@ -62,6 +71,16 @@ class Curve:
         self._count += 1
         if len(self._points) > CURVE_POINTS:
             self._points, self._stride = self._points[::2], 2 * self._stride
+        return found
+
+    def tell(self) -> None:
+        """Say in the log of the trial if more was logged than is kept."""
+        if self._stride > 1:
+            kept = len(self._table()[0])
+            log.LOGGER.info(
+                "%s logged %s points; its curve keeps %s: one of %s, and the last",
+                *(self._stage, f"{self._count:,}", kept, f"{self._stride:,}"),
+            )
 
     def of_row(self, index: int) -> dict[str, list[float]]:
         """The curve of one row: {"step": [...], NAME: [...]}; a metric that was not logged at a step is NaN there."""
@@ -134,10 +153,11 @@ class Context:
         self._progress, self._saved = progress, time.monotonic()
 
     def log(self, step: float, **metrics: Any) -> None:
-        """Add a point to the learning curve: numbers for all rows, or arrays with one number per row."""
-        self.curve.add(step, metrics)
+        """Add a point to the learning curve: numbers for all rows, or arrays with one number per row. A curve keeps
+        CURVE_POINTS points, evenly spaced over what was logged, and the last."""
+        kept = self.curve.add(step, metrics)
         if self._watch is not None:
-            self._watch.add(step, metrics)
+            self._watch.add(step, kept)
 
     def stop(self) -> Any:
         """Whether to end now, by the space's `early_stopping` and what was logged so far: true or false, or one of them

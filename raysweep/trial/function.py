@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError, shown
+from raysweep.errors import RaysweepError, shown
 from raysweep.ledger.segments import Curve
+from raysweep.storage import processes
 from raysweep.trial.computation import Computation
 from raysweep.trial.context import Context, Log
 from raysweep.trial.early_stopping import Rule
+from raysweep.trial.results import number
 from raysweep.workloads import functions
 from raysweep.workloads.declaration import DIVERGED, OK, STOPPED, Columns, Workload
-from raysweep.workloads.function_description import Description, check_metric
+from raysweep.workloads.function_description import BadName, Description, check_metric
 from raysweep.workloads.functions import LOG, VALUE
 
 _OF_RUN: dict[str, Callable[..., Any]] = {}  # of this process
 
 
 class Unusable(TypeError):
-    """A function returned what cannot be the metrics of its rows."""
+    """A function returned or logged what cannot be the metrics of its rows."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Function:
             if logs:
                 given[LOG] = Log(context)
             returned = self._called(call, given)
+            context.curve.tell()
             metrics = self._metrics(returned, len(rows), bool(np.all(context.stopped)))
             finite.append(np.all([np.ones(len(rows), bool), *map(np.isfinite, metrics.values())], axis=0))
             known = self.description.returned or ()
@@ -92,11 +95,11 @@ class Function:
         """What a call returns. What would end the whole sweep is an error of its row, and the next row finds the
         working directory that this one found."""
         try:
-            with contextlib.chdir("."):
+            with processes.children_end(), contextlib.chdir("."):
                 return call(**given)
         except (KeyboardInterrupt, Exception) as error:
             if isinstance(error, RaysweepError):
-                raise RuntimeError(str(error)) from error
+                raise (Unusable if isinstance(error, BadName) else RuntimeError)(str(error)) from error
             raise
         except BaseException as error:
             frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
@@ -120,7 +123,7 @@ class Function:
         for metric in metrics:
             try:
                 check_metric(metric, name)
-            except InputError as error:
+            except BadName as error:
                 raise Unusable(str(error)) from None
             if metric in self.declaration.by_name:
                 raise Unusable(f"{name} returned {metric}, which is one of its arguments; expected another name")
@@ -132,14 +135,12 @@ class Function:
         return metrics
 
     def _numbers(self, metric: Any, values: Any, count: int) -> np.ndarray:
-        if hasattr(values, "detach"):  # a tensor of torch
-            values = values.detach().cpu().double().numpy()
-        try:
-            array = np.asarray(values)
-            if array.dtype.kind in "fiub" and array.shape == ((count,) if self.vectorized else ()):
-                return array.astype(np.float64).reshape(count)
-        except (ValueError, TypeError):  # lists of unequal lengths
-            pass
+        with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths, for example
+            if not self.vectorized:
+                return np.asarray([number(values)])
+            array = np.asarray(values.detach().cpu().double() if hasattr(values, "detach") else values)
+            if array.dtype.kind in "fiub" and array.shape == (count,):
+                return array.astype(np.float64)
         named = "" if metric == VALUE else f" as {shown(metric)}"
         wanted = f"{count:,} numbers, one for each row" if self.vectorized else "one number"
         raise Unusable(f"{self.description.name} returned {shown(values)}{named}; expected {wanted}")

@@ -11,11 +11,13 @@ import io
 import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
-from raysweep.redaction import redact
+from raysweep.redaction import error_text, redact
 from raysweep.storage import copies
 from raysweep.storage.paths import AnyPath
 
@@ -40,6 +42,34 @@ class _Log(io.TextIOWrapper):
             super().flush()
 
 
+class _Stream:
+    """Stands for stdout or stderr in all captured trials of this process, and goes to the log of the present one.
+
+    A workload may keep it, as a handler of `logging` does, and use it in later trials. After a trial it goes to the
+    stream that the process began with.
+    """
+
+    log: _Log | None = None
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+
+    def _present(self) -> Any:
+        return self.log or getattr(sys, self._own)
+
+    def write(self, text: str) -> int:
+        return int(self._present().write(text))
+
+    def flush(self) -> None:
+        self._present().flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._present(), name)
+
+
+_OUT, _ERR = _Stream("__stdout__"), _Stream("__stderr__")
+
+
 @contextlib.contextmanager
 def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[None]:
     """Append to a log file what the logger `raysweep` receives inside the block.
@@ -61,16 +91,27 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
         stack.callback(_close, stream)
         stack.enter_context(_to_stream(stream))
         if capture:
-            stack.enter_context(contextlib.redirect_stdout(stream))
-            stack.enter_context(contextlib.redirect_stderr(stream))
+            stack.enter_context(_captured(stream))
         started = time.perf_counter()
         LOGGER.info("pack %s of %s on %s, process %s", pack, what, socket.gethostname(), os.getpid())
         try:
             yield
             LOGGER.info("done after %.1f s", time.perf_counter() - started)
         except BaseException as problem:
-            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, type(problem).__name__, problem)
+            kind, said = type(problem).__name__, error_text(str(problem))
+            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, kind, said)
             raise
+
+
+@contextlib.contextmanager
+def _captured(log: _Log) -> Iterator[None]:
+    """Make stdout and stderr go to a log inside the block."""
+    _OUT.log = _ERR.log = log
+    try:
+        with contextlib.redirect_stdout(_OUT), contextlib.redirect_stderr(_ERR):
+            yield
+    finally:
+        _OUT.log = _ERR.log = None
 
 
 @contextlib.contextmanager

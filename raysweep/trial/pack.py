@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from time import perf_counter, time
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from raysweep.ledger import segments
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.row_stages import RowStages, lacking
-from raysweep.redaction import redact
+from raysweep.redaction import error_text
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.training.sizes import Halvings
@@ -120,7 +120,7 @@ class WorkerLost(Exception):
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
     """Write rows to the ledger. Adds to each row its pack (which names its log), the host, and when it was finished
     (seconds of the epoch). Raises Halted if the ledger cannot be written."""
-    host, now = socket.gethostname(), round(time.time(), 3)
+    host, now = socket.gethostname(), round(time(), 3)
     try:
         segments.write_segment(
             job.segment(pack), [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
@@ -136,7 +136,7 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
 
 
 def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None) -> list[Row]:
-    started = time.perf_counter()
+    started = perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
 
     def own(store: Any) -> Any:
@@ -146,7 +146,7 @@ def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any
         found = job.function.compute(columns, seeds, job.rule)
     else:
         found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule, job.errors)
-    seconds = (time.perf_counter() - started) / len(seeds)
+    seconds = (perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
@@ -194,7 +194,7 @@ def compute_rows(
     brief = is_half and len(seeds) > 1
     tries = 2 if len(seeds) == 1 else 1
     while tries:
-        started = time.perf_counter()
+        started = perf_counter()
         try:
             return attempt(job, cells, seeds)
         except (RaysweepError, WorkerLost, leases.Held):  # not caused by the rows: a full disk, a lost process
@@ -217,7 +217,7 @@ def compute_rows(
                 {**row, "error": error} if error else next(others) for row, error in zip(failed, errors, strict=True)
             ]
     if len(seeds) == 1:
-        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
+        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, perf_counter() - started, {})
         return [{**row, "error": problem}]
     middle = len(seeds) // 2
     return [
@@ -228,7 +228,7 @@ def compute_rows(
 
 def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
     """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
-    failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
+    failed = {stage: error_text(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
     if not failed:
         return []
     store = job.open_store()
@@ -256,11 +256,11 @@ def errors_of_rows(
 
 
 def problem_of(found: str, what: str, brief: bool = False) -> str:
-    """A traceback as it is recorded: without passwords. Says it in the log, and frees memory if that was short.
+    """A traceback as it is recorded (see `error_text`). Says it in the log, and frees memory if that was short.
 
     brief: whether the log says it only if memory was short.
     """
-    problem = redact(found)  # it may quote an address with a password, and rows are stored and shown
+    problem = error_text(found)
     out_of_memory = short_memory.is_short(found)
     if out_of_memory or not brief:
         log.LOGGER.error("%s:\n%s", what, problem)

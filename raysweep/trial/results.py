@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -78,6 +77,20 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
     return Checked(result.tensors, metrics, status)
 
 
+def number(value: Any) -> float:
+    """The one number that a value is: a number of any kind, or an array or a tensor with one entry.
+
+    ValueError if it is anything else, such as text or a list.
+    """
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        if not isinstance(value, (str, bytes, bytearray)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch has the last one for more entries than one
+        pass
+    raise ValueError(f"expected one number, got {shown(value)}")
+
+
 def statuses(path: str, status: Any, count: int) -> np.ndarray:
     """The status of each row. InputError if there are not as many, or if a word is unknown."""
     try:
@@ -96,7 +109,7 @@ def _numbers(path: str, metric: str, values: Any, rows: Rows, together: Any) -> 
     if hasattr(values, "detach"):  # a tensor of torch
         values = values.detach().cpu().double().numpy()
     if together is None and np.ndim(values) == 0:
-        values = [values.item() if isinstance(values, np.ndarray) else values]
+        values = [values]
     return one_number_a_row(path, metric, values, rows.columns, rows.seeds)
 
 
@@ -120,11 +133,14 @@ def one_number_a_row(path: str, metric: str, values: Any, columns: Columns, seed
         raise InputError(path, f"{expected} {shown(values)}")
     if len(listed) != len(seeds):
         raise InputError(path, f"{expected} {len(listed):,}")
+    numbers = np.empty(len(listed))
     for i, value in enumerate(listed):
-        if not isinstance(value, Real):
+        try:
+            numbers[i] = number(value)
+        except ValueError:
             row = ", ".join(f"{name} = {as_typed(column[i])}" for name, column in columns.items())
             raise RuntimeError(
                 f"{path}: expected one number as the metric {metric}, got {shown(value)} in "
                 f"the row {row}, seed = {seeds[i]}"
-            )
-    return np.asarray(listed, dtype=np.float64)
+            ) from None
+    return numbers

@@ -6,6 +6,7 @@ The description is plain data: it is what the record of a sweep keeps, and it is
 from __future__ import annotations
 
 import keyword
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -17,6 +18,8 @@ TYPES: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
 DIRECTIONS = ("minimize", "maximize")
 TAKEN = ("sweep", "cell", "seed", "status", "code_version", "seconds")
 """Columns of the results, which no argument and no metric can be called."""
+
+METRIC_NAMES = "letters (a-z, A-Z), digits, spaces and _ . - / (100 at most, a letter or _ first, no // and no / last)"
 
 LONGEST = 1e12  # seconds; no row takes 30,000 years
 
@@ -97,12 +100,22 @@ def _plain_name(name: Any) -> bool:
     return isinstance(name, str) and 0 < len(name) <= 250 and name.isprintable()
 
 
+class BadName(InputError):
+    """A metric cannot have this name."""
+
+
 def check_metric(name: Any, path: str) -> None:
-    """InputError if a metric cannot have this name."""
-    good = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./ -]{0,99}", name)
-    if not good or name in TAKEN or keyword.iskeyword(str(name)):
-        taken = ", which is a column of the results" if name in TAKEN else ""
-        raise InputError(path, f"expected a plain name for a metric, got {shown(name)}{taken}")
+    """BadName if a metric, returned or logged, cannot have this name."""
+    taken = ", which is a column of the results" if name in TAKEN else ""
+    taken = taken or (", which is a word of Python" if keyword.iskeyword(str(name)) else "")
+    if taken or not is_metric_name(name):
+        raise BadName(path, f"expected {METRIC_NAMES} as the name of a metric, got {shown(name)}{taken}; rename it")
+
+
+def is_metric_name(name: Any) -> bool:
+    """Whether these letters can be the name of a metric. MLflow takes it as it is, also behind `STAGE/`."""
+    good = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./ -]{0,99}", name) is not None
+    return good and posixpath.normpath(name) == name  # MLflow refuses a//b and a/../b
 
 
 def check_returned(found: Description) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from auditing import ctrl_c_when, reading
-from conftest import QUIET, Outcome, driving, nobody_else_writes, run, until
+from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, run, until
 from servers import hurry
 from spaces import sandbox_space, small_space, written
 
@@ -168,6 +168,34 @@ def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
         assert "not written" not in again.err
         assert not (storage / "small" / signs.PHASE).exists()
         assert ": all 6 cells" in call("status", "small", "--storage", storage).out.replace("complete ", "")
+
+
+def test_status_writes_nothing_and_sync_writes_what_was_changed(
+    storage: Path, database: Path, space: Path, call: Call
+) -> None:
+    def shown() -> list[tuple[str, float]]:
+        """The last values of the runs of cells that are not deleted."""
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            return db.execute(
+                "SELECT l.key, l.value FROM latest_metrics l JOIN runs r USING (run_uuid) JOIN tags t USING (run_uuid) "
+                "WHERE r.lifecycle_stage = 'active' AND t.key = 'raysweep.cell' AND l.key != 'seconds' ORDER BY 1, 2"
+            ).fetchall()
+
+    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    before = shown()
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.execute("UPDATE runs SET status = 'RUNNING' WHERE name = 'small'")  # as a dead driver leaves it
+        db.execute("UPDATE latest_metrics SET value = 999 WHERE key = 'risk_finetune' AND value > 0.1")
+        db.commit()
+    assert shown() != before
+    files_before = files_of(storage)
+    assert call("status", "small", "--storage", storage).code == 0
+    assert files_of(storage) == files_before
+    synced = call("sync", "small", "--storage", storage)
+    assert synced.err == "small: mirrored; the parameters and last values of all runs agree with the ledger\n"
+    assert shown() == before
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
 
 
 def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(

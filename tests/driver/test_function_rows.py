@@ -102,6 +102,49 @@ def test_rows_are_stopped_alike_after_an_interruption_and_an_edit(storage: Path)
     assert found["status"].tolist() == whole["status"].tolist()
 
 
+@pytest.mark.parametrize("text", ["log(1, **{'top@5': x})\n    return 1.0", "return {'top@5': x}"])
+def test_a_name_that_no_metric_can_have_ends_the_sweep_at_its_first_row(text: str, storage: Path) -> None:
+    """Returned or logged, with the letters that can be used."""
+    with pytest.raises(InputError) as wrong:
+        quietly(edited(text), storage, axes={"x": [1, 2, 3]})
+    assert str(wrong.value).startswith("workload: train")
+    assert "expected letters (a-z, A-Z), digits, spaces and _ . - / (" in str(wrong.value)
+    assert str(wrong.value).endswith("got 'top@5'; rename it (in the row x = 1, seed = 0)")
+    assert not storage.exists()
+
+
+def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage: Path) -> None:
+    text = "for step in range(int(x)):\n        log(step, loss=x)\n    return x"
+    sweep = quietly(edited(text), storage, axes={"x": [500.0, 2000.0]})
+    kept = sweep.curves().groupby("x").size()
+    assert kept[500.0] == 500
+    said = [line for path in storage.rglob("*.log") for line in path.read_text().splitlines() if " logged " in line]
+    assert len(said) == 1
+    assert f" train logged 2,000 points; its curve keeps {kept[2000.0]}: " in said[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numpy; return numpy.array([1.5])",
+        "import numpy; return {'value': numpy.array([[1.5]])}",
+        "import torch; return torch.tensor([1.5], requires_grad=True)",
+        "import fractions; return fractions.Fraction(3, 2)",
+        "import pandas; return pandas.Series([1.5])",
+    ],
+)
+def test_anything_of_one_number_is_a_metric(text: str, storage: Path) -> None:
+    assert quietly(edited(text), storage, axes={"x": [1]}).results()["value"].tolist() == [1.5]
+
+
+@pytest.mark.parametrize(
+    "text", ["'1.5'", "[1.5]", "[[1], [2, 3]]", "1j", "{1.5}", "numpy.zeros(2)", "torch.zeros(2)", "10**400"]
+)
+def test_what_is_not_one_number_is_no_metric(text: str, storage: Path) -> None:
+    with pytest.raises(InputError, match=r"^workload: train returned .*; expected one number \(in the row"):
+        quietly(edited(f"import numpy, torch; return {text}"), storage, axes={"x": [1]})
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import decimal
+import functools
+import json
 import math
 import os
+import re
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +21,7 @@ import pytest
 from functions import of_notebook, quietly
 
 import raysweep
+from raysweep.ledger import segments
 
 
 def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: Path) -> None:
@@ -39,6 +46,20 @@ def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: 
     assert all(row["error"].strip().endswith("ValueError: three") for row in failures)
     assert all("sometimes" in row["error"] for row in failures)  # the traceback
     assert sorted(call for call in calls if call[0] != 3) == [(x, seed) for x in (1, 2, 4, 5) for seed in range(4)]
+
+
+def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) -> None:
+    def verbose(x: int, seed: int) -> float:
+        raise ValueError(f"begin {'0.25, ' * 500_000} end")
+
+    sweep = quietly(verbose, storage, axes={"x": [1, 2]}, executor="inline")
+    for row in sweep.failures():
+        assert row["error"].startswith("Traceback")
+        assert "ValueError: begin 0.25, " in row["error"]
+        assert row["error"].endswith("0.25,  end\n")
+        (left,) = re.findall(r"\n\[\.\.\. ([0-9,]+) characters left out \.\.\.\]\n", row["error"])
+        assert len(row["error"]) + int(left.replace(",", "")) == pytest.approx(3_000_000, rel=1e-3)
+    assert sum(path.stat().st_size for path in storage.rglob("*") if path.is_file()) < 300_000
 
 
 def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
@@ -107,6 +128,35 @@ def test_a_function_may_start_and_end_processes(storage: Path) -> None:
     assert sweep.results()["value"].tolist() == [float(signal.SIGTERM)] * 3
 
 
+FORKING = """
+import os, sys, raysweep
+
+def forking(x, seed):
+    child = os.fork()
+    if child == 0 and x == 1:
+        return 99.0
+    if child == 0 and x == 2:
+        raise ValueError("of a child")
+    if child == 0:
+        sys.exit(7)
+    return float(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+sweep = raysweep.run(
+    forking, axes={"x": [1, 2, 3]}, seeds=2, storage=sys.argv[1], tracking_uri="none", report=False, executor="inline"
+)
+print(sweep.results()["value"].tolist(), len(sweep.failures()))
+"""
+
+
+def test_a_child_that_comes_back_ends_there(storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "forking.py").write_text(FORKING)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "forking.py", storage], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[0.0, 0.0, 1.0, 1.0, 7.0, 7.0] 0\n"), done
+    assert done.stderr.count("the first ones are computed in this process") == 1  # one driver
+
+
 def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
     class Over(BaseException): ...
 
@@ -135,3 +185,24 @@ def test_a_number_that_is_not_finite_is_a_diverged_row(storage: Path) -> None:
         return math.inf if x > 2 else x
 
     assert quietly(growing, storage, axes={"x": [1, 2, 3]}).results()["status"].tolist() == ["ok", "ok", "diverged"]
+
+
+def test_what_a_function_replaces_in_the_standard_library_changes_no_row(
+    storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((json, "dumps"), (json, "loads"), (time, "time")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # so that it is restored
+    dumps, loads = json.dumps, json.loads
+
+    def replacing(x: float, seed: int) -> float:
+        json.dumps = lambda value, **options: dumps(value, default=str).encode()  # as orjson has it
+        json.loads = functools.partial(loads, parse_float=decimal.Decimal)
+        time.time = lambda: 0.0
+        return 2 * x
+
+    for axis in ([0.5, 1.5, 2.5], [0.5, 1.5, 2.5, 3.5]):
+        quietly(replacing, storage, axes={"x": axis}, executor="inline")
+        assert raysweep.open("replacing", storage).results()["value"].tolist() == [2 * x for x in axis]
+    ledger = segments.read(storage / "replacing" / "ledger")
+    assert not ledger.damaged
+    assert min(row["finished"] for row in ledger.rows.values()) > 1.7e9

@@ -48,7 +48,7 @@ ROWS = [
 
 def test_rows_come_back_exactly(tmp_path: Path) -> None:
     path = segments.segment_path(tmp_path, "p", 1)
-    assert segments.write_segment(path, ROWS)
+    segments.write_segment(path, ROWS)
     assert same(segments.read_segment(path), ROWS)
     assert list(segments.read(tmp_path).rows) == [("a", 0), ("a", 1), ("ä\u2028", 2), ("b", 3)]
     for line in path.read_text().splitlines():
@@ -117,7 +117,7 @@ def test_what_is_set_aside_is_kept_and_read_no_more(tmp_path: Path) -> None:
         kept.append(segments.set_aside(path))
     assert [entry.read_bytes() for entry in kept] == [b"first", b"second"]
     assert segments.read(tmp_path) == segments.Contents()
-    assert segments.write_segment(path, ROWS)
+    segments.write_segment(path, ROWS)
 
 
 def test_a_later_attempt_replaces_an_earlier_one(tmp_path: Path) -> None:
@@ -136,9 +136,12 @@ def test_of_one_attempt_one_publication_counts_whatever_the_order_of_reading(tmp
 
 def test_a_published_segment_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "p-1.jsonl"
-    assert segments.write_segment(path, [row(y=1.0)])
-    assert not segments.write_segment(path, [row(y=2.0)])
-    assert segments.read_segment(path)[0]["metrics"] == {"y": 1.0}
+    segments.write_segment(path, [row(y=1.0, z=math.nan)])
+    segments.write_segment(path, [{**row(y=1.0, z=math.nan), "seconds": 0.2, "host": "other"}])  # lost and tried again
+    for other in ([row(y=2.0, z=math.nan)], [row(y=1.0, z=math.nan), row(seed=1)], [{**row(), "status": "failed"}], []):
+        with pytest.raises(FileExistsError):
+            segments.write_segment(path, other)
+    assert same(segments.read_segment(path), [row(y=1.0, z=math.nan)])
     assert [entry.name for entry in tmp_path.iterdir()] == ["p-1.jsonl"]
 
 

@@ -101,6 +101,24 @@ def test_points_that_only_some_draws_logged_are_in_no_mean(sandbox: Path) -> Non
     assert whole[["step", "mean"]].to_numpy().tolist() == [[0.0, 1.5], [2.0, 4.0]]
 
 
+def test_a_setting_of_survivors_does_not_end_lowest(sandbox: Path) -> None:
+    draws = np.ones((10, 3))
+    parts = [points_of(draws, rate=0.1), points_of(2 * draws, rate=0.2), points_of(0.5 * draws[:1], rate=0.3)]
+    parts.append(points_of(0.5 * draws[1:], rate=0.3, status="failed", first=1))
+    asked = question(pd.concat(parts, ignore_index=True))
+    silent = asked.rows[(asked.rows["rate"] < 0.3) | (asked.rows["status"] == "ok")]
+    logged = asked.curves() if asked.curves else pd.DataFrame()
+    nothing = replace(
+        asked, curves=lambda: logged.merge(silent[["cell", "seed"]])
+    )  # draws that fail at once log nothing
+    for each in (asked, nothing):
+        found = learning_curves_section(each)
+        assert found.headline.startswith("loss of tune ends lowest with rate = 0.1")
+        assert "(1 of 10 draws ok)" in found.shown[-1]["last mean [95 %]"]
+    alone = parts[2:]
+    assert "most draws" in section(pd.concat(alone, ignore_index=True)).headline
+
+
 def test_a_single_draw_is_a_line_without_a_band(sandbox: Path) -> None:
     found = section(points_of(np.array([[3.0, 2.0, 1.0]])))
     assert found.headline == ("loss of tune goes from 3 at step 0 to 1 (a single draw) at step 2 (95 % over draws)")

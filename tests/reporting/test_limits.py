@@ -58,3 +58,22 @@ def test_losses_at_the_best_rates_are_drawn_in_full_in_every_panel() -> None:
         low, high = panel.get_ylim()
         assert low < 1e-3
         assert 300 < high < 3000
+
+
+def test_a_zero_beside_values_over_decades_is_drawn_apart_to_the_left() -> None:
+    x = np.array([0.0, 1e-4, 1e-3, 1e-2, 1e-1, np.inf])
+    centre = np.array([5.0, 4.0, 2.0, 1.0, 3.0, 6.0])
+    means = CellMeans(x, centre, centre - 0.1, centre + 0.1, np.zeros(len(x), bool))
+    figure, _ = curves_figure([("", [Series("a", "a", means)])], "noise", "risk_finetune", get("linear_transfer"))
+    (panel,) = figure.axes
+    assert panel.get_xscale() == "log"
+    points = max(
+        (line for line in panel.get_lines() if line.get_marker() == "o"), key=lambda line: len(line.get_xdata())
+    )
+    at = dict(zip(points.get_ydata(), points.get_xdata(), strict=True))
+    left, right = panel.get_xlim()
+    assert left < at[5.0] < 1e-4
+    assert 1e-1 < at[6.0] < right
+    assert {text.get_text() for text in panel.texts} >= {"0", "∞"}
+    joined = [list(line.get_ydata()) for line in panel.get_lines() if line.get_marker() in ("None", "", None)]
+    assert [4.0, 2.0, 1.0, 3.0] in joined

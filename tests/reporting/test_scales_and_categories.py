@@ -152,13 +152,14 @@ def test_a_scale_is_checked_recorded_and_changes_no_row() -> None:
         with pytest.raises(InputError) as wrong:
             validate(small_space(scale=scale))
         assert str(wrong.value).startswith(complaint)
-    for axis, value, complaint in (
-        ("noise", [0.0, 0.1], "expected values above 0 on an axis that is read in log, got 0"),
-        ("engine", ["limit", "flow"], "expected an axis of numbers, but engine is one of"),
-    ):
-        with pytest.raises(InputError) as wrong:
-            validate({"name": "s", "workload": "linear_transfer", "axes": {axis: value}, "scale": {axis: "log"}})
-        assert str(wrong.value).startswith(f"scale.{axis}: {complaint}")
+    with pytest.raises(InputError, match=r"^scale\.engine: expected an axis of numbers, but engine is one of"):
+        validate(over("linear_transfer", "engine", ["limit", "flow"]))
+    validate(over("linear_transfer", "noise", [0.0, 0.1]))  # 0 stands beside the axis
+
+
+def over(workload: str, axis: str, values: list[Any]) -> dict[str, Any]:
+    """A space over one axis, read in log."""
+    return {"name": "s", "workload": workload, "axes": {axis: values}, "scale": {axis: "log"}}
 
 
 def test_a_scale_that_a_workload_declares_is_checked(sandbox: Path) -> None:
@@ -168,13 +169,16 @@ def test_a_scale_that_a_workload_declares_is_checked(sandbox: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"heat.scale: {complaint}"):
             Parameter("heat", kind, kind(0), "heat", scale=scale)
-    asked = {"name": "s", "workload": "toy_logarithmic", "axes": {"heat": [0.0, 0.1]}}
+    with pytest.raises(InputError) as wrong:
+        validate(over("toy_logarithmic", "heat", [-0.1, 0.1]))
+    assert str(wrong.value).startswith("scale.heat: expected no value below 0 on an axis that is read in log, got -0.1")
+    asked = {"name": "s", "workload": "toy_logarithmic", "axes": {"heat": [-0.1, 0.1]}}
     kept = restore(validate(asked).as_dict())
     with pytest.raises(InputError) as wrong:
         enumerate_cells(kept)
     assert str(wrong.value) == (
-        "axes.heat: expected values above 0, since toy_logarithmic reads this axis in log, "
-        "got 0 (scale.heat=linear reads it as it is)"
+        "axes.heat: expected no value below 0, since toy_logarithmic reads this axis in log, "
+        "got -0.1 (scale.heat=linear reads it as it is)"
     )
     assert len(enumerate_cells(kept, check=False)) == 2  # rows that are there stay to be seen
     assert len(enumerate_cells(validate({**asked, "scale": {"heat": "linear"}}))) == 2

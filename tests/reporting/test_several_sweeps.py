@@ -14,6 +14,7 @@ from auditing import reading
 from conftest import Outcome, refused, run
 from test_report import TRANSFER, rows_of, space_of
 
+import raysweep
 from raysweep.reporting.design import Design
 from raysweep.reporting.report import write_report
 from raysweep.sweep import report
@@ -214,35 +215,36 @@ def steps_of(depth: int, noise: list[float], name: str, kind: str, **changes: An
     }
 
 
+def warmed(heat: float, seed: int) -> dict[str, float]:
+    return {"loss": (heat - 0.3) ** 2 + 0.01 * seed}
+
+
 def test_a_scale_that_another_sweep_has_no_place_on_is_refused(call: Callable[..., Outcome], storage: Path) -> None:
-    noise = [0.1, 0.2, 0.4, 0.8, 1.6]
-    run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "log"}))
-    run(storage, steps_of(1, [0.0, *noise], "noiseless", "optimum"))
-    run(
-        storage,
-        {
-            **steps_of(1, noise, "still", "optimum"),
-            "axes": {"gamma": [0.5, 1.0]},
-            "analysis": [],
-            "fixed": {"dim": 30, "noise": 0.0},
-        },
-    )
-    for names, bad in (
-        (("apart", "noiseless"), "noiseless"),
-        (("noiseless", "apart"), "noiseless"),
-        (("apart", "still"), "still"),
-    ):
+    def warm(name: str, heat: list[float], scale: str = "") -> None:
+        usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
+        asked = {
+            "analysis": [{"optimum": {"metric": "loss", "x": "heat"}}],
+            **({"scale": {"heat": scale}} if scale else {}),
+        }
+        raysweep.run(warmed, name=name, axes={"heat": heat}, seeds=2, storage=storage, **asked, **usual)
+
+    heat = [0.1, 0.2, 0.4, 0.8, 1.6]
+    warm("apart", heat, "log")
+    warm("cold", [0.0, *heat])
+    warm("frozen", [-0.1, *heat])
+    for names in (("apart", "frozen"), ("frozen", "apart")):
         home = storage / "refused"
         refused(
             call("report", *names, "--storage", storage, "-o", home),
-            f"scale.noise: expected values above 0 on an axis that is read in log, got 0 in {bad}; ",
+            "scale.heat: expected no value below 0 on an axis that is read in log, got -0.1 in frozen; ",
         )
         assert not home.exists()
-    run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "linear"}))  # what the line advises
-    reported(call, storage, "apart", "noiseless")
+    reported(call, storage, "apart", "cold")  # 0 stands beside the axis
+    warm("apart", heat, "linear")  # what the line advises
+    reported(call, storage, "apart", "frozen")
 
 
-@pytest.mark.parametrize(("kind", "value"), [("optimum", np.inf), ("regime", 0.0)])
+@pytest.mark.parametrize(("kind", "value"), [("optimum", np.inf), ("regime", -1.0)])
 def test_rates_of_another_sweep_that_cannot_be_fitted_are_said(kind: str, value: float, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"noise": [0.1, 0.2, 0.4, 0.8, 1.6], "gamma": [0.2, 0.5, 1.0]}
     one, other = (

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import installed
 from spaces import small_space
@@ -45,6 +46,32 @@ def test_whole_numbers_can_be_spaced() -> None:
     depths = validate(small_space(axes={"depth": {"linspace": [2, 10, 5]}})).axes["depth"]
     assert depths == [2, 4, 6, 8, 10]
     assert all(type(depth) is int for depth in depths)
+
+
+@pytest.mark.parametrize(
+    ("axis", "said"),
+    [
+        ({"geomspace": [1, 100, 5]}, "axes.depth[1]: expected a whole number from 1 to 1000, got 3.16227766017; "),
+        ({"linspace": [1, 100, 5]}, "axes.depth[1]: expected a whole number from 1 to 1000, got 25.75; "),
+        ({"geomspace": [1, 4, 7], "when": {"gamma": 0.5}}, "axes.depth[1]: "),
+    ],
+)
+def test_spaced_values_that_are_not_whole_are_told_the_list_that_is(axis: Any, said: str) -> None:
+    axes = {"depth": axis, "gamma": [0.5, 1]}
+    with pytest.raises(InputError) as wrong:
+        validate(small_space(axes=axes))
+    assert str(wrong.value).startswith(said)
+    whole = yaml_reader.parse(str(wrong.value).rpartition(": ")[2], "list")
+    first, last, count = axis.get("geomspace") or axis["linspace"]
+    spaced = (np.geomspace if "geomspace" in axis else np.linspace)(first, last, count)
+    assert whole == sorted(set(spaced.round().tolist()))
+    assert validate(small_space(axes={**axes, "depth": whole})).axes["depth"] == whole
+
+
+def test_a_list_of_whole_numbers_is_not_offered_where_it_would_not_do() -> None:
+    for axis in ({"linspace": [-2, 1, 5]}, {"values": [1.5]}, {"geomspace": [0.1, 10, 4]}, {"range": [1.5, 4]}):
+        with pytest.raises(InputError, match=r"^axes.depth[^;]*$"):
+            validate(small_space(axes={"depth": axis}, search={"random": {"cells": 2}}))
 
 
 def test_the_first_axis_varies_slowest() -> None:

@@ -21,7 +21,7 @@ from raysweep.workloads import linear_transfer
 from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
 
 
-def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], Any]:
     """y = x + seed; what else happens is said by `behaviour`. `folder` remembers what happened."""
     for i, behaviour in enumerate(columns["behaviour"]):
         folder, x = Path(columns["folder"][i]), float(columns["x"][i])
@@ -55,6 +55,11 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
         if behaviour == "halt" and not (folder / "mended").exists():
             await_that(lambda folder=folder: any(folder.glob("wait-*")))
             raise InputError("fixed.folder", "expected a place that is there")
+        if behaviour == "fork":
+            child = os.fork()
+            if child == 0:  # comes back before its parent, with other numbers
+                return {"y": np.full(len(seeds), 99.0), "above": np.full(len(seeds), np.nan)}, OK
+            os.waitpid(child, 0)
     y = np.asarray(columns["x"], float) + np.asarray(seeds, float)
     return {"y": y, "above": np.where(y > 100, np.inf, np.nan)}, np.full(len(seeds), OK, dtype=object)
 
@@ -136,6 +141,7 @@ WORKLOAD = Workload(
                 "speak",
                 "deaf",
                 "halt",
+                "fork",
                 "no_caveat",
                 "no_closed_form",
             ),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from mlflow.tracking import MlflowClient
 from spaces import small_space
 
 from raysweep.errors import InputError
-from raysweep.redaction import has_password, redact, without_credentials
+from raysweep.ledger import sweep_record
+from raysweep.redaction import LONGEST_ERROR, error_text, has_password, redact, without_credentials
+from raysweep.tracking import address
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
 
@@ -60,13 +63,35 @@ def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: py
         "AWS_SESSION_TOKEN",
         "PGPASSWORD",
         "HF_TOKEN",
+        "DB_PASS",
+        "GOOGLE_CREDENTIALS",
+        "DATABASE_CREDENTIAL",
+        "GITHUB_PAT",
+        "azure_storage_connection_string",
+        "SSH_PRIVATE_KEY",
+        "KEY_PASSPHRASE",
     ):
         monkeypatch.setenv(name, f"{name.lower()}-value")
         assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
         assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"
-    for name, value in {"TOKENIZERS_PARALLELISM": "parallel-words", "PWD": "/home/somebody"}.items():
-        monkeypatch.setenv(name, value)
+    for name in ("TOKENIZERS_PARALLELISM", "PWD", "COMPASS", "NODE_PATH", "XDG_CREDENTIALS_DIR", "SPAT"):
+        monkeypatch.setenv(name, value := f"{name.lower()}-words")
         assert redact(value) == value
+
+
+def test_a_secret_of_several_lines_is_starred_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----\n"
+    monkeypatch.setenv("DEPLOY_PRIVATE_KEY", key)
+    assert redact(f"read {key}") == "read ***\n***\n***\n***\n"
+    assert str(InputError("key", key)) == "key: *** *** *** ***"
+
+
+def test_no_part_of_a_secret_stands_beside_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    for place in (*range(9_900, 12_200, 11), *range(37_800, 40_100, 11)):
+        kept = error_text("." * place + SECRET + "." * (50_000 - place))
+        assert not any(SECRET[i : i + 4] in kept for i in range(len(SECRET) - 3))
+        assert len(kept) < LONGEST_ERROR + 100
 
 
 def test_an_address_is_kept_without_credentials() -> None:
@@ -118,6 +143,78 @@ def test_the_address_of_a_store_holds_no_password(storage: Path, call: Any) -> N
     assert not storage.exists()
 
 
+def answering(heard: list[str | None], target: str = "") -> http.server.ThreadingHTTPServer:
+    """A server that says yes to every request, or where to ask instead; `heard` gets the credentials of each."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.headers.get("Authorization"))
+            self.send_response(302 if target else 200)
+            self.send_header("Location", target + self.path)
+            self.end_headers()
+
+        def log_message(self, *words: Any) -> None:
+            """Quiet."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+@pytest.fixture
+def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, list[str | None]]]:
+    """The sweep `small`, as somebody else made it: its record names a server that this user, who has a password, never
+    gave. The server's address, and the credentials that it hears."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name, value in {"USERNAME": "ada", "PASSWORD": PASSWORD, "TOKEN": SECRET}.items():
+        monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
+    heard: list[str | None] = []
+    server = answering(heard)
+    uri = f"http://127.0.0.1:{server.server_port}"
+    record = sweep_record.load(small)
+    assert record is not None
+    sweep_record.update(small, replace(record, tracking_uri=uri))
+    yield uri, heard
+    server.shutdown()
+
+
+def test_a_password_goes_to_no_address_that_only_a_storage_names(
+    theirs: tuple[str, list[str | None]], small: Path, space: Path, call: Callable[..., Outcome]
+) -> None:
+    uri, heard = theirs
+    before = files_of(small)
+    for words in (["sync", "small"], ["resume", "small"], ["delete", "small", "--yes"], ["run", space]):
+        refused(call(*words, "--storage", small.parent), "--tracking-uri: missing", uri)
+    assert call("status", "small", "--storage", small.parent).code == 0
+    assert files_of(small) == before
+    assert heard == []
+    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
+    assert heard == []
+
+
+def test_an_address_that_this_user_gave_is_used_from_then_on(
+    theirs: tuple[str, list[str | None]], small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, heard = theirs
+    record = sweep_record.load(small)
+
+    def chosen() -> str | None:
+        return address.chosen(None, record, small.parent)
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri.replace("://", f"://ada:{PASSWORD}@") + "/")
+    assert chosen() == uri
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri + "9")
+    with pytest.raises(InputError, match="--tracking-uri: missing"):
+        chosen()
+    address.check(uri.replace("://", f"://ada:{PASSWORD}@"), None, small.parent, print)
+    assert chosen() == uri
+    assert all(heard)
+    notes = files_of(small.parent.parent / "state")
+    assert [PASSWORD.encode() in note for note in notes.values()] == [False]
+    address.check("sqlite:///elsewhere.db", None, small.parent, print)
+    assert files_of(small.parent.parent / "state") == notes
+
+
 def test_a_redirection_does_not_carry_the_password_elsewhere(
     storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,23 +222,8 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(
 
     heard: dict[str, list[str | None]] = {"asked": [], "stranger": []}
 
-    def answering(name: str, target: str) -> http.server.ThreadingHTTPServer:
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                heard[name].append(self.headers.get("Authorization"))
-                self.send_response(302 if target else 200)
-                self.send_header("Location", target + self.path)
-                self.end_headers()
-
-            def log_message(self, *words: Any) -> None:
-                """Quiet."""
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
-
-    stranger = answering("stranger", "")
-    asked = answering("asked", f"http://127.0.0.1:{stranger.server_port}")
+    stranger = answering(heard["stranger"])
+    asked = answering(heard["asked"], f"http://127.0.0.1:{stranger.server_port}")
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
     try:

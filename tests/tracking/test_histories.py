@@ -104,9 +104,29 @@ def test_a_long_history_is_thinned_and_keeps_both_ends() -> None:
     assert np.ptp(np.diff([step for *_, step in found])) <= 1
 
 
-def test_steps_that_are_not_whole_are_numbered_and_names_are_those_that_mlflow_takes() -> None:
-    assert of({"step": [0.5, 1.0], "top@5": [1.0, 2.0]}) == [("s/top_5", 1.0, 0), ("s/top_5", 2.0, 1)]
+def test_steps_that_are_not_whole_are_numbered() -> None:
+    assert of({"step": [0.5, 1.0], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]
     assert of({"step": [1.0, 1e20], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]  # no integer of MLflow
+
+
+def test_names_that_differ_have_histories_of_their_own(sweep: Sweep) -> None:
+    """Also those of a ledger from before names were checked."""
+    taken = ["top_5", "val/top 5", "top.5-"]
+    others = ["top@5", "top#5", "top,5", "top//5", "top/../5", "/top", "größe", "x" * 250, "x" * 251, "\ud800"]
+    curve = {"step": [1], **{name: [number] for number, name in enumerate([*taken, *others])}}
+    assert sweep.replay([[{**rows(0, 1)[0], "curves": {"tune": curve}}]]) is None
+    found = {name: value for name, value in sweep.children()["cell-0"].data.metrics.items() if name.startswith("tune/")}
+    assert sorted(found.values()) == list(range(len(taken + others)))
+    assert [found[f"tune/{name}"] for name in taken] == [0, 1, 2]
+
+
+def test_what_is_added_beside_metrics_never_takes_the_name_of_another(sweep: Sweep) -> None:
+    values = {"acc": 1.0, "acc_se": 2.0, "raysweep.acc_se": 3.0, "tune/y": 4.0}
+    curves = {"tune": {"step": [1], "y": [5.0], "y_draws": [6.0]}}
+    assert sweep.replay([[{**row, "metrics": values, "curves": curves} for row in rows(0, 2)]]) is None
+    found = sweep.children()["cell-0"].data.metrics
+    assert {name: found[name] for name in values} == values
+    assert (found["raysweep.raysweep.acc_se"], found["raysweep.tune/y"], found["raysweep.tune/y_draws"]) == (0, 5, 6)
 
 
 def test_large_values_have_a_mean() -> None:

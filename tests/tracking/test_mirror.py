@@ -167,6 +167,29 @@ def test_replay_doubles_nothing_and_touches_nothing(sweep: Sweep) -> None:
     assert sweep.parent().info.status == "FINISHED"
 
 
+@pytest.mark.parametrize("how", ["client", "database", "parameter"])
+def test_a_run_that_was_changed_is_written_again_and_no_other(how: str, sweep: Sweep) -> None:
+    cells = [rows(0, 3), rows(1, 3)]
+    sweep.replay(cells)
+    changed, other = (sweep.children()[f"cell-{number}"] for number in range(2))
+    sweep.client().set_tag(other.info.run_id, "note", "mine")
+    sweep.client().log_metric(other.info.run_id, "my_metric", 1.0)
+    if how == "client":
+        sweep.client().log_metric(changed.info.run_id, "risk_scratch", 999.0)
+    else:
+        table, column = ("latest_metrics", "value") if how == "database" else ("params", "value")
+        key = "risk_scratch" if how == "database" else "engine"
+        with contextlib.closing(sqlite3.connect(sweep.room / "mlflow.db")) as db:
+            db.execute(f"UPDATE {table} SET {column} = 999 WHERE key = '{key}' AND run_uuid = '{changed.info.run_id}'")
+            db.commit()
+    assert sweep.replay(cells) is None
+    after = sweep.children()
+    assert after["cell-1"].info.run_id == other.info.run_id
+    assert after["cell-0"].info.run_id != changed.info.run_id
+    assert after["cell-0"].data.metrics == changed.data.metrics
+    assert after["cell-0"].data.params == changed.data.params
+
+
 def test_replay_mends_what_a_killed_driver_left(sweep: Sweep) -> None:
     """A half-written child, a double of a whole one, a parent left RUNNING; a run that a user nested stays."""
     cells = [rows(index, 3) for index in range(3)]
@@ -322,14 +345,6 @@ def test_an_interrupted_sweep_is_marked_killed_and_goes_on(sweep: Sweep) -> None
     assert sweep.replay([rows(0, 2), rows(1, 2)]) is None
     assert sweep.parent().info.status == "FINISHED"
     assert set(sweep.children()) == {"cell-0", "cell-1"}
-
-
-def test_settle_ends_the_parent_of_a_dead_driver_once(sweep: Sweep) -> None:
-    sweep.replay([rows(0, 2)])
-    sweep.client().update_run(sweep.parent().info.run_id, status="RUNNING")
-    assert cleanup.settle(sweep.uri, "mirror-test", "id-1")
-    assert sweep.parent().info.status == "KILLED"
-    assert not cleanup.settle(sweep.uri, "mirror-test", "id-1")
 
 
 def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:

@@ -14,6 +14,7 @@ from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.trial import context as trial_context
 from raysweep.trial.context import CURVE_POINTS, Context
+from raysweep.trial.early_stopping import Rule
 
 
 @pytest.fixture
@@ -175,6 +176,36 @@ def test_a_log_that_fits_no_rows_is_told() -> None:
     for step in (np.inf, -np.inf, np.nan):
         with pytest.raises(InputError, match=f"^train.log: expected a finite number as the step, got {step}$"):
             Context("train", 2).log(step, loss=1.0)
+
+
+@pytest.mark.parametrize("name", ["top@5", "a#b", "a,b", "größe", "a//b", "a/", "a/../b", "5th", "", "x" * 101, "seed"])
+def test_a_name_that_no_metric_can_have_is_told_at_the_first_point(name: str) -> None:
+    with pytest.raises(
+        InputError, match=r"^train.log: expected letters .* as the name of a metric, got .*; rename it$"
+    ):
+        Context("train", 2).log(1, **{name: 1.0})
+
+
+@pytest.mark.parametrize("value", [1.5, [1.5], np.array([[1.5]]), torch.tensor([1.5]), np.float32(1.5)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_anything_of_one_number_can_be_logged(value: Any, rows: int) -> None:
+    rule = Rule("loss", False, "median", 1, 2, {"train": ([1.0], [1.0])})
+    context = Context("train", rows, rule=rule, together=True)
+    context.log(1, loss=value)
+    assert [context.curve.of_row(row) for row in range(rows)] == [{"step": [1.0], "loss": [1.5]}] * rows
+    assert context.stop().tolist() == [True] * rows
+
+
+def test_a_curve_that_keeps_less_than_was_logged_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    for points, lines in ((CURVE_POINTS, 0), (200_000, 1)):
+        context = Context("train", 1)
+        for step in range(points):
+            context.log(step, loss=0.0)
+        with caplog.at_level("INFO", "raysweep"):
+            context.curve.tell()
+        assert len(caplog.messages) == lines
+    kept = len(context.curve.of_row(0)["step"])
+    assert f"train logged 200,000 points; its curve keeps {kept}: " in caplog.text
 
 
 def test_what_no_store_can_hold_is_told_by_its_place() -> None:

@@ -1,11 +1,15 @@
-"""The log of a trial: a disk that is full costs it its words, never its result."""
+"""The log of a trial: it has what the trial wrote; a disk that is full costs it its words, never its result."""
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from raysweep.trial import log as trial_log
 from tests.chaos.waiting import PATIENCE
 
 LIMITED = """
@@ -27,3 +31,32 @@ def test_what_a_trial_prints_onto_a_full_disk_is_dropped(tmp_path: Path) -> None
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
     assert log.stat().st_size == 1000
     assert log.read_text().count("a workload prints") > 5
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_handler_of_the_first_trial_writes_to_the_log_of_each(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logger, handler = logging.getLogger(f"a workload on {name}"), None
+    logger.propagate = False
+    for pack in range(3):
+        with trial_log.recorded(tmp_path / f"{pack}.log", f"pack-{pack}", "1 row", capture=True):
+            if handler is None:
+                handler = logging.StreamHandler(getattr(sys, name))
+                logger.addHandler(handler)
+            logger.warning("said in pack %d", pack)
+            print("printed", file=getattr(sys, name), flush=True)
+    logger.warning("said after all")
+    for pack in range(3):
+        lines = (tmp_path / f"{pack}.log").read_text().splitlines()
+        assert lines[1:3] == [f"said in pack {pack}", "printed"]
+        assert len(lines) == 4
+    written = capfd.readouterr()
+    assert {"stdout": written.out, "stderr": written.err}[name] == "said after all\n"
+    assert written.out + written.err == "said after all\n"
+
+
+def test_a_child_of_a_trial_writes_to_its_log(tmp_path: Path) -> None:
+    with trial_log.recorded(tmp_path / "0.log", "pack-0", "1 row", capture=True):
+        subprocess.run([sys.executable, "-c", "print('a child')"], stdout=sys.stdout, check=True)
+    assert "a child" in (tmp_path / "0.log").read_text().splitlines()

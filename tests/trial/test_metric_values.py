@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import returning_workload
+import torch
 from conftest import installed
 
 from raysweep.errors import InputError
@@ -33,7 +35,16 @@ def returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Returned:
     return of
 
 
-@pytest.mark.parametrize("values", [[1.0, 2, np.float32(3)], (1, 2, 3), np.array([1, 2, 3], dtype=object)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0, 2, np.float32(3)],
+        (1, 2, 3),
+        np.array([1, 2, 3], dtype=object),
+        np.array([[1], [2], [3]]),
+        [torch.ones(1), np.array([2]), Fraction(3)],
+    ],
+)
 def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) -> None:
     assert returned(values)["loss"].tolist() == [1, 2, 3]
 

@@ -59,6 +59,7 @@ def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], said: s
         ([Parameter("seed", int, 1, "", stage="learn")], [], "parameter seed has the name of a column of the results"),
         ([Parameter("status", int, 1, "", stage="learn")], [], "parameter status has the name of a column"),
         ([], [Metric("seconds", "")], "metric seconds has the name of a column of the results: rename it"),
+        ([], [Metric("top@5", "")], "metric 'top@5': expected letters (a-z, A-Z), digits, spaces and _ . - / ("),
         ([Parameter("x", int, 2, "", stage="judge")], [], "two parameters are called x: rename one"),
         ([], [Metric("loss", "", stage="learn")], "two metrics are called loss: rename one"),
         ([], [Metric("y", "")], "a parameter and a metric are called y: rename one"),

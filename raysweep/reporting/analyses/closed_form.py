@@ -13,7 +13,7 @@ import numpy as np
 
 from raysweep.fits.comparison import ROUNDING
 from raysweep.fits.crossing import lagrange
-from raysweep.fits.draws import log_axis, usable
+from raysweep.fits.draws import log_axis, not_zero, usable
 from raysweep.fits.result import Status, without_chance
 from raysweep.fits.statistics import normal_quantile
 from raysweep.phrases import counted
@@ -55,8 +55,9 @@ def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) 
     parameter = workload.by_name[name]
     if parameter.type is int or parameter.whole or len(values) < 2:
         return values
-    spaced = np.geomspace if log_axis(values, workload.logarithmic(name)) else np.linspace
-    return spaced(values[0], values[-1], count)
+    if log_axis(not_zero(values), workload.logarithmic(name)):
+        return np.geomspace(not_zero(values)[0], values[-1], count)
+    return np.linspace(values[0], values[-1], count)
 
 
 def zeros(surface: Curve, low: float, high: float, logarithmic: bool, rows: int = 1) -> list[np.ndarray]:
@@ -127,9 +128,11 @@ def extremum(curve: Curve, low: float, high: float, turn: str, logarithmic: bool
 def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> np.ndarray:
     """The extremum of the closed form within the finite range of x, shape (1,); an empty array if there is none."""
     curve, values = closed_form(rows, metric, workload, x), finite_values(rows, x)
+    log = log_axis(not_zero(values), workload.logarithmic(x))
+    values = not_zero(values) if log else values
     if curve is None or len(values) < 2:
         return np.empty(0)
-    place = extremum(curve, values[0], values[-1], turn, log_axis(values, workload.logarithmic(x)))
+    place = extremum(curve, values[0], values[-1], turn, log)
     return np.array([place]) if np.isfinite(place) else np.empty(0)
 
 

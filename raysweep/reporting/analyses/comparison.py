@@ -15,6 +15,7 @@ from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.figures.lines import Series, curves_figure
+from raysweep.reporting.lost_cells import survivors
 from raysweep.reporting.selection import CellMeans, all_keys, heavy_rows, parameters_of, places_on
 from raysweep.reporting.words import interval, number, plain
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
@@ -35,7 +36,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
     drawings: list[Drawing] = []
     shown: list[dict[str, str]] = []
     tables: dict[str, pd.DataFrame] = {}
-    parameters = parameters_of(frame, workload)
+    parameters, metrics = parameters_of(frame, workload), metrics_named(design, workload, frame)
     one = frame[frame["sweep"].astype(str) == first]
     for place, name in enumerate(others, 1):
         other = frame[frame["sweep"].astype(str) == name]
@@ -54,7 +55,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             said.append(f"no cell in common, so give both sweeps some of the same values and run them again: {what}")
             continue
         alone = left_alone(cells["in"], (first, name))
-        for metric in metrics_named(design, workload, frame):
+        for metric in metrics:
             usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
             pairs = paired(usable[0], usable[1], same, metric)
             if not len(pairs):
@@ -77,7 +78,10 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
                 drawings.append(Drawing(stem, f"{caption} {said_of}".strip(), figure))
     more = f"; {len(said) - SAID} more are in the table" if len(said) > SAID else ""
     headline = "; ".join(said[:SAID]) + more
-    return Section("Comparison of the sweeps", headline, method() if tables else [], drawings, shown, tables)
+    few = survivors(frame, metrics, design, workload)
+    return Section(
+        "Comparison of the sweeps", headline, method() if tables else [], drawings, shown, tables, detail=few
+    )
 
 
 def file_word(name: str, place: int) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import arranged, can_be_fitted, log_axis
+from raysweep.fits.draws import arranged, log_axis, not_zero
+from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Question
@@ -79,7 +80,7 @@ def explored(
         "x": axis_label(x, workload),
         "axis": x,
         "unit": unit_of(x, workload),
-        "log": not categories and bool(len(values)) and log_axis(values, workload.logarithmic(x)),
+        "log": not categories and bool(len(values)) and log_axis(not_zero(values), workload.logarithmic(x)),
         "width": asinh_width(np.concatenate(ends)) if ends else 0.0,
         "categories": categories,
         "keys": [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import log_axis
+from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.explored import explored
@@ -67,7 +67,8 @@ def narrower(places: Places, row: Mapping[str, Any], rows: pd.DataFrame) -> dict
     ones of x. None if more of neither would."""
     asked, x = places.asked, places.asked.x
     known, draws = finite_values(rows, x), int(row["draws"])
-    log = log_axis(known, places.logarithmic)
+    log = log_axis(not_zero(known), places.logarithmic)
+    known = not_zero(known) if log else known
     if advised(row):
         first, last = float(row["points_from"]), float(row["points_to"])
         near = 1e-6 * (last - first)  # the ends went through a logarithm

@@ -12,6 +12,7 @@ import numpy as np
 
 from raysweep.errors import unknown
 from raysweep.fits.draws import log_axis
+from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import mean_band
 from raysweep.ledger.curves import STEP, aligned
 from raysweep.phrases import counted
@@ -38,6 +39,8 @@ class Setting:
     seeds, stacked: the ok draws and their values at x, (draws, points).
     left_out: (x, values) of each draw that is not ok.
     words: the statuses of these.
+    computed: how many draws there are, with those that logged nothing.
+    lost: whether most of them diverged or failed.
     """
 
     values: tuple[Any, ...]
@@ -49,6 +52,8 @@ class Setting:
     stacked: np.ndarray
     left_out: list[tuple[np.ndarray, np.ndarray]]
     words: list[str]
+    computed: int
+    lost: bool
 
     @property
     def draws(self) -> int:
@@ -120,9 +125,13 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     """
     identity = ["sweep", "cell", "seed"]
     lengths = points.groupby(identity, sort=False)[STEP].max().rename("_length").reset_index()
-    order = rows.assign(_bad=rows["status"] != "ok").merge(lengths, on=identity)
-    order = order.sort_values(["_length", "_bad"], ascending=[False, True], kind="stable")
-    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns=["_bad", "_length"])
+    order = rows.assign(_bad=rows["status"] != "ok").merge(lengths, on=identity, how="left")
+    order = order[order["_length"].notna() | order["_bad"]].sort_values(
+        ["_length", "_bad"], ascending=[False, True], kind="stable"
+    )
+    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns=["_bad", "_length"]).assign(_all=0.0)
+    chosen = chosen.assign(_lost=among_lost(chosen, "_all", [*keys, "_all"]))
+    chosen["_all"] = chosen.groupby([*keys, "_all"], dropna=False)["seed"].transform("size")
     logged = points[[*identity, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
     table = logged.merge(chosen, on=identity)
     if asked.x != STEP:
@@ -139,7 +148,9 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
             seeds += [int(str(seed))] if status == "ok" else []
         x, stacked = aligned(draws[True])
         band = mean_band(stacked, asked.level) if len(x) else (x, x, x)
-        found.append(Setting(values, x, *band, seeds, stacked, draws[False], words))
+        first = part.iloc[0]
+        sizes = int(first["_all"]), bool(first["_lost"])
+        found.append(Setting(values, x, *band, seeds, stacked, draws[False], words, *sizes))
     return found
 
 
@@ -209,9 +220,11 @@ def steps_called(asked: Question) -> str:
 
 def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, asked: Question) -> str:
     """Where the curves end, in one sentence."""
-    there = [one for one in found if len(one.x)]
-    if not there:
+    if not any(len(one.x) for one in found):
         return f"no draw with {metric} of {stage} is ok"
+    there = [one for one in found if len(one.x) and not one.lost]
+    if not there:
+        return f"most draws with {metric} of {stage} diverged or failed in every setting"
     bad = sum(len(one.left_out) for one in found)
     total = bad + sum(one.draws for one in found)
     ending = f" ({asked.percent} over draws)"
@@ -230,10 +243,11 @@ def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, ask
 
 
 def end_of(one: Setting) -> str:
-    """The last mean with its interval."""
+    """The last mean with its interval, and how many draws are ok if not all are."""
+    few = f" ({one.draws} of {one.computed} draws ok)" if one.draws < one.computed else ""
     if not np.isfinite(one.low[-1]):
-        return f"{number(one.mean[-1])} (a single draw)"
-    return interval(one.mean[-1], one.low[-1], one.high[-1])
+        return f"{number(one.mean[-1])}{few or ' (a single draw)'}"
+    return interval(one.mean[-1], one.low[-1], one.high[-1]) + few
 
 
 def shown_row(one: Setting, keys: list[str], metric: str, asked: Question) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysweep.fits.draws import log_axis
+from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status, without_chance
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.fitted_places import Places
@@ -105,4 +105,4 @@ def ends(places: Places) -> tuple[np.ndarray, np.ndarray]:
 def by_factors(places: Places) -> bool:
     """Whether widths are said as factors: on a logarithmic axis."""
     values = finite_values(places.asked.rows, places.asked.x)
-    return bool((ends(places)[0] > 0).all()) and log_axis(values, places.logarithmic)
+    return bool((ends(places)[0] > 0).all()) and log_axis(not_zero(values), places.logarithmic)

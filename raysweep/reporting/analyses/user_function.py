@@ -16,6 +16,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.words import number, plain
 from raysweep.space import analysis_functions
+from raysweep.storage import processes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,9 @@ def call(
     whatever the function raises is passed on.
     """
     analysis_functions.check_options(function, options or {}, called)
-    returned = _sorted(function(frame.copy(), **(options or {})), called)
+    with processes.children_end():
+        given = function(frame.copy(), **(options or {}))
+    returned = _sorted(given, called)
     if returned.figure is not None:
         from matplotlib import pyplot
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+
+from raysweep import plain_json as json
 
 NAME = ".report-files.json"
 OWN = re.compile(r"(figures|tables)/[\w.-]+\.(png|svg|csv)")

@@ -108,12 +108,16 @@
     const every = data.settings.flatMap((each) => each.x).filter(known);
     if (setting.place) every.push(...setting.place.slice(1).filter(known));
     const infinite = setting.x.includes(null);
-    const end = infinite ? RIGHT - 40 : RIGHT;
-    const scale = scaleOf(every.length ? every : [1], data.log ? "log" : "linear", LEFT, end, 0);
+    const none = data.log && setting.x.includes(0); // 0 has no logarithm
+    const [begin, end] = [none ? LEFT + 40 : LEFT, infinite ? RIGHT - 40 : RIGHT];
+    const inside = every.filter((value) => !data.log || value > 0);
+    const scale = scaleOf(inside.length ? inside : [1], data.log ? "log" : "linear", begin, end, 0);
     let ticks = marked(scale);
     if (data.categories.length) ticks = data.categories.map((text, place) => ({ at: scale.place(place), text }));
     if (infinite) ticks.push({ at: RIGHT - 14, text: "∞" });
-    return { place: (value) => (known(value) ? scale.place(value) : RIGHT - 14), ticks };
+    if (none) ticks.push({ at: LEFT + 14, text: "0" });
+    const apart = (value) => !known(value) || (none && value === 0);
+    return { place: (value) => (!apart(value) ? scale.place(value) : known(value) ? LEFT + 14 : RIGHT - 14), apart, ticks };
   }
 
   /** The curve of one setting: mean, error bars, every seed, theory, and the fitted place with its interval. */
@@ -134,12 +138,12 @@
       if (known(theory)) chart.append(line([[theory, TOP], [theory, BOTTOM]], "theory"));
     }
     const joined = (numbers, places, name) => {
-      const points = numbers.map((value, k) => [value, places[k]]).filter(([value, at]) => known(value) && known(at));
+      const points = numbers.map((value, k) => [value, places[k]]).filter(([value, at]) => !x.apart(value) && known(at));
       return line(points.map(([value, at]) => [x.place(at), y.place(value)]), name);
     };
     setting.draws.forEach((draw, k) => {
       const drawn = data.categories.length ? element("g", { class: "seed" }) : element("g", { class: "seed" }, joined(draw, setting.x, ""));
-      if (data.categories.length || setting.x.length < 2 || setting.x.includes(null))
+      if (data.categories.length || setting.x.length < 2 || setting.x.some(x.apart))
         draw.forEach((value, place) => known(value) && drawn.append(element("circle", { cx: x.place(setting.x[place]), cy: y.place(value), r: 1.6 })));
       drawn.append(element("title", {}, `seed ${setting.seeds[k]}`));
       chart.append(drawn);
@@ -163,7 +167,8 @@
     const x = scaleOf(data.settings.map((each) => each.at[along]).filter(known), key.log ? "log" : "linear", LEFT + 6, RIGHT, 0);
     const own = [...new Set(data.settings.map((setting) => setting.at[along]).filter(known))];
     if (own.length <= 6) x.ticks = own; // a few values, such as layers: there is no half layer
-    const y = scaleOf(every.length ? every : data.settings.flatMap((each) => each.x).filter(known), data.log ? "log" : "linear", BOTTOM - 22, TOP, 0);
+    const tried = data.settings.flatMap((each) => each.x).filter((value) => known(value) && !(data.log && value === 0));
+    const y = scaleOf(every.length ? every : tried, data.log ? "log" : "linear", BOTTOM - 22, TOP, 0);
     const chart = frame({ ticks: marked(x) }, { ticks: marked(y) }, key.label, `${data.x}`, `${data.what}, over ${key.label}`);
     const at = (setting) => x.place(setting.at[along]);
     const found = slice.filter((setting) => setting.located);

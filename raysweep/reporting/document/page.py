@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
+from raysweep import plain_json as json
 from raysweep.reporting.design import Design
 from raysweep.space import yaml_reader
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from raysweep import plain_json as json
 from raysweep.phrases import counted
 from raysweep.reporting.design import Design
 from raysweep.reporting.words import number, plain

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import log_axis
+from raysweep.fits.draws import log_axis, not_zero
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.reporting.selection import CellMeans
@@ -86,7 +86,8 @@ def curves_figure(
 ) -> tuple[Figure, str]:
     """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
 
-    x = inf (converged) is drawn separately at the right, with its own tick.
+    x = inf (converged) is drawn separately at the right, with its own tick; so is x = 0 at the left of a logarithmic
+    axis.
 
     categories: the names of the categories at x = 0, 1, ...; their points are not joined, because they have no order.
     marks: what points and bars show, for the legend; empty for `points_in_words`.
@@ -100,13 +101,16 @@ def curves_figure(
     """
     figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
     references: list[Line2D] = []
+    at = np.concatenate([line.means.x for _, lines in parts for line in lines])
+    finite = np.unique(at[np.isfinite(at)])
+    logarithmic = bool(len(not_zero(finite))) and log_axis(not_zero(finite), workload.logarithmic(x))
+    apart = logarithmic and not categories and bool((finite == 0).any())
+    if apart:
+        parts, finite = [(title, [without_zero(line) for line in lines]) for title, lines in parts], not_zero(finite)
+    near, far = scales.before(finite) if apart else np.nan, scales.beyond(finite, logarithmic)
     every_line = [line for _, lines in parts for line in lines]
     colour = drawing.shades(parts)
     marker = drawing.marker_of(list(colour))
-    at = np.concatenate([line.means.x for line in every_line])
-    finite = np.unique(at[np.isfinite(at)])
-    logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
-    far = scales.beyond(finite, logarithmic)
     drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
     ends = np.concatenate([end for means in drawn for end in means.bars])
     centres = np.concatenate([means.centre[np.isfinite(means.centre)] for means in drawn])
@@ -134,11 +138,13 @@ def curves_figure(
             draw_theory(panel, line, colour[line.key], aside[line.key], far, bool(categories))
             if line.beside is not None:
                 draw_beside(panel, line.beside, colour[line.key], aside[line.key], bool(categories))
-            draw_means(panel, line.means, colour[line.key], marker[line.key], aside[line.key], far)
+            draw_means(panel, line.means, colour[line.key], marker[line.key], aside[line.key], near, far)
         for line in lines:
             if line.place:
                 height = 0.0 if zeros else height_at(line.place[0], line.means, workload.logarithmic(x))
                 draw_place(panel, line, line.place, colour[line.key], height)
+        if apart:
+            scales.show_zero(panel, finite, near)
         if np.isinf(at).any():
             scales.show_infinity(panel, finite, far, logarithmic)
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
@@ -222,9 +228,23 @@ def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart:
     panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
 
 
-def draw_means(panel: Axes, means: CellMeans, shade: Any, marker: str, shift: float, far: float) -> None:
-    """Draw the points of a line with their error bars; medians are open."""
-    at = np.where(np.isfinite(means.x), means.x, far) + shift
+def without_zero(line: Series) -> Series:
+    """The line with x = 0 at -inf: left of all others on a logarithmic axis, and not joined with them."""
+
+    def moved(x: np.ndarray) -> np.ndarray:
+        return np.where(x == 0, -np.inf, x)
+
+    base, beside = (each and replace(each, x=moved(each.x)) for each in (line.base, line.beside))
+    means = replace(line.means, x=moved(line.means.x))
+    return replace(line, means=means, theory_x=moved(line.theory_x), base=base, beside=beside)
+
+
+def draw_means(panel: Axes, means: CellMeans, shade: Any, marker: str, shift: float, near: float, far: float) -> None:
+    """Draw the points of a line with their error bars; medians are open.
+
+    near, far: where x = -inf and x = inf are drawn.
+    """
+    at = np.where(np.isfinite(means.x), means.x, np.where(means.x < 0, near, far)) + shift
     low, high = means.bars
     for heavy in (False, True):
         use = means.median == heavy

@@ -1,4 +1,4 @@
-"""The scales of axes: logarithmic, asinh or linear with whole ticks, and the place of infinity beside a grid."""
+"""The scales of axes: logarithmic, asinh or linear with whole ticks; the places of 0 and infinity beside a grid."""
 
 from __future__ import annotations
 
@@ -106,6 +106,20 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
     if logarithmic:
         return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
     return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
+
+
+def before(above: np.ndarray) -> float:
+    """The position to the left of a logarithmic grid at which x = 0 is drawn."""
+    return float(above[0] * (above[0] / above[-1]) ** 0.12) if len(above) > 1 else float(above[0]) / 2
+
+
+def show_zero(panel: Any, above: np.ndarray, near: float) -> None:
+    """Draw the tick of x = 0 and a dotted line that separates it from the logarithmic grid."""
+    panel.axvline(np.sqrt(near * above[0]), color=FAINT, linewidth=0.9, linestyle=":")
+    written, first = panel.xaxis.get_major_formatter(), 0.999 * above[0]
+    panel.xaxis.set_major_formatter(lambda value, position: "" if value < first else written(value, position))
+    panel.text(near, -0.02, "0", transform=panel.get_xaxis_transform(), ha="center", va="top")
+    panel.set_xlim(left=near * (near / above[0]) ** 0.5)
 
 
 def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:

@@ -1,0 +1,80 @@
+"""Whether a line of a segment is a row. A checksum says that it is what was written, and not what wrote it.
+
+This runs for every row of a ledger, which may have millions: it takes one or two microseconds a row.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from raysweep.workloads.declaration import STATUSES
+
+LARGEST = sys.float_info.max
+_REQUIRED = frozenset({"cell", "seed", "status", "attempt", "seconds", "code_version", "metrics"})
+_STATUSES = frozenset(map(str, STATUSES))
+
+
+def check(row: Any) -> None:
+    """Raise TypeError, KeyError, ValueError or OverflowError if this is no row as `segments.Row` describes it.
+
+    row: with its metrics as numbers; the numbers of its curves are checked where they are decoded.
+    """
+    if not (
+        type(row["cell"]) is type(row["code_version"]) is str
+        and type(row["seed"]) is type(row["attempt"]) is int
+        and 0 <= row["seed"] < 2**63 > row["attempt"] >= 0
+        and row["status"] in _STATUSES
+        and _is_time(row["seconds"])
+    ):
+        raise ValueError("a line is no row")
+    math.hypot(*row["metrics"].values())  # each is a number, which may be NaN or infinite
+    for key in row.keys() - _REQUIRED:
+        if not _FITS.get(key, _fits)(row[key]):
+            raise ValueError(f"{key} is not what a row has")
+
+
+def _fits(value: Any) -> bool:
+    """For what a later version may add."""
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= LARGEST
+
+
+def _are_texts(value: Any) -> bool:
+    return type(value) is list and all(type(entry) is str for entry in value)
+
+
+def _are_stages(value: Any) -> bool:
+    return type(value) is dict and all(map(_are_texts, value.values()))
+
+
+def _is_asked(value: Any) -> bool:
+    """Whether this says which cell of a space with ranges a search asked for."""
+    return (
+        type(value) is dict
+        and type(value.get("number")) is int
+        and type(value.get("values")) is dict
+        and all(type(entry) is str or -LARGEST <= entry <= LARGEST for entry in value["values"].values())
+    )
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "error": _is_text,
+    "asked": _is_asked,
+    "pack": _is_text,
+    "host": _is_text,
+    "finished": _is_time,
+    "stages": _are_stages,
+    "other_code": _are_texts,
+    "identity": _is_text,
+    "version": lambda value: type(value) is int,
+}

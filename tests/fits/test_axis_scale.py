@@ -1,0 +1,99 @@
+"""A 0 beside a logarithmic axis, and values over decades on a linear one: neither gives a confident wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.fits import fit_inflection, fit_optimum
+from raysweep.fits.axis_scale import BEST_AT_ZERO, NOT_TOLD_FROM_ZERO, SCALE_DECIDES
+from raysweep.fits.regime import fit_regime
+from raysweep.fits.result import Fit, Status
+from raysweep.fits.shift import fit_shift
+
+DECAYS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 1e-1)
+BEST = 0.00316
+
+
+def rows(at_zero: float, seed: int = 0, best: float = BEST, decays: tuple[float, ...] = DECAYS) -> pd.DataFrame:
+    """8 seeds of a loss that is a parabola in log10 of the decay; at_zero: the loss of no decay above the best one."""
+    rng = np.random.default_rng(seed)
+    every = np.array([0.0, *decays])
+    mean = np.append(at_zero, 0.08 * np.log10(np.array(decays) / best) ** 2)
+    loss = 1 + mean + rng.normal(0, 0.01, (8, 1)) + rng.normal(0, 0.01, (8, len(every)))
+    draws = np.repeat(np.arange(8), len(every))
+    return pd.DataFrame({"decay": np.tile(every, 8), "seed": draws, "loss": loss.ravel()})
+
+
+def turn(frame: pd.DataFrame) -> Fit:
+    return fit_inflection(frame, "decay", "loss", "seed")
+
+
+def best(frame: pd.DataFrame) -> Fit:
+    return fit_optimum(frame, "decay", "loss", None, "seed")
+
+
+@pytest.mark.parametrize("fitted", [turn, best])
+def test_a_zero_leaves_the_answer_of_the_other_values_as_it_is(fitted: Callable[[pd.DataFrame], Fit]) -> None:
+    for seed in range(4):
+        frame = rows(at_zero=0.5, seed=seed)
+        whole, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
+        assert whole.status == Status.LOCATED
+        assert whole.low <= BEST <= whole.high
+        assert (whole.estimate, whole.low, whole.high) == (positive.estimate, positive.low, positive.high)
+
+
+@pytest.mark.parametrize("fitted", [turn, best])
+def test_a_zero_that_is_best_is_the_answer(fitted: Callable[[pd.DataFrame], Fit]) -> None:
+    found = fitted(rows(at_zero=-0.2))
+    assert (found.status, found.low, found.high) == (Status.MONOTONE, -np.inf, DECAYS[0])
+    assert found.table["note"].item() == BEST_AT_ZERO
+
+
+@pytest.mark.parametrize("fitted", [turn, best])
+def test_a_zero_that_cannot_be_told_from_the_best_is_not_left_out(fitted: Callable[[pd.DataFrame], Fit]) -> None:
+    frame = rows(at_zero=0.0)
+    found, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
+    assert (found.status, found.low, found.high) == (Status.CENSORED_LOW, -np.inf, positive.high)
+    assert found.table["note"].item() == NOT_TOLD_FROM_ZERO
+
+
+def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
+    frame = rows(at_zero=0.32, best=10.0)  # as high as at the largest value, which is the best of the others
+    zero, largest = frame["decay"] == 0, frame["decay"] == DECAYS[-1]
+    assert best(frame[~zero]).status == Status.CENSORED_HIGH
+    frame.loc[zero, "loss"] += frame.loc[largest, "loss"].mean() - frame.loc[zero, "loss"].mean()
+    found = best(frame)
+    assert (found.status, found.table["note"].item()) == (Status.UNDETERMINED, NOT_TOLD_FROM_ZERO)
+    assert best(frame.assign(loss=frame["loss"] + 0.2 * zero)).status == Status.CENSORED_HIGH
+
+
+def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place() -> None:
+    x = 10.0 ** np.arange(-5, 1)
+    right = 0
+    for seed in range(6):
+        frame = rows(at_zero=0.5, seed=seed, best=3e-3, decays=tuple(x))
+        frame = frame[frame["decay"] > 0]
+        found = fit_optimum(frame, "decay", "loss", None, "seed", logarithmic=False)
+        assert found.status != Status.LOCATED or found.low <= 3e-3 <= found.high
+        right += found.status == Status.LOCATED or found.table["note"].item() == SCALE_DECIDES
+    assert right >= 5
+
+
+def test_regime_and_shift_are_the_same_with_rates_of_zero() -> None:
+    lengths = (1.0, 2.0, 4.0, 8.0)
+    parts = [rows(0.5, seed, BEST * length**-0.3).assign(length=length) for seed, length in enumerate(lengths)]
+    frame = pd.concat(parts, ignore_index=True)
+    positive = frame[frame["decay"] > 0]
+    regimes = [fit_regime(each, "decay", "length", "loss", "seed") for each in (frame, positive)]
+    assert regimes[0].located == 4
+    assert (regimes[0].slope, regimes[0].low, regimes[0].high) == (regimes[1].slope, regimes[1].low, regimes[1].high)
+    assert regimes[0].low <= -0.3 <= regimes[0].high
+    moved = frame.assign(decay=frame["decay"] * 2)
+    shifts = [fit_shift(each, moved, "decay", "loss", "length", "seed") for each in (frame, positive)]
+    assert shifts[0].slices == 4
+    assert shifts[0].factor == pytest.approx(shifts[1].factor, rel=1e-12)
+    assert shifts[0].low <= 2 <= shifts[0].high

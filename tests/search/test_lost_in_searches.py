@@ -1,0 +1,144 @@
+"""No search goes where most draws diverge or fail, however good the few are that are left."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from functions import quietly
+
+import raysweep
+from raysweep.driver.state import State
+from raysweep.plan.cells import enumerate_cells
+from raysweep.search import bracketing, endings
+from raysweep.search.curves import Curve
+from raysweep.search.slice_rows import SliceRows
+from raysweep.search.slices import of_space
+from raysweep.space.schema import validate
+
+RATES = {"geomspace": [1e-4, 1.0, 17]}
+
+
+def training(how: str, sign: float = 1.0) -> Any:
+    """A valley with its best rate at 0.003. From 0.1 on nine of ten draws are lost, and the last one is the best of
+    all, the more so the larger the rate."""
+
+    def train(lr: float, width: int = 1, seed: int = 0) -> dict[str, float]:
+        if lr < 0.1:
+            loss = (math.log10(lr) + 2.5) ** 2 + 0.5 + 0.02 * width + 0.05 * math.sin(7.0 * seed * (1 + lr))
+        elif seed == 0:
+            loss = 0.1 - lr
+        elif how == "failed":
+            raise RuntimeError("the loss exploded")
+        else:
+            loss = {"nan": math.nan, "too large": 1e200}[how]
+        return {"loss": sign * loss}
+
+    return train
+
+
+def swept(storage: Path, function: Any, **asked: Any) -> raysweep.Sweep:
+    return quietly(function, storage, seeds=10, executor="inline", **asked)
+
+
+@pytest.mark.parametrize(
+    ("how", "sign", "sampler", "count"),
+    [("failed", 1.0, "tpe", 40), ("nan", -1.0, "tpe", 40), ("too large", 1.0, "tpe", 40), ("failed", -1.0, "gp", 24)],
+)
+def test_optuna_is_told_that_such_a_cell_is_bad(how: str, sign: float, sampler: str, count: int, storage: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        sweep = swept(
+            storage,
+            training(how, sign),
+            axes={"lr": RATES, "width": [1, 2, 3, 4, 5, 6]},
+            search={"optuna": {"metric": "loss", "cells": count, "sampler": sampler}},
+            metrics={"loss": "minimize" if sign > 0 else "maximize"},
+        )
+    cells = sweep.results().drop_duplicates("cell")
+    assert len(cells) == count
+    assert (cells["lr"] >= 0.0999).sum() <= 0.3 * count  # 5 of the 17 rates: as many as by chance
+    assert 1e-3 < sweep.best("loss").table.iloc[0]["lr"] < 1e-2
+
+
+@pytest.mark.parametrize("how", ["failed", "nan"])
+def test_an_optimum_search_refines_beside_the_best_cell_that_is_not_lost(how: str, storage: Path) -> None:
+    search = {"optimum": {"metric": "loss", "x": "lr", "budget": 12, "start": 5}}
+    table = swept(storage, training(how), axes={"lr": {"geomspace": [1e-4, 1.0, 33]}}, search=search).results()
+    inside = np.unique(table["lr"])
+    assert ((inside > 1e-3) & (inside < 1e-2)).sum() >= 4
+    assert (inside > 0.1).sum() <= 2
+
+
+@pytest.mark.parametrize("how", ["failed", "nan"])
+def test_a_precision_locates_the_best_rate_beside_cells_of_survivors(how: str, storage: Path) -> None:
+    sweep = quietly(
+        training(how),
+        storage,
+        axes={"lr": RATES},
+        seeds=64,
+        executor="inline",
+        analysis=[{"optimum": {"metric": "loss", "x": "lr"}}],
+        precision={"optimum": 1.5},
+    )
+    table = sweep.results()
+    lost = table[table["lr"] > 0.0999]
+    assert lost.groupby("lr")["seed"].count().max() <= 8  # the draws with which each cell begins
+    fit = sweep.fit(optimum={"metric": "loss", "x": "lr"})
+    assert fit.status == "located"
+    assert fit.low < 10**-2.5 < fit.high
+
+
+def test_a_zero_is_sought_between_cells_that_are_not_lost() -> None:
+    """The few draws beyond a cliff have the other sign, and no further draw goes there."""
+    space = validate(
+        {
+            "name": "zero",
+            "workload": "linear_transfer",
+            "axes": {"overlap_angle": {"linspace": [10, 90, 9]}, "gamma": [0.5]},
+            "seeds": 100,
+            "analysis": [{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}],
+            "precision": {"boundary": 1.0},
+        }
+    )
+    (own,) = of_space(space, enumerate_cells(space))
+
+    def value(cell: int, seed: int, metric: str) -> float | None:
+        if metric.endswith("_theory"):
+            return None
+        if own.x[own.cells.index(cell)] > 40:
+            return 1.0 if seed < 2 else math.inf
+        return -1.0 - 0.1 * math.sin(3.0 * seed)
+
+    rows = SliceRows(space.seeds, [own], value)
+    counts = rows.read_all(own.cells, 12)
+    curve = rows.curve(own, counts, own.metric)
+    assert np.isnan(curve.values[:, own.x > 40]).all()
+    found = bracketing.step(curve, bracketing.ask_of(own, 100))
+    assert found.state == endings.NO_CHANGE
+    assert (found.counts == counts).all()
+    middle = Curve(
+        curve.x, curve.counts, np.where(own.x > 60, 1.0 + 0.1 * np.random.default_rng(0).random((12, 9)), curve.values)
+    )
+    found = bracketing.step(middle, bracketing.ask_of(own, 100))  # lost between two signs: the zero lies between them
+    assert (found.counts[(own.x > 40) & (own.x <= 60)] == 12).all()
+
+
+@pytest.mark.parametrize("rule", ["median", "asha"])
+def test_rows_are_not_stopped_by_what_survived_elsewhere(rule: str, storage: Path) -> None:
+    def train(lr: float, seed: int, log: Any) -> dict[str, float]:
+        loss = 0.001 if lr == 0.3 else 1.0 + 0.01 * seed
+        log(1, loss=loss)
+        if lr == 0.3 and seed > 3:
+            raise RuntimeError("the loss exploded")
+        log(2, loss=loss)
+        return {"loss": loss}
+
+    stopping = {"metric": "loss", "rule": rule, "grace": 1, "first": 1}
+    sweep = swept(storage, train, axes={"lr": [0.3, 0.4]}, search={"random": {"cells": 2}}, early_stopping=stopping)
+    assert sweep.statuses() == {"ok": 14, "failed": 6}
+    assert all(row["status"] == "failed" for row in State(sweep.space, sweep.cells, sweep.folder).earlier())
