@@ -19,7 +19,6 @@ from raysweep.errors import Halted
 from raysweep.executors import temporary
 
 REASON = 300  # letters of Ray's reason that are shown
-TOKEN_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
 def machine(cpus: int) -> dict[str, float]:
@@ -70,9 +69,10 @@ def _loopback() -> Iterator[None]:
 def _private_token() -> None:
     """Create a token that only this user can read, because a token that Ray creates is readable by all.
 
-    Does nothing if the user has set one of TOKEN_VARIABLES.
+    Does nothing if the user has set one, or another mode.
     """
-    if any(os.environ.get(name) for name in TOKEN_VARIABLES):
+    mode = os.environ.get("RAY_AUTH_MODE") or "token"
+    if mode.lower() != "token" or os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return
     path = Path.home() / ".ray" / "auth_token"
     try:

