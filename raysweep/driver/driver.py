@@ -6,7 +6,6 @@ and the difference is cut into packs.
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,17 +24,18 @@ from raysweep.driver.shared_stages import SharedStages
 from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError, RaysweepError
+from raysweep.executors import temporary
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
-from raysweep.plan.pack import Pack
+from raysweep.plan.pack import Pack, rest_of
 from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
-from raysweep.storage import files
+from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, server
@@ -89,6 +89,7 @@ class Driver:
         self._written: Report | None = None
         # set by the step that creates them
         self._new_storage: bool
+        self._died: bool  # a driver before, while it computed rows
         self._sweep: Sweep
         self._state: State
         self._stages: SharedStages
@@ -117,6 +118,8 @@ class Driver:
                 with self._limit.enforced():
                     self.prepare(record)
                     self.compute()
+                    if self._died:
+                        signs.forget_death(self.folder)
                     self._say_if_nothing_was_logged()
                     self._remember_learned()
                     self.report()
@@ -148,6 +151,7 @@ class Driver:
         If it cannot be carried out, a new sweep is removed again, and an existing record is restored.
         """
         try:
+            self._died = signs.has_died(self.folder)
             current = shared_stages.placed(record, self.options.store)
             notes: list[str] = []
             user_files.remember_analyses(record.sweep_id, self.analyses)
@@ -159,13 +163,15 @@ class Driver:
                     if self._rule:
                         self._rule.learn(self._state.earlier())
                     job = new_job(record, self._state, self.folder, self.function, self._rule)
-                    self.space = first_rows.learn(self._sweep.name, self._state, job, self._say)
+                    apart = self._is_deadly() or self._goes_to_ray()
+                    self.space = first_rows.learn(self._sweep.name, self._state, job, self._say, apart)
             if not self.part:
                 current = records.remember(self.folder, current, self.space, self._uri)
                 self._sweep = Sweep(self.folder, current)
             self._sweep.cells = self.cells
             self._state = self._read()
             sweep_record.clear_leftovers(self.folder)
+            temporary.clear_leftovers()
             strays = [self._state.strays] if self._state.strays and not self.part else []
             for note in dict.fromkeys([*notes, *self._state.notes, *strays]):
                 self._say(note)
@@ -190,6 +196,16 @@ class Driver:
                 sweep_record.update(self.folder, record)
             raise
         self._begun = True
+
+    def _is_deadly(self) -> bool:
+        """Whether a row may kill its process: rows of this sweep did, or a driver died while it computed some."""
+        return self._died or self._state.has_killed
+
+    def _goes_to_ray(self) -> bool:
+        """Whether the rows are computed on a Ray to which this process is not connected yet."""
+        from raysweep.executors import ray_tune
+
+        return (self.options.executor == "ray" or self.options.workers is not None) and not ray_tune.is_connected()
 
     def _likely_seconds(self) -> float:
         """What all missing rows are likely to take on one core, or on one GPU, further rounds included."""
@@ -229,12 +245,18 @@ class Driver:
             if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 
-                scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the rows' disk, which may be full
+                scratch = temporary.folder() / "tune"  # not on the rows' disk, which may be full
                 ray_tune.run(queue, job, self._on_done, workers=self._placement.trials, scratch=scratch)
             else:
                 from raysweep.executors import inline
 
-                inline.run(queue, job, self._on_done)
+                if apart := self._is_deadly():
+                    self._say(
+                        f"{self._sweep.name}: a process died while it computed rows; they are computed in child "
+                        "processes, and a row that kills two of them has failed"
+                    )
+                with signs.computing(self.folder):
+                    inline.run(queue, job, self._on_done, apart)
             if queue.held_back:
                 raise self._limit.over()
         self._say_what_is_reached()
@@ -268,7 +290,8 @@ class Driver:
             self._say((outlook.before_line if first else outlook.after_line)(self._state, pending))
         packing, there = self._packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
-        self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
+        estimated = [pack.seconds for pack in packs]
+        self._progress.expect(pending.rows, sum(estimated), max(estimated))
         guessed = not workload.costs_are_known or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))
@@ -284,12 +307,13 @@ class Driver:
         """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""
         return self._limit.left() > 0 if self._state.stored else self._limit.fits(pack.seconds)
 
-    def _on_done(self, pack: Pack, ended: Ended) -> None:
-        """Enter the rows of a finished pack, and log the cells that are complete now."""
+    def _on_done(self, pack: Pack, ended: Ended) -> Pack | None:
+        """Enter the rows of a finished pack, and log the cells that are complete now. Returns what is left of the pack
+        if it took too long."""
         if pack.stages:
             self._progress.advance(0, pack.seconds, ended.seconds)
             self._limit.learn(ended.seconds, pack.seconds)
-            return
+            return None
         path = self._job.segment(pack.id)
         try:
             rows = segments.read_segment(path)
@@ -301,8 +325,11 @@ class Driver:
             self._still_ours()
             if self._session:
                 self._session.complete(cell)
-        self._progress.advance(len(pack), pack.seconds, ended.seconds)
-        self._limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
+        rest = rest_of(pack, self.cells.ids, len(rows))
+        estimated = pack.seconds - (rest.seconds if rest else 0.0)
+        self._progress.advance(len(rows), estimated, ended.seconds)
+        self._limit.learn(sum(row["seconds"] for row in rows), estimated)
+        return rest
 
     def report(self) -> None:
         """Write the report, unless the options say no. If that fails, the rows are still logged to MLflow, and only the

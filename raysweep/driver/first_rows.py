@@ -1,13 +1,14 @@
 """What only the first rows of a Python function tell: the names of its metrics, and what a row costs.
 
-They are computed in the driver's process, where each is a row of the sweep like any other, before it is decided where
-the other rows are computed. Rows that take GPUs or a gang are not computed here: nothing is known then until they are
-there, and a pack has few of them.
+They are computed in the driver's process, or in a child of it, where each is a row of the sweep like any other, before
+it is decided where the other rows are computed. Rows that take GPUs or a gang are not computed here: nothing is known
+then until they are there, and a pack has few of them.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -21,8 +22,9 @@ from raysweep.plan.identity import code_version
 from raysweep.plan.pack import Pack
 from raysweep.plan.packs import pack_of
 from raysweep.space.schema import Space, validate
-from raysweep.storage import files
+from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
+from raysweep.trial import child_process
 from raysweep.trial.function import Unusable
 from raysweep.trial.pack import Job
 from raysweep.trial.run import run_pack
@@ -64,20 +66,21 @@ def learned(space: Space, state: State) -> Space | None:
     return _knowing(space, tuple(first["metrics"]), _seconds(first, good))
 
 
-def learn(sweep: str, state: State, job: Job, say: Callable[[str], None]) -> Space:
+def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart: bool) -> Space:
     """The space with what rows tell of its function. If there are none yet, the first ones are computed for it, where
-    that can be done in this process; the space stays as it is if it cannot.
+    that can be done on this machine; the space stays as it is if it cannot.
 
     sweep: its name.
+    apart: as in `measure`.
     """
     space = state.space
     found = learned(space, state)
     if found is None and state.missing().rows and can_measure(state.cells):
         say(
-            f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in this "
-            "process"
+            f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in "
+            f"{'a child of ' * apart}this process"
         )
-        measure(state, job)
+        measure(state, job, apart)
         found = learned(space, state) or with_cost_of_failures(space, state)
     return space if found is None else found
 
@@ -114,30 +117,64 @@ def _knowing(space: Space, returned: tuple[str, ...] | None, seconds: float | No
     return validate({**space.as_dict(), "function": found.plain()})
 
 
-def measure(state: State, job: Job) -> None:
-    """Compute first rows in this process, into the ledger.
+def measure(state: State, job: Job, apart: bool = False) -> None:
+    """Compute first rows, into the ledger. apart: whether a child process does, because rows may kill it.
 
     InputError, which names the row, if the function returns what cannot be metrics before any row was good. A row with
     other metrics than the first good one has failed, as later ones have.
     """
-    started, good = time.monotonic(), 0
-    for pack in _candidates(state):
-        run_pack(job, pack)
-        rows = segments.read_segment(job.segment(pack.id))
-        well = [row for row in rows if row["status"] != FAILED]
-        if well and job.function and job.function.description.returned is None:
-            found = replace(job.function.description, returned=tuple(well[0]["metrics"]))
-            job = replace(job, function=replace(job.function, description=found))
+    started, good, left = time.monotonic(), 0, deque(_candidates(state))
+    if apart := apart and child_process.possible():
+        job = replace(job, cpus=1)
+
+    def enter(rows: list[segments.Row]) -> None:
+        nonlocal good, job
+        well = _good(rows)
         for row in [] if good or well else rows:
             if (mark := f"{Unusable.__module__}.{Unusable.__qualname__}: ") in row.get("error", ""):
                 cell = state.cells.parameters(state.position[row["cell"]])
                 named = [f"{name} = {as_typed(cell[name])}" for name in state.space.axes]
                 place = ", ".join([*named, f"seed = {row['seed']}"])
                 raise InputError("workload", f"{row['error'].rpartition(mark)[2].strip()} (in the row {place})")
+        job = _told(job, rows)
         state.add(rows)
         good += bool(well)
-        if good > 1 or (good and time.monotonic() - started > ENOUGH):
-            return
+
+    def enough() -> bool:
+        return good > 1 or (good > 0 and time.monotonic() - started > ENOUGH)
+
+    with signs.computing(state.folder):
+        while left and not enough():
+            work = _one_by_one(job, tuple(left))  # in one child, where only the first row imports and compiles
+            try:
+                for rows in child_process.results(work) if apart else work:
+                    left.popleft()
+                    enter(rows)
+                    if enough():
+                        break
+            except child_process.Died:
+                run_pack(job, left[0], apart=True)
+                enter(segments.read_segment(job.segment(left.popleft().id)))
+
+
+def _one_by_one(job: Job, packs: Sequence[Pack]) -> Iterator[list[segments.Row]]:
+    """Compute packs in this process; yields the rows of each."""
+    for pack in packs:
+        run_pack(job, pack)
+        yield (rows := segments.read_segment(job.segment(pack.id)))
+        job = _told(job, rows)
+
+
+def _good(rows: Sequence[segments.Row]) -> list[segments.Row]:
+    return [row for row in rows if row["status"] != FAILED]
+
+
+def _told(job: Job, rows: Sequence[segments.Row]) -> Job:
+    """The job, with the metrics that the first good row tells."""
+    if (well := _good(rows)) and job.function and job.function.description.returned is None:
+        description = replace(job.function.description, returned=tuple(well[0]["metrics"]))
+        return replace(job, function=replace(job.function, description=description))
+    return job
 
 
 def _candidates(state: State) -> Iterator[Pack]:

@@ -22,6 +22,8 @@ from raysweep.storage.paths import AnyPath
 PLAIN_EVERY = 10.0  # seconds between plain lines
 LIVE_EVERY = 0.25  # seconds between two updates of a live line
 STAGES_EVERY = 10.0  # seconds between two looks at the store of stages
+STUCK_AFTER = 60.0
+"""Seconds without a finished pack after which the line says so, if they are also twice what any pack should take."""
 SIGN_EVERY = 1.0  # seconds between two updates of the phase file in the sweep's folder
 PHASES = {"report": ("writing the report", "step"), "mirror": ("writing to MLflow", "cell")}
 """What a driver does besides computing rows: words for it, and the unit that it counts."""
@@ -124,11 +126,13 @@ class Progress(Shown):
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
         self._last = float("-inf")  # when the last pack that is done ended
+        self._longest, self._asked = float("inf"), self._started
 
-    def expect(self, rows: int, estimated_seconds: float) -> None:
-        """Add the rows of another round, with their estimated seconds of one core."""
+    def expect(self, rows: int, estimated_seconds: float, longest: float = float("inf")) -> None:
+        """Add the rows of another round, with the estimated seconds of one core: of all, and of the longest pack."""
         self._rows += rows
         self._seconds += estimated_seconds
+        self._longest, self._asked = longest, time.monotonic()
         self._stages_known = (0, 0)  # there may be new ones
 
     def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
@@ -145,8 +149,12 @@ class Progress(Shown):
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}{self._stages_in_words(now)}"
+        silent = now - max(self._last, self._asked)
+        stuck = ""
+        if self._done < self._rows and silent > max(STUCK_AFTER, 2 * self._longest):
+            stuck = f"; nothing has ended for {duration(silent)}: `raysweep status` shows what is at work"
         if not self._done and not self._done_seconds:
-            return f"{text}, {duration(now - self._started)} so far"
+            return f"{text}, {duration(now - self._started)} so far{stuck}"
         computing = max(now - self._begun, 1e-9)
         if self._done:  # before the first row, stages have been computed
             text += f", {self._done / computing:,.4g} rows/s"
@@ -156,7 +164,7 @@ class Progress(Shown):
         pace = (self._last - self._begun) / max(self._done_seconds, 1e-9)
         left = pace * max(self._seconds - self._done_seconds, 0) - (now - self._last)
         if left < 0:
-            return f"{text}, {duration(now - self._started)} so far, more than estimated"
+            return f"{text}, {duration(now - self._started)} so far, more than estimated{stuck}"
         return f"{text}, {duration(left)} left"
 
     def _stages_in_words(self, now: float) -> str:

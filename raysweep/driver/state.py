@@ -25,6 +25,7 @@ from raysweep.search.verdicts import Verdict, verdicts
 from raysweep.space.schema import Space
 from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
+from raysweep.trial.pack import DEADLY
 from raysweep.workloads.declaration import FAILED, OK
 
 
@@ -55,7 +56,7 @@ class State:
     def __init__(
         self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str | None = None, retry_failed: bool = False
     ) -> None:
-        self.space, self.cells, self._folder = space, cells, folder
+        self.space, self.cells, self.folder = space, cells, folder
         self.workload = space.declaration
         with files.reading(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
@@ -158,12 +159,12 @@ class State:
     @cached_property
     def known_steps(self) -> KnownSteps:
         """What was found of slices before, by this process or by a driver."""
-        return KnownSteps(signs.steps(self._folder))
+        return KnownSteps(signs.steps(self.folder))
 
     def leave_steps(self) -> None:
         """Leave what was found of slices to other processes."""
         if self.space.precision:
-            signs.leave_steps(self._folder, self.known_steps.as_plain())
+            signs.leave_steps(self.folder, self.known_steps.as_plain())
 
     @cached_property
     def likely_plan(self) -> precision.Plan:
@@ -301,6 +302,11 @@ class State:
     def statuses(self) -> Counter[str]:
         """How many rows have which status."""
         return Counter(row["status"] for row in self.rows.values())
+
+    @property
+    def has_killed(self) -> bool:
+        """Whether a row was lost with the process that computed it."""
+        return any(row.get("error", "").startswith(DEADLY) for row in self.rows.values() if row["status"] == FAILED)
 
     def failures(self) -> list[segments.Row]:
         """Rows that failed, with their tracebacks, in the order of the cells and their seeds."""

@@ -26,7 +26,8 @@ from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.pack import Job, attempt
-from raysweep.trial.run import compute_directly, content, put_stages
+from raysweep.trial.parts import compute_directly, put_stages
+from raysweep.trial.run import content
 
 MEETING = 300.0  # seconds that all workers have to start and find each other
 

@@ -11,17 +11,23 @@ from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended, run_pack
 
 
-def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], None]) -> None:
-    """Compute every pack of `source`. `on_done` is called with each pack whose rows or stages are there, or whose
-    stages cannot be computed."""
+def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], Pack | None], apart: bool = False) -> None:
+    """Compute every pack of `source`.
+
+    on_done: called with each pack of which rows or stages are there, or whose stages cannot be computed. Returns what
+        is left of its rows, to be computed later.
+    apart: as in `run_pack`.
+    """
     while True:
         while (pack := source.next()) is not None:
             own = replace(job, gpus=pack.needs.gpus, failed=source.errors(pack))
-            ended = run_pack(own, pack)
+            ended = run_pack(own, pack, apart=apart)
             if ended.held:
                 source.hold_back(pack, ended.held)
                 continue
-            on_done(pack, ended)
-            source.done(pack, ended.failed)
+            if rest := on_done(pack, ended):
+                source.hand_back(pack, [rest])
+            else:
+                source.done(pack, ended.failed)
         if not source.wait():
             return

@@ -1,11 +1,13 @@
 """Starts Ray on this machine so that no other machine and no other user can reach it.
 
-By default Ray listens on every interface and keeps its token in a file that every user of the machine can read. Anyone
-who reaches its ports and has the token can run programs as this user.
+By default Ray listens on every interface, keeps its token in a file that every user of the machine can read, and has
+its sockets in a folder that all may write. Anyone who reaches its ports and has the token, or puts a socket in the
+place of one of these, can run programs as this user.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 from collections.abc import Iterator
@@ -13,7 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-TOKEN_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+from raysweep.errors import Halted
+from raysweep.executors import temporary
+
+REASON = 300  # letters of Ray's reason that are shown
 
 
 def machine(cpus: int) -> dict[str, float]:
@@ -24,12 +29,24 @@ def machine(cpus: int) -> dict[str, float]:
 
 
 def start(cpus: int, **options: Any) -> None:
-    """Start Ray with this number of CPUs, on 127.0.0.1 only, without a dashboard. Only this user can read its token."""
+    """Start Ray with this number of CPUs, on 127.0.0.1 only, without a dashboard. Only this user can read its token and
+    reach its sockets. Raises Halted if it does not start."""
     import ray
 
+    session = temporary.folder() / "r"  # Ray lets all write there; nobody else can enter the folder around it
+    atexit.register(ray.shutdown)  # before that folder is removed
     _private_token()
-    with _loopback():
-        ray.init(address="local", include_dashboard=False, num_cpus=cpus, **options)
+    try:
+        with _loopback():
+            ray.init(address="local", include_dashboard=False, num_cpus=cpus, _temp_dir=str(session), **options)
+    except Exception as error:  # of many classes
+        ray.shutdown()
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise Halted(
+            "--executor",
+            f"Ray cannot be started on this machine ({reason[:REASON]}); try again, or compute in this process with "
+            "--executor inline",
+        ) from error
 
 
 @contextmanager
@@ -52,9 +69,10 @@ def _loopback() -> Iterator[None]:
 def _private_token() -> None:
     """Create a token that only this user can read, because a token that Ray creates is readable by all.
 
-    Does nothing if the user has set one of TOKEN_VARIABLES.
+    Does nothing if the user has set one, or another mode.
     """
-    if any(os.environ.get(name) for name in TOKEN_VARIABLES):
+    mode = os.environ.get("RAY_AUTH_MODE") or "token"
+    if mode.lower() != "token" or os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return
     path = Path.home() / ".ray" / "auth_token"
     try:
@@ -66,4 +84,7 @@ def _private_token() -> None:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError:  # the home folder is missing or read-only
+        from ray._raylet import Config  # type: ignore[attr-defined]  # of Cython
+
         os.environ["RAY_AUTH_MODE"], os.environ["RAY_AUTH_TOKEN"] = "token", secrets.token_hex(32)
+        Config.initialize("")  # it has read the environment before

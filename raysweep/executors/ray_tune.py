@@ -12,6 +12,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 from raysweep import plain_json as json
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import local_ray, machines, ray_alive, shipping
+from raysweep.executors import local_ray, machines, nested_tasks, ray_alive, shipping
 from raysweep.executors.retry_policy import RetryPolicy
 from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
@@ -30,7 +31,7 @@ from raysweep.plan.resources import Resources
 from raysweep.storage.sealed import plain, restored
 from raysweep.training import devices
 from raysweep.trial.early_stopping import Rule
-from raysweep.trial.pack import Job, lost_rows, publish
+from raysweep.trial.pack import Job, died, lost_rows, publish
 from raysweep.trial.run import Ended, content, is_done, lost_stages, run_pack
 
 _ENVIRONMENT = {
@@ -54,6 +55,12 @@ class Capacity:
     trials: int
     now: int
     beside: int
+
+
+def is_connected() -> bool:
+    """Whether this process is connected to a Ray, which a fork of it cannot use."""
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Capacity:
@@ -112,10 +119,12 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
         signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 
-def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], None], *, workers: int, scratch: Path) -> None:
+def run(
+    source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], Pack | None], *, workers: int, scratch: Path
+) -> None:
     """Compute every pack of `source` on the connected cluster.
 
-    on_done: called with each pack whose rows or stages are there, or whose stages cannot be computed.
+    on_done: as in `inline.run`.
     workers: how many trials run at a time.
     scratch: a folder for Tune's files, which is deleted afterwards.
     """
@@ -128,7 +137,7 @@ def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], None], *, 
 def _run(
     source: PackQueue,
     job: Job,
-    on_done: Callable[[Pack, Ended], None],
+    on_done: Callable[[Pack, Ended], Pack | None],
     retries: RetryPolicy,
     workers: int,
     scratch: Path,
@@ -193,6 +202,7 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
 
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.show_only(ray.get_gpu_ids() if gpus else [])
+    nested_tasks.refuse()
     told = dict(config["failed"]), dict(config["expired"])
     own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
     if config["since"]:
@@ -201,17 +211,18 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
         if "columns" in changed:
             pack = replace(pack, cells=np.arange(len(pack)))
     try:
-        ended = run_pack(own, pack, capture=True, by=by)
+        ended = run_pack(own, pack, capture=True, by=by, apart=config["apart"])
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
         tune.report({"rows": 0, "halted": str(error), "bad_input": isinstance(error, InputError)})
     else:
         tune.report({"rows": len(pack), "ended": ended})
 
 
-def _config(pack: Pack, job: Job, failed: Mapping[str, str]) -> dict[str, Any]:
+def _config(pack: Pack, job: Job, failed: Mapping[str, str], apart: bool) -> dict[str, Any]:
     """A pack as the configuration of a trial: plain data, without keys that Tune would take apart."""
     return {
         "pack": pack.id,
+        "apart": apart,
         "cells": pack.cells.astype(np.int64).tobytes().hex(),
         "seeds": pack.seeds.astype(np.int64).tobytes().hex(),
         "needs": asdict(pack.needs),
@@ -261,7 +272,7 @@ def _dead_nodes() -> set[str]:
 def _searcher(
     source: PackQueue,
     job: Job,
-    on_done: Callable[[Pack, Ended], None],
+    on_done: Callable[[Pack, Ended], Pack | None],
     retries: RetryPolicy,
     problems: list[BaseException],
 ) -> Any:
@@ -287,8 +298,10 @@ def _searcher(
             if pack is None:  # Tune asks again within 0.1 s, and at once when a trial ends
                 return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
-            retries.begin(pack.id, _dead_nodes())
-            return _config(pack, job, source.errors(pack))
+            dead = _dead_nodes()
+            apart = retries.is_suspect(pack.id, dead) and pack.needs.cpus == pack.needs.gang == 1
+            retries.begin(pack.id, dead)
+            return _config(pack, job, source.errors(pack), apart)
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)
@@ -304,8 +317,11 @@ def _searcher(
                     retries.take_back(pack.id)
                     source.hold_back(pack, ended.held)
                     return
-                if ended is not None:
-                    on_done(pack, ended)
+                if ended is None:
+                    return
+                if rest := on_done(pack, ended):
+                    source.hand_back(pack, [rest])
+                else:
                     source.done(pack, ended.failed)
             except Exception as problem:  # Tune would ignore it, but the driver must know it
                 problems.append(problem)
@@ -322,7 +338,7 @@ def _searcher(
                 return None
             if pack.stages:
                 return Ended(failed=lost_stages(job, pack, retries.losses(pack.id)))
-            publish(job, pack.id, lost_rows(job, pack.cells, pack.seeds, retries.losses(pack.id)))
+            publish(job, pack.id, lost_rows(job, pack.cells, pack.seeds, died(retries.losses(pack.id))))
             return Ended()
 
         def __reduce__(self) -> tuple[type, tuple[str]]:

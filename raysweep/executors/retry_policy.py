@@ -41,6 +41,10 @@ class RetryPolicy:
         by_machines = sum(bool(later - earlier) for earlier, later in pairwise(seen))
         return len(seen) - 1 - by_machines, by_machines
 
+    def is_suspect(self, pack: str, dead: Set[str]) -> bool:
+        """Whether a pack was lost before, perhaps because of its rows."""
+        return pack in self._starts and self.count(pack, dead)[0] > 0
+
     def by_machine(self, pack: str, dead: Set[str]) -> bool:
         """Whether the machine of a pack that is just lost was lost too, as far as is known by now."""
         return bool(dead - self._starts[pack][-1])

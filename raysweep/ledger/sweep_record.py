@@ -36,7 +36,7 @@ REPORT, PART = "report", "report-part"
 """Folders of a sweep's report, and of a report of a part of the sweep."""
 REPAIR = "; its rows are whole: move this file away and run the same space again, which takes them over"
 INSIDE = (
-    *(FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, signs.STEPS),
+    *(FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, signs.STEPS, signs.COMPUTING),
     *(LEDGER, LOGS, REPORT, PART, "tune"),
 )
 

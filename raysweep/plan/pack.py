@@ -42,6 +42,15 @@ def pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) -> 
     return content_id([[cell_ids[index], seed] for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)])
 
 
+def rest_of(pack: Pack, cell_ids: Sequence[str], count: int) -> Pack | None:
+    """The rows of a pack after the first `count` ones, as a pack; None if there are no more."""
+    if count >= len(pack):
+        return None
+    cells, seeds = pack.cells[count:], pack.seeds[count:]
+    seconds = pack.seconds * (1 - count / len(pack))
+    return replace(pack, id=pack_id(cell_ids, cells, seeds), cells=cells, seeds=seeds, seconds=seconds)
+
+
 def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
     """The two halves of a lost pack; a pack of one row, or of stages, is returned unchanged.
 

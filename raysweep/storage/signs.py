@@ -1,5 +1,5 @@
-"""Signs: small files in a sweep's folder by which a driver tells other processes its phase, what MLflow has, and what
-it has found of slices.
+"""Signs: small files in a sweep's folder by which a driver tells other processes its phase, what MLflow has, what it
+has found of slices, and that it computes rows itself.
 
 Each is replaced in one step. The ledger remains the truth about rows, and MLflow the truth about its runs. A sign is
 ignored if it cannot be read, is old, or belongs to another sweep or address.
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +21,7 @@ from raysweep.redaction import redact
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 
-PHASE, MIRRORED, STEPS = "phase.json", "mirrored.json", "steps.json"
+PHASE, MIRRORED, STEPS, COMPUTING = "phase.json", "mirrored.json", "steps.json", "computing.json"
 LOGGER = logging.getLogger("raysweep.signs")
 LOST = (OSError, RaysweepError)
 """Errors of a storage, a folder or a bucket. They lose a sign, and nothing else."""
@@ -101,6 +103,30 @@ def leave_steps(folder: AnyPath, plain: dict[str, Any]) -> None:
 def steps(folder: AnyPath) -> dict[str, Any]:
     """What a precision has found of slices, as a driver wrote it last; empty if it wrote nothing."""
     return _read(folder / STEPS)
+
+
+@contextlib.contextmanager
+def computing(folder: AnyPath) -> Iterator[None]:
+    """Leave a sign while the block runs, in which this process computes rows. It stays if the process dies there."""
+    if has_died(folder):
+        yield
+        return
+    _leave(folder / COMPUTING, {"process": os.getpid()})
+    try:
+        yield
+    finally:
+        forget_death(folder)
+
+
+def has_died(folder: AnyPath) -> bool:
+    """Whether a driver died while it computed rows itself. Only the driver that holds the sweep now can ask."""
+    return bool(_read(folder / COMPUTING))
+
+
+def forget_death(folder: AnyPath) -> None:
+    """Remove the sign, because the rows are there by now."""
+    with contextlib.suppress(*LOST):
+        files.remove([folder / COMPUTING])
 
 
 def _leave(path: AnyPath, plain: dict[str, Any]) -> None:

@@ -35,6 +35,9 @@ from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
 from raysweep.workloads.declaration import FAILED, Columns, Workload
 
+DEADLY = "the process computing "
+"""How the errors begin of rows that were lost with the process that computed them."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -266,11 +269,20 @@ def problem_of(found: str, what: str, brief: bool = False) -> str:
     return problem
 
 
-def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> list[Row]:
-    """Failed rows for a pack whose worker died every time. times: how often it died."""
-    reason = f"the worker computing this row died {times} times (out of memory, killed from outside, or stuck)"
+def lost(what: str, how: str) -> str:
+    """The error of a row that was lost with its process. what: what was computed. how: how the process ended."""
+    return f"{DEADLY}{what} {how}"
+
+
+def died(times: int) -> str:
+    """How a process ended of which no more is known."""
+    return f"died {times} times (out of memory, killed from outside, or stuck)"
+
+
+def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, how: str) -> list[Row]:
+    """Failed rows for a pack whose process died every time. how: as in `lost`."""
     return [
-        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
+        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": lost("this row", how)}
         for cell, seed in zip(cells, seeds, strict=True)
     ]
 

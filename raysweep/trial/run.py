@@ -6,11 +6,11 @@ trials after it, which do not try it again.
 
 from __future__ import annotations
 
+import functools
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,18 +21,20 @@ from raysweep.plan.pack import Pack
 from raysweep.plan.row_stages import RowStages
 from raysweep.storage import leases
 from raysweep.training import devices
-from raysweep.trial import chain, log, short_memory, threads
+from raysweep.trial import child_process, log, short_memory, threads
 from raysweep.trial.pack import (
     Job,
     WorkerLost,
-    compute_rows,
+    died,
     errors_of_rows,
     errors_of_stages,
     free_memory,
+    lost,
     new_row,
     problem_of,
     publish,
 )
+from raysweep.trial.parts import compute_parts
 from raysweep.workloads.declaration import FAILED
 
 
@@ -55,12 +57,14 @@ By = Callable[[Job, Pack, np.ndarray, np.ndarray], list[Row]]
 """Computes some rows of a pack, or puts its stages into the store for these rows (and returns none)."""
 
 
-def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None) -> Ended:
-    """Compute a pack: publish its rows as one segment of the ledger, or put its stages into the store.
+def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None, apart: bool = False) -> Ended:
+    """Compute a pack: publish its rows as one segment of the ledger, or put its stages into the store. If the rows take
+    too long, the segment has only the first of them.
 
     job: what all trials of the sweep share.
     capture: whether stdout and stderr go to the trial's log.
     by: computes instead of this process, for example with a gang.
+    apart: whether a child process computes, with one thread, because rows may kill it.
 
     A trial never waits for a stage that somebody else computes: it ends and says so.
     Raises Halted if the rows cannot be written.
@@ -71,16 +75,18 @@ def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None) 
     if held := _held_elsewhere(job, pack):
         return Ended(held)
     failed: dict[str, str] = {}
+    apart = apart and by is None and child_process.possible()
+    compute = by or functools.partial(compute_parts, apart=apart)
     try:
         with (
-            threads.limited(job.cpus),
+            threads.limited(1 if apart else job.cpus),
             devices.granted(job.gpus),
             log.recorded(job.log(pack.id), pack.id, content(pack), capture),
         ):
             if pack.stages:
-                failed = _compute_stages(job, pack, by or compute_directly)
+                failed = _compute_stages(job, pack, compute)
             else:
-                publish(job, pack.id, _compute_pack(job, pack, by or compute_directly))
+                publish(job, pack.id, _compute_pack(job, pack, compute))
     except leases.Held as other:
         return Ended(other.stage)
     return Ended(failed=failed, seconds=time.perf_counter() - started)
@@ -105,35 +111,9 @@ def _held_elsewhere(job: Job, pack: Pack) -> str:
     return (job.open_store().held_elsewhere(needed) or "") if needed else ""
 
 
-def compute_directly(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
-    """Compute rows of a pack, or its stages, in this process."""
-    if not pack.stages:
-        return compute_rows(job, cells, seeds)
-    put_stages(job, pack.stages, cells, seeds)
-    return []
-
-
-def put_stages(
-    job: Job,
-    stages: Collection[str],
-    cells: np.ndarray,
-    seeds: np.ndarray,
-    view: Callable[[Any], Any] = lambda store: store,
-    workers: int = 1,
-) -> None:
-    """Put those of these stages that some rows need into the store. Errors of the workload are not caught.
-
-    view: as in `compute`.
-    workers: how many workers compute each stage together.
-    """
-    columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
-    store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
-    with short_memory.less(job.halvings):
-        chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages, job.errors)
-
-
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
-    """The rows of a pack. Rows that need a stage which failed before have failed with its error."""
+    """The rows of a pack, or the first of them. Rows that need a stage which failed before have failed with its
+    error."""
     errors = _known_errors(job, pack)
     rows: list[Row | None] = [
         {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": error} if error else None
@@ -141,7 +121,12 @@ def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
     ]
     left = np.asarray([not error for error in errors])
     computed = iter(by(job, pack, pack.cells[left], pack.seeds[left]) if left.any() else [])
-    return [row or next(computed) for row in rows]
+    found: list[Row] = []
+    for row in rows:
+        if (own := row or next(computed, None)) is None:
+            break
+        found.append(own)
+    return found
 
 
 def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
@@ -160,6 +145,8 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
                 return
             except (RaysweepError, WorkerLost, leases.Held):
                 raise
+            except (child_process.Died, child_process.Raised) as error:
+                found = str(error)
             except Exception:
                 found = traceback.format_exc()
             if smaller := short_memory.smaller(job.halvings, found):
@@ -207,7 +194,5 @@ def _lacking(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list
 
 def lost_stages(job: Job, pack: Pack, times: int) -> dict[str, str]:
     """The stages of a pack whose worker died every time, with the error of the rows that need them."""
-    reason = (
-        f"the worker computing a stage of this row died {times} times (out of memory, killed from outside, or stuck)"
-    )
+    reason = lost("a stage of this row", died(times))
     return dict.fromkeys(_lacking(job, pack, pack.cells, pack.seeds), reason)

@@ -16,6 +16,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -105,13 +106,18 @@ def in_session(session: int) -> list[int]:
 def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
     sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
 ) -> None:
-    driven = drive("--executor", "ray", "--workers", "2", "--tracking-uri", "none")
-    assert len(in_session(driven.pid)) > 3
-    driven.kill()
-    driven.communicate(timeout=PATIENCE)
-    until(lambda: not in_session(driven.pid))
-    (tmp_path / "go").touch()
-    assert process("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as temporary:  # a short path, which Ray can use
+        env = {**os.environ, "TMPDIR": temporary}
+        driven = drive("--executor", "ray", "--workers", "2", "--tracking-uri", "none", env=env)
+        assert len(in_session(driven.pid)) > 3
+        driven.kill()
+        driven.communicate(timeout=PATIENCE)
+        until(lambda: not in_session(driven.pid))
+        assert len(os.listdir(temporary)) == 1
+        (tmp_path / "go").touch()
+        resume = ("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline")
+        assert process(*resume, env={"TMPDIR": temporary}).code == 0
+        assert os.listdir(temporary) == []
     assert values(storage) == [0, 1, 2, 3]
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from conftest import Outcome, rows
 
 import raysweep
 from raysweep.errors import InputError
+from raysweep.trial import parts
 
 Call = Callable[..., Outcome]
 
@@ -188,3 +190,23 @@ def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Pat
     found = rows(raysweep.open("mine", storage))
     assert [row["value"] for row in found] == [5, 1, 0.5]
     assert [row["seconds"] for row in found[1:]] == [row["seconds"] for row in good]
+
+
+def test_a_pack_that_takes_longer_than_estimated_is_kept_part_by_part(
+    storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a kill loses seconds of work, whatever the first rows said."""
+    monkeypatch.setattr(parts, "LONG_ENOUGH", 0.1)
+    calls: list[tuple[int, int]] = []
+    kept: list[int] = []
+
+    def slower(x: int, seed: int) -> float:
+        calls.append((x, seed))
+        kept.append(len(list((storage / "slower" / "ledger").glob("*.jsonl"))))
+        time.sleep(0.02 if len(calls) > 2 else 0.0)
+        return x + seed
+
+    found = quietly(slower, storage, axes={"x": list(range(15))}, seeds=2).results()
+    assert found["value"].tolist() == (found["x"] + found["seed"]).tolist()
+    assert sorted(calls) == [(x, seed) for x in range(15) for seed in range(2)]
+    assert len(set(kept)) > 4

@@ -61,6 +61,23 @@ def test_time_left_falls_while_a_long_pack_is_at_work(clock: SimpleNamespace) ->
     assert shown.line() == "10 of 10 rows, 0.09091 rows/s, 110 s"
 
 
+def test_a_sweep_in_which_nothing_ends_says_so(clock: SimpleNamespace) -> None:
+    shown = Progress()
+    shown.expect(10, 100.0, 40.0)
+    told = {}
+    for clock.now in (70.0, 81.0):
+        told[clock.now] = shown.line()
+    assert told == {
+        70.0: "0 of 10 rows, 70 s so far",
+        81.0: "0 of 10 rows, 81 s so far; nothing has ended for 81 s: `raysweep status` shows what is at work",
+    }
+    shown.advance(9, 90.0, 90.0)
+    clock.now = 120.0
+    assert "nothing" not in shown.line()
+    clock.now = 200.0
+    assert "; nothing has ended for 119 s: " in shown.line()
+
+
 def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: SimpleNamespace) -> None:
     looks: list[float] = []
 

@@ -47,6 +47,7 @@ def test_what_is_private_to_ray_is_looked_for_where_it_is_used() -> None:
     assert {file.removeprefix("raysweep/executors/") for file, _ in USES} == {
         "local_ray.py",
         "machines.py",
+        "nested_tasks.py",
         "ray_alive.py",
     }
 

@@ -117,9 +117,9 @@ def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_ro
     table = found.results()
     assert (table["status"] == "failed").tolist() == (table["source"] == 1).tolist()
     assert {row["error"] for row in found.failures()} == {
-        "the worker computing a stage of this row died 4 times (out of memory, killed from outside, or stuck)"
+        "the process computing a stage of this row was killed by SIGKILL (out of memory, or killed from outside)"
     }
-    assert noted(tmp_path, "begin", "trunk") == {"trunk 0 0 1": 1, "trunk 1 0 1": 4}
+    assert noted(tmp_path, "begin", "trunk") == {"trunk 0 0 1": 1, "trunk 1 0 1": 3}
     assert noted(tmp_path, "begin", "pretrain") == {"pretrain 0 0 1 0": 2}
 
 

@@ -1,0 +1,206 @@
+"""A row that kills the process that computes it fails, with the name of the signal, and all others are computed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome, command, hear, process, run, until
+from spaces import sandbox_space, written
+
+from raysweep.driver.stored_sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
+
+DEATHS = {
+    "exit": "exited with code 1",
+    "segv": "was killed by SIGSEGV",
+    "kill": "was killed by SIGKILL (out of memory, or killed from outside)",
+}
+CODE = """
+import ctypes, os, pathlib, signal, time
+
+def die(how):
+    if how == "exit":
+        os._exit(1)
+    if how == "segv":
+        ctypes.string_at(0)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def cheap(x, how, folder, seed):
+    with open(f"{folder}/calls.txt", "a") as stream:
+        stream.write(f"{x} {seed}\\n")
+    die(how)
+    return x + seed
+
+def slow(x, how, folder, seed):
+    time.sleep(0.2)
+    return cheap(x, how, folder, seed)
+
+def together(x, how, folder, seeds):
+    for one in how:
+        die(one)
+    return x + seeds
+"""
+
+
+def asked(folder: Path, how: list[str], function: str = "cheap", **changes: Any) -> Path:
+    """A space of a function that ends its process where `how` says so."""
+    (folder / "deadly.py").write_text(CODE)
+    space = {
+        "name": "deadly",
+        "workload": f"deadly.py:{function}",
+        "axes": {"x": list(range(len(how))), "how": how},
+        "zip": [["x", "how"]],
+        "fixed": {"folder": str(folder)},
+        "seeds": 2,
+        **changes,
+    }
+    return written(folder, space)
+
+
+def assert_done(storage: Path, how: list[str], seeds: int = 2, name: str = "deadly") -> None:
+    """All rows are there: right, or failed of what killed them."""
+    sweep = open_sweep(name, storage)
+    table = sweep.results()
+    deaths = table["how"].map(DEATHS)
+    assert len(table) == len(how) * seeds
+    assert (table["status"] == "failed").tolist() == deaths.notna().tolist()
+    well = table[deaths.isna()]
+    assert well["value"].tolist() == (well["x"] + well["seed"]).tolist()
+    dead = {(row["cell"], row["seed"]): row["error"] for row in sweep.failures()}
+    assert [dead[key] for key in zip(table["cell"][deaths.notna()], table["seed"][deaths.notna()], strict=True)] == [
+        f"the process computing this row {death}" for death in deaths.dropna()
+    ]
+
+
+def resumed(storage: Path, *options: str) -> Outcome:
+    return process("resume", "deadly", "--storage", storage, *QUIET, *options)
+
+
+@pytest.mark.parametrize(
+    ("how", "function"),
+    [
+        (["none", "none", "segv", "kill", "exit", "none"], "cheap"),
+        (["segv", "none", "none", "none"], "cheap"),
+        (["none", "exit", "none"], "slow"),
+        (["none", "none", "segv", "none"], "together"),
+    ],
+    ids=["later rows", "the first row", "costly rows", "many rows in one call"],
+)
+def test_a_row_that_kills_a_driver_is_failed_by_the_next(
+    how: list[str], function: str, tmp_path: Path, storage: Path
+) -> None:
+    space = asked(tmp_path, how, function, **({"vectorized": True} if function == "together" else {}))
+    first = process("run", space, "--storage", storage, *QUIET, "--executor", "inline")
+    assert first.code not in (0, 2, 130), first
+    again = resumed(storage, "--executor", "inline")
+    assert again.code == 1, again
+    assert "Traceback" not in again.err
+    assert_done(storage, how)
+    assert resumed(storage, "--executor", "inline").code == 1  # it tries them again, and does not die of them either
+    assert_done(storage, how)
+    assert {path.name for path in (storage / "deadly").iterdir()} == {"driver.lock", "ledger", "logs", "sweep.json"}
+
+
+def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: Path, storage: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"{CODE}\nimport raysweep\n"
+        "if __name__ == '__main__':\n"
+        "    axes = {'x': [0, 1, 2], 'how': ['none', 'kill', 'none']}\n"
+        f"    raysweep.run(cheap, axes=axes, zip=[['x', 'how']], fixed={{'folder': {str(tmp_path)!r}}}, seeds=2,\n"
+        f"        name='deadly', storage={str(storage)!r}, tracking_uri='none', report=False)\n"
+        "    print('went on')\n"
+    )
+    for code, out in ((-signal.SIGKILL, ""), (0, "went on\n")):
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert (done.returncode, done.stdout) == (code, out), done.stderr
+    assert_done(storage, ["none", "kill", "none"])
+
+
+def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path: Path, storage: Path) -> None:
+    how = ["none", "none", "none", "exit", "none", "none"]
+    process("run", asked(tmp_path, how, seeds=1), "--storage", storage, *QUIET, "--executor", "inline")
+    kept = {row["x"] for row in open_sweep("deadly", storage).results().to_dict("records")}
+    (tmp_path / "calls.txt").unlink()
+    assert resumed(storage, "--executor", "inline").code == 1
+    calls = Counter(int(line.split()[0]) for line in (tmp_path / "calls.txt").read_text().splitlines())
+    assert calls == {x: 2 if x == 3 else 1 for x in range(6) if x not in kept}
+
+
+def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox: Path, tmp_path: Path, storage: Path) -> None:
+    behaviour = ["compute", "die", "raise", "compute", "die_once"]
+    written(tmp_path, sandbox_space(tmp_path, behaviour, seeds=2))
+    process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
+    assert process("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 1
+    sweep = open_sweep("sandy", storage)
+    expected = {"compute": "ok", "die": "failed", "raise": "failed", "die_once": "ok"}
+    table = sweep.results()
+    assert table["status"].tolist() == [expected[one] for one in table["behaviour"]]
+    assert {row["error"].splitlines()[-1] for row in sweep.failures()} == {
+        f"the process computing this row {DEATHS['kill']}",
+        "ArithmeticError: x = 2 cannot be computed",
+    }
+    staged = {
+        "name": "staged",
+        "workload": "staged",
+        "axes": {"source": [0, 1], "trouble": ["none", "die pretrain"], "rate": [0, 1], "probe": [0, 1]},
+        "zip": [["source", "trouble"]],
+        "fixed": {"folder": str(tmp_path)},
+        "seeds": 1,
+    }
+    written(tmp_path, staged)
+    process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
+    assert process("resume", "staged", "--storage", storage, *QUIET, "--executor", "inline").code == 1
+    table = open_sweep("staged", storage).results()
+    assert table["status"].tolist() == ["failed" if source else "ok" for source in table["source"]]
+    assert all(DEATHS["kill"] in row["error"] for row in open_sweep("staged", storage).failures())
+
+
+def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_path: Path, storage: Path) -> None:
+    """However it ends: by Ctrl-C, after which it can be resumed, and by kill -9."""
+    written(tmp_path, sandbox_space(tmp_path, ["die", "wait"]))
+    arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
+    assert process(*arguments).code == -signal.SIGKILL
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        driver = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, preexec_fn=hear)
+        until(lambda: [*tmp_path.glob("wait-*")], driver)
+        (waiting,) = tmp_path.glob("wait-*")
+        until(waiting.read_text, driver)
+        child = int(waiting.read_text())
+        assert child != driver.pid
+        os.kill(driver.pid, number)
+        _, err = driver.communicate(timeout=PATIENCE)
+        assert driver.returncode == code, err
+        until(lambda child=child: not Path(f"/proc/{child}").exists())
+        waiting.unlink()
+    (tmp_path / "go").touch()
+    assert process(*arguments).code == 1
+    assert open_sweep("sandy", storage).results()["status"].tolist() == ["failed", "ok"]
+
+
+@pytest.mark.slow
+def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage: Path) -> None:
+    how = ["segv", "none", "exit", "none", "kill"]
+    arguments = ["run", asked(tmp_path, how), "--storage", storage, *QUIET, "--executor", "ray"]
+    done = process(*arguments, env={"RAY_ADDRESS": ray_cluster})
+    assert done.code == 1, done
+    assert_done(storage, how)
+
+
+def test_a_death_that_is_over_is_forgotten(sandbox: Path, tmp_path: Path, storage: Path) -> None:
+    written(tmp_path, sandbox_space(tmp_path, ["compute", "die_once", "compute"]))
+    arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
+    assert process(*arguments).code == -signal.SIGKILL
+    assert process(*arguments).code == 0
+    said: list[str] = []
+    (tmp_path / "die_once-1-1").touch()
+    run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute"], seeds=2), say=said.append)
+    assert not any("child" in line for line in said)
