@@ -61,7 +61,7 @@ class Function:
         rule: how rows are stopped early; None if none is.
 
         Raises whatever the function raises, and Unusable if it returns anything but its metrics. A row with a number
-        that is not finite is diverged. A metric that a stopped row lacks is NaN.
+        that is not finite is diverged. A metric that a stopped row lacks, or that is None, is NaN.
         """
         call = _OF_RUN.setdefault(self.run, self.code) if self.run else self.code
         seed, logs = _asks(call, self.vectorized)
@@ -81,7 +81,9 @@ class Function:
             returned = self._called(call, given)
             context.curve.tell()
             metrics = self._metrics(returned, len(rows), bool(np.all(context.stopped)))
-            finite.append(np.all([np.ones(len(rows), bool), *map(np.isfinite, metrics.values())], axis=0))
+            none = [name for name in metrics if isinstance(returned, Mapping) and returned[name] is None]
+            numbers = [values for name, values in metrics.items() if name not in none]
+            finite.append(np.all([np.ones(len(rows), bool), *map(np.isfinite, numbers)], axis=0))
             known = self.description.returned or ()
             found.append({name: np.full(len(rows), np.nan) for name in known} | metrics)
             stopped.append(context.stopped)
@@ -118,7 +120,7 @@ class Function:
         if not isinstance(returned, Mapping):
             returned = {VALUE: returned}
             if returned[VALUE] is None:
-                raise Unusable(f"{name} returned None; expected a number, or a mapping from names to numbers")
+                raise Unusable(f"{name} returned None; expected a number, or a mapping from names to numbers (or None)")
         metrics = {metric: self._numbers(metric, values, count) for metric, values in returned.items()}
         for metric in metrics:
             try:
@@ -135,6 +137,8 @@ class Function:
         return metrics
 
     def _numbers(self, metric: Any, values: Any, count: int) -> np.ndarray:
+        if values is None:  # no value here: missing, and not diverged
+            return np.full(count, np.nan)
         with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths, for example
             if not self.vectorized:
                 return np.asarray([number(values)])

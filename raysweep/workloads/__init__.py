@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from raysweep.errors import InputError, shown, told
 from raysweep.workloads.declaration import Workload
+from raysweep.workloads.function_description import check_metric
 
 BUILT_IN = {
     "image_regression": "raysweep.workloads.image_regression",
@@ -32,8 +33,8 @@ def names() -> list[str]:
 def get(name: str) -> Workload:
     """The declaration of a workload; KeyError if no workload has this name.
 
-    InputError if another package cannot be imported, or if the stages or parameters of its declaration do not fit
-    together.
+    InputError if another package cannot be imported, if the stages or parameters of its declaration do not fit
+    together, or if no metric can have the name of one of them.
     """
     if name in BUILT_IN:
         return importlib.import_module(BUILT_IN[name]).WORKLOAD
@@ -48,6 +49,8 @@ def get(name: str) -> Workload:
         raise InputError(
             "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(found)}"
         )
+    for metric in found.metrics:
+        check_metric(metric.name, f"workload: {name}")
     return found
 
 

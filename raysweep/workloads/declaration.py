@@ -16,7 +16,7 @@ import numpy as np
 
 from raysweep.errors import shown
 from raysweep.workloads.chain import ANY, Chain, Cost, Stage, deferred, modules
-from raysweep.workloads.function_description import DIRECTIONS, METRIC_NAMES, TAKEN, is_metric_name
+from raysweep.workloads.function_description import DIRECTIONS, TAKEN
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ class Workload:
                 )
 
     def _check_names(self) -> None:
-        """ValueError if a parameter or metric has the name of another one or of a column, or a metric a name that none
-        can have or an unknown direction."""
+        """ValueError if a parameter or metric has the name of another one or of a column, or an unknown direction."""
         parameters, metrics = ([each.name for each in some] for some in (self.parameters, self.metrics))
         for kind, names in (("parameter", parameters), ("metric", metrics)):
             for name in names:
@@ -205,8 +204,6 @@ class Workload:
                 if names.count(name) > 1:
                     raise ValueError(f"{self.name}: two {kind}s are called {name}: rename one")
         for metric in self.metrics:
-            if not is_metric_name(metric.name):
-                raise ValueError(f"{self.name}: metric {shown(metric.name)}: expected {METRIC_NAMES} as its name")
             if unknown := set(metric.free_of) - set(parameters):
                 raise ValueError(f"{self.name}: metric {metric.name} is free of {min(unknown)}, which is no parameter")
         if both := set(parameters) & set(metrics):

@@ -20,12 +20,15 @@ import torch
 
 import raysweep
 from raysweep.training import params
+from raysweep.workloads.multiview import stages as multiview
 from raysweep.workloads.vision import eigen_cam, examination, masked, pixels, training
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas
+
+    from raysweep.trial.context import Context
 
 _LINEAR = {"fixed.dim": 60, "seeds": 2}
 _TINY = {
@@ -103,7 +106,7 @@ SPACES: dict[str, dict[str, Any]] = {
     },
     "digits_transfer": _EPOCHS,
     "engine_check": {"fixed.dim": 12, "fixed.init_scale": 0.01, "seeds": 1, "axes.finetune_lr": [0.04, 0.08]},
-    "feature_capture": {**_MULTIVIEW, "axes.kernels": [1, 3], "axes.pretrain_length": [10, 40]},
+    "feature_capture": {**_MULTIVIEW, "axes.kernels": [1, 3], "axes.pretrain_length": [5, 20]},
     "finetuning_ablation": {
         **_TINY,
         "fixed.finetune_batch": None,
@@ -163,7 +166,7 @@ SPACES: dict[str, dict[str, Any]] = {
         **_MULTIVIEW,
         "fixed.finetune_steps": 20,
         "axes.kernels": [1, 3],
-        "axes.pretrain_length": [10, 40],
+        "axes.pretrain_length": [5, 20],
     },
     "landscapes": {
         "axes.pretrain_length": [0, 1],
@@ -242,7 +245,7 @@ SPACES: dict[str, dict[str, Any]] = {
         **_MULTIVIEW,
         "fixed.init_scale": None,
         "fixed.finetune_steps": 20,
-        "fixed.pretrain_length": 30,
+        "fixed.pretrain_length": 20,
         "axes.single_view_fraction": [0, 0.4],
     },
     "transfer_phase_diagram": {**_LINEAR, "axes.overlap_angle": [4.5, 45, 90], "axes.gamma": [0.1, 0.9, 1.0, 2.0]},
@@ -261,7 +264,7 @@ def path_of(name: str) -> Path:
 
 @contextlib.contextmanager
 def float64() -> Iterator[None]:
-    """Nets of vision and language, and the pixels that they take, are in float64."""
+    """Nets of vision, language and multiview, and what they take, are in float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     with contextlib.ExitStack() as stack:
@@ -269,6 +272,7 @@ def float64() -> Iterator[None]:
         stack.enter_context(mock.patch.object(params, "row", _wide_row))
         for module in (eigen_cam, examination, masked, training):
             stack.enter_context(mock.patch.object(module, "scaled", _wide_pixels))
+        stack.enter_context(mock.patch.object(multiview, "_sent", _wide_sent))
         yield
 
 
@@ -278,6 +282,10 @@ def _wide_row(of: params.OfPart, model: params.Model) -> np.ndarray:
 
 def _wide_pixels(some: torch.Tensor) -> torch.Tensor:
     return pixels.scaled(some).double()
+
+
+def _wide_sent(values: Any, context: Context) -> torch.Tensor:
+    return torch.as_tensor(values, dtype=torch.float64).to(context.device)
 
 
 def rows_of(name: str, storage: Path) -> pandas.DataFrame:

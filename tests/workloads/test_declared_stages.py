@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.plan.identity import code_version, source_files
 from raysweep.plan.row_stages import RowStages
@@ -59,7 +61,6 @@ def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], said: s
         ([Parameter("seed", int, 1, "", stage="learn")], [], "parameter seed has the name of a column of the results"),
         ([Parameter("status", int, 1, "", stage="learn")], [], "parameter status has the name of a column"),
         ([], [Metric("seconds", "")], "metric seconds has the name of a column of the results: rename it"),
-        ([], [Metric("top@5", "")], "metric 'top@5': expected letters (a-z, A-Z), digits, spaces and _ . - / ("),
         ([Parameter("x", int, 2, "", stage="judge")], [], "two parameters are called x: rename one"),
         ([], [Metric("loss", "", stage="learn")], "two metrics are called loss: rename one"),
         ([], [Metric("y", "")], "a parameter and a metric are called y: rename one"),
@@ -71,6 +72,15 @@ def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list
     with pytest.raises(ValueError) as wrong:
         replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
     assert str(wrong.value).startswith(f"odd: {said}")
+
+
+def test_a_metric_of_another_package_has_a_name_that_a_metric_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = declared()
+    odd = replace(odd, metrics=(*odd.metrics, Metric("top@5", "")))
+    point = SimpleNamespace(load=lambda: odd, value="odd:WORKLOAD")
+    monkeypatch.setattr(workloads, "_brought", lambda name, path: point)
+    with pytest.raises(InputError, match=r"^workload: odd: expected letters .*, got 'top@5'; rename it$"):
+        workloads.get("odd")
 
 
 def test_sources_are_any_sequence_of_modules() -> None:
