@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,12 @@ def test_every_column_beside_the_axes_is_known_so_that_an_argument_can_give_way(
     name = "learning_curves" if kind == LEARNING else next(iter(kind))
     assert others
     assert others <= set(taken_names.ADDED[name].split())
+
+
+def test_no_sentence_of_a_report_is_left_empty(undrawn: None, storage: Path) -> None:
+    axes = {"x": [1.0, 2.0], "y": [1, 2]}
+    text = report_text(swept(valley, storage, axes=axes, seeds=1, analysis=KINDS).report())
+    assert re.findall(r".*(?:[:;,] ?|Method: none)\.(?:\s|$)", text) == []
 
 
 def test_arguments_with_such_names_have_columns_of_their_own(undrawn: None, storage: Path) -> None:

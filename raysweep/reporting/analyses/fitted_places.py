@@ -218,17 +218,15 @@ class Places:
         """Whether x is declared to have a logarithmic scale; None if nothing is declared."""
         return self.asked.workload.logarithmic(self.asked.x)
 
-    def methods(self, left_out: str = "") -> str:
-        """What the intervals cover and how they were computed. left_out: a method that is not mentioned."""
+    def methods(self) -> list[str]:
+        """A paragraph on what the intervals cover and how they were computed; an empty list if there are none."""
         methods = "; ".join(
             f"{word} ({counted(int(count), self.noun)})"
             for word, count in self.table["method"].value_counts().items()
-            if word != left_out
+            if word != "none"
         )
-        return (
-            f"Intervals are {self.asked.percent} for each {self.noun} on its own, and allow for the curve between its "
-            f"points. Method: {methods}."
-        )
+        covers = f"Intervals are {self.asked.percent} for each {self.noun} on its own"
+        return [f"{covers}, and allow for the curve between its points. Method: {methods}."] if methods else []
 
     def not_located(self) -> list[str]:
         """A paragraph on the settings without a located place, by status and reason; an empty list if all have one."""

@@ -65,7 +65,7 @@ def inflection_section(asked: Question) -> Section:
         detail=detail,
         paragraphs=[
             *movement(whole, keys, word, workload),
-            places.methods(),
+            *places.methods(),
             *asked.reading("optimum"),
             *([f"{first_capital(beside)}. Curves that share draws are not as many looks at it."] if beside else []),
             *places.not_located(),

@@ -69,7 +69,7 @@ def optimum_section(asked: Question) -> Section:
         detail=detail,
         paragraphs=[
             *movement(whole, keys, f"best {plain(x)}", workload),
-            places.methods(left_out="none"),
+            *places.methods(),
             *asked.reading("optimum"),
             *([f"{first_capital(beside)}."] if beside else []),
             *divergence(whole),

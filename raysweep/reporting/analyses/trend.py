@@ -224,7 +224,7 @@ def how_tested(whole: pd.DataFrame, x: str, level: float) -> str:
         f'step has p < {1 - level:.2g}{" (same correction)" if several else ""}. "In between" is said only where a '
         "change the other way, between any two values, is as clear. Where neither is said, the values do not tell "
         "whether the trend holds throughout. Where no trend is clear, a rise and a fall are looked for with half that "
-        f"probability each. Method: {methods or 'none'}."
+        f"probability each.{f' Method: {methods}.' if methods else ''}"
     )
 
 
