@@ -17,6 +17,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 PRELUDE = """
 import json, resource, sys, time
 from pathlib import Path
+import raysweep
 from raysweep import workloads
 workloads.BUILT_IN["empty"] = "benchmarks.empty"
 cells, folder = int(sys.argv[1]), Path(sys.argv[2])
@@ -40,8 +41,7 @@ found["run"] = time.perf_counter() - started
 """
 LEDGER = """
 from raysweep.ledger import compaction, segments as ledger
-from raysweep.sweep import open_sweep
-rows = list(open_sweep("empty", folder).rows().values())
+rows = list(raysweep.open("empty", folder).rows().values())
 room = folder / "segments"
 room.mkdir()
 started = time.perf_counter()
@@ -63,22 +63,19 @@ found["mirror"] = time.perf_counter() - started
 """
 STATUS = """
 from raysweep.commands import status
-from raysweep.sweep import open_sweep
 started = time.perf_counter()
-status.details(open_sweep("empty", folder))
+status.details(raysweep.open("empty", folder))
 found["status"] = time.perf_counter() - started
 """
 RESULTS = """
 from raysweep.ledger import results_table
-from raysweep.sweep import open_sweep
 started = time.perf_counter()
-results_table.write(open_sweep("empty", folder).results(), "csv", folder / "table.csv")
+results_table.write(raysweep.open("empty", folder).results(), "csv", folder / "table.csv")
 found["results"] = time.perf_counter() - started
 """
 REPORT = """
-from raysweep.sweep import open_sweep
 started = time.perf_counter()
-open_sweep("empty", folder).report()
+raysweep.open("empty", folder).report()
 found["report"] = time.perf_counter() - started
 """
 

@@ -56,7 +56,7 @@ def whole_sweep(folder: str) -> dict[str, float]:
 
     _run(f"{folder}/first", SHORT)
     total = _timed(lambda: _run(folder, SPACE))
-    found = sweep.open_sweep("stages", folder)
+    found = sweep.open("stages", folder)
     stages = RowStages(found.workload, found.cells.columns)
     distinct = {stage.id for cell in range(len(found.cells)) for stage in stages.of_row(cell, 0)}
     records = stage_plan.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
