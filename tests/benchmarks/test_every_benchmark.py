@@ -1,0 +1,270 @@
+"""Every benchmark that can be run does run, at a tiny size and in this process, so that no renamed function breaks one
+unseen. What it measures here means nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Collection
+from dataclasses import replace
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import TESTS
+
+from benchmarks.search.pools import Question
+from raysweep import sweep, workloads
+from raysweep.executors import ray_tune
+from raysweep.main import cli
+from raysweep.workloads.language.model_config import ModelConfig
+
+BENCHMARKS = TESTS.parent / "benchmarks"
+SCRIPTS = {"empty_ray_job", "one_trial_per_cell"}  # need Ray from their first line on
+OTHERS = {"language": "language.rows()", "vision": "vision.rows()"}  # run by the tests of their own files
+SIZES: dict[str, dict[str, Any]] = {
+    "boundaries": {"DRAWS": (4,), "POINTS": (8,), "KINDS": ("independent",), "REPEATS": 1, "HELD_OUT_REPEATS": 1}
+    | {"AT_ONCE": 2, "SLICES": 2},
+    "covariance": {"DIM": 20, "DRAWS": 1, "ROUNDS": 1},
+    "factorizations": {"DIM": 20, "DRAWS": 1},
+    "held_out_lines": {"DRAWS": (4,), "POINTS": (8,), "SIZES": (0.02,)},
+    "roofline": {"PRESETS": {"tiny": ModelConfig(1, 8, 2, 16, 16, 64)}, "STEPS": ((32, 1),)},
+    "stages": {"RATES": 2, "MEGABYTES": 1, "ROUNDS": 1},
+    "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},
+    "store_speed": {"ROUNDS": 1},
+    "symmetric": {"SPACES": ("depth_scale",), "MOST_CELLS": 2},
+    "turns": {"STRAIGHT_CYCLES": 1, "STRAIGHT_CYCLE": 1, "CYCLE": 11},
+}
+TINY: dict[str, Any] = {
+    "workload": "language",
+    "axes": {"pretrain_length": [1024, 2048], "finetune_lr": [1e-3, 2e-3]},
+    "fixed": {"preset": "tiny", "finetune_steps": 1, "evaluation_tokens": 1024},
+}
+
+
+def in_this_process(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """What `subprocess.run` does with a command of a benchmark: its code runs here, a command line is parsed alone."""
+    arguments, printed = command[1:], io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        if arguments[0] == "-c" and "raysweep.main" not in arguments[1]:
+            patch.setattr(sys, "argv", ["-c", *arguments[2:]])
+            exec(compile(arguments[1], "a benchmark", "exec"), {"__name__": "__main__"})
+        elif arguments[:2] == ["-m", "benchmarks.stages"]:
+            print(json.dumps(getattr(import_module("benchmarks.stages"), arguments[2])(*arguments[3:])))
+        else:
+            if "run" in arguments:
+                cli.commands["run"].make_context("run", arguments[arguments.index("run") + 1 :])
+            print(1.0)
+    return subprocess.CompletedProcess(command, 0, printed.getvalue(), "")
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All benchmarks are small, and sweeps run in this process, without Ray and MLflow."""
+    run = sweep.run
+
+    def small(space: Any, **options: Any) -> sweep.Sweep:
+        one_draw = {"seeds": 1} if space == "covariance" else {}
+        return run(space, **{**options, **one_draw, "executor": "inline", "tracking_uri": "none"})
+
+    monkeypatch.setattr(sweep, "run", small)
+    monkeypatch.setattr(ray_tune, "connect", lambda workers, needs, say: None)
+    monkeypatch.setitem(workloads.BUILT_IN, "empty", "benchmarks.empty")
+    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.chdir(tmp_path)
+    for name, constants in SIZES.items():
+        for constant, value in constants.items():
+            monkeypatch.setattr(f"benchmarks.{name}.{constant}", value)
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+    """What the command line of a benchmark says."""
+    monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, arguments)])
+
+
+def run_main(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    for name in ("covariance", "stages", "shared_stages", "language", "roofline", "vision"):
+        patch.setattr(f"benchmarks.{name}.rows", lambda: [("what", "measured", "bound")])
+    main = import_module("benchmarks.__main__")
+    for name, value in {"CELLS": 2, "PACKED_CELLS": 3, "DIM": 8, "STEPS": 2}.items():
+        patch.setattr(main, name, value)
+    per_row, of_function = main.per_row, main.of_function
+    patch.setattr(main, "per_row", lambda mirrored, rows: per_row(mirrored, 10))
+    patch.setattr(main, "of_function", lambda rows: of_function(10))
+    main.main()
+
+
+def run_boundaries(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    boundaries = import_module("benchmarks.boundaries")
+    boundaries.main(boundaries.lines, ["straight"], ["1"])
+    patch.setattr(boundaries, "BEFORE", folder / "before.csv")
+    boundaries.main(boundaries.lines, ["straight"], ["before", "1"])
+
+
+def run_held_out_lines(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    held_out = import_module("benchmarks.held_out_lines")
+    held_out.main(held_out.lines, ["Gompertz"], ["1"])
+
+
+def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import boundaries, coverage, held_out_lines, real_fits, real_slopes, regimes, turns
+
+    def groups(named: Collection[str], curves: int) -> list[dict[str, Any]]:
+        """The first group of three seeds, or of five, of the first curves of the sets that are named."""
+        each = (one for one in every() if one["set"] in named and one["curve"] < curves and one["group"] == 0)
+        return [one for one in each if one["seeds"] in (3, 5)]
+
+    every = real_fits.groups
+    patch.setattr(real_fits, "groups", lambda: groups(real_fits.SETS, 1))
+    patch.setattr(real_slopes, "groups", lambda: groups({real_slopes.RATES}, 8)[:8])
+    patch.setattr(coverage, "REGIMES", 1)
+    for lines, names in (
+        (boundaries, ("steep step", "kink at the zero, 2 times as steep")),
+        (held_out_lines, ("Gompertz",)),
+    ):
+        patch.setattr(lines, "CURVES", {name: lines.CURVES[name] for name in names})
+    patch.setattr(regimes, "SLOPES", regimes.SLOPES[:1])
+    for name, collection in turns.COLLECTIONS.items():
+        few = {kind: dict(islice(getattr(collection, kind).items(), 1)) for kind in ("turning", "straight")}
+        patch.setitem(turns.COLLECTIONS, name, replace(collection, **few))
+    asked(patch, folder, "--passes", 1)
+    coverage.main()
+
+
+def run_covariance(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import covariance
+
+    assert len(covariance.rows()) == 1
+
+
+def run_factorizations(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import factorizations
+
+    assert factorizations.floor_seconds() > 0
+    assert factorizations.limit_seconds() > 0
+
+
+def run_real_rows(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import real_rows
+
+    angles, gamma = {"linspace": [4.5, 90, 9]}, {"linspace": [0.1, 0.5, 2]}
+    changes = {"axes": {"overlap_angle": angles, "gamma": gamma}, "fixed": {"symmetric": False, "dim": 20}, "seeds": 5}
+    zeros = "linear networks: zeros"
+    patch.setattr(real_rows, "SWEEPS", {"real_zeros": (real_rows.SWEEPS["real_zeros"][0], changes)})
+    patch.setattr(real_rows, "SETS", {zeros: replace(real_rows.SETS[zeros], groups=(2,))})
+    patch.setattr("raysweep.run", sweep.run)
+    real_rows.run(folder)
+    real_rows.pack(folder, folder / "rows.npz")
+    assert (folder / "rows.npz").exists()
+
+
+def run_roofline(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import roofline
+
+    assert len(roofline.rows()) == 1
+
+
+def run_search(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from test_search_benchmark import SPACE
+
+    search = import_module("benchmarks.search.__main__")
+    patch.setattr(search, "questions", lambda: {"tiny": Question("tiny", SPACE, draws=6, finer=2)})
+    patch.setattr("raysweep.run", sweep.run)
+    asked(patch, folder, "--replications", 1, "--searches", "ours", "grid", "--write", folder / "search.md")
+    (folder / "search.md").write_text("")
+    search.main()
+    assert "### tiny" in (folder / "search.md").read_text()
+
+
+def run_shared_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import shared_stages
+
+    found = shared_stages.counted({**TINY, "name": "tiny"}, str(folder))
+    assert found == {"rows": 4, "distinct": 2, "computed": 2}
+    assert len(shared_stages.spaces()) == 3
+
+
+def run_size(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import size
+
+    asked(patch, 20)
+    size.main()
+
+
+def run_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import stages
+
+    patch.setattr(stages, "SPACE", {**TINY, "name": "stages"})
+    patch.setattr(stages, "SHORT", {**TINY, "name": "short"})
+    threads = torch.get_num_threads()
+    assert stages.rows()[0][1:] == ("2", "as many as are distinct = 2")
+    torch.set_num_threads(threads)
+
+
+def run_stopping(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import stopping
+
+    asked(patch, 1)
+    stopping.main()
+
+
+def run_symmetric(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    from benchmarks import symmetric
+
+    for arguments in (("--draws", 2), ("--draws", 2, "--relu")):
+        asked(patch, *arguments)
+        symmetric.main()
+
+
+RUNS = {
+    "__main__": run_main,
+    "boundaries": run_boundaries,
+    "coverage": run_coverage,  # with turns, regimes, real_fits and real_slopes
+    "covariance": run_covariance,
+    "factorizations": run_factorizations,
+    "held_out_lines": run_held_out_lines,
+    "real_rows": run_real_rows,
+    "roofline": run_roofline,
+    "search/__main__": run_search,
+    "shared_stages": run_shared_stages,
+    "size": run_size,
+    "stages": run_stages,  # with store_speed
+    "stopping": run_stopping,
+    "symmetric": run_symmetric,
+}
+WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "coverage" else ()) for name in RUNS]
+)
+def test_a_benchmark_runs_at_a_tiny_size(
+    name: str, tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RUNS[name](monkeypatch, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+def test_a_benchmark_of_ray_itself_runs(name: str, ray_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "init", lambda **options: None)  # it is up
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    asked(monkeypatch, 2, 4, 1)
+    runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+
+
+def test_no_benchmark_is_left_out() -> None:
+    paths = {path.relative_to(BENCHMARKS).with_suffix("") for path in BENCHMARKS.rglob("*.py")}
+    can_run = {str(path) for path in paths if 'if __name__ == "__main__"' in (BENCHMARKS / f"{path}.py").read_text()}
+    assert can_run | SCRIPTS == {*RUNS, *WITHIN, *SCRIPTS, *OTHERS}
+    for name, call in OTHERS.items():
+        assert call in Path(__file__).with_name(f"test_{name}_benchmark.py").read_text()
