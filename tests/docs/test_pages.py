@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ import yaml
 from conftest import QUIET, TESTS, Outcome, run
 from documented import DOCS
 
+import raysweep
 from raysweep import workloads
 from raysweep.main import cli
 from raysweep.space import packaged
@@ -55,6 +57,24 @@ def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page: P
             found = page.parent / path if path else page
             assert found.exists(), target
             assert not anchor or anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", [*PAGES, HOME / "clusters" / "README.md"])
+def test_every_block_that_is_opened_is_closed(page: Path) -> None:
+    fences = re.findall(r"^ *(```\w*) *$", page.read_text(), re.MULTILINE)
+    assert set(fences[1::2]) <= {"```"}
+    assert len(fences) % 2 == 0
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
+def test_what_python_on_a_page_imports_and_calls_exists(page: Path) -> None:
+    text = page.read_text()
+    for module, names in re.findall(r"^ *from (raysweep[\w.]*) import ([\w, ]+)", text, re.MULTILINE):
+        for name in names.split(","):
+            assert hasattr(import_module(module), name.split(" as ")[0].strip()), (module, name)
+    called = {"raysweep": raysweep, "sweep": raysweep.Sweep}
+    for owner, name in re.findall(r"(?<![\w./])(raysweep|sweep)\.(\w+)\(", text):
+        assert hasattr(called[owner], name), (owner, name)
 
 
 def test_every_page_of_docs_stands_in_the_index() -> None:
