@@ -47,7 +47,7 @@ COLUMNS = (
 
 def fit_optimum(
     frame: pd.DataFrame,
-    lr: str,
+    x: str,
     y: str,
     by: str | Sequence[str] | None,
     seed: str,
@@ -64,11 +64,11 @@ def fit_optimum(
     compressed before the fit by a monotone map, which does not move the minimum (THEORY §7: no parabola through an
     asymmetric U). COVERAGE.md says how often the interval contains the true optimum (measured).
 
-    frame: one row per (slice, lr, draw). Other columns are ignored. Only rows with a finite value and, if there is a
+    frame: one row per (slice, x, draw). Other columns are ignored. Only rows with a finite value and, if there is a
         `status` column, status ok are used, and none at a rate at which most draws diverged or failed. If most diverged
         (status diverged, or too large a value; without a `status` column also NaN), no rows above this rate are used
         either. The column `diverged_from` of the table has this rate (inf if there is none).
-    lr: the column of the rate.
+    x: the column of the rate.
     y: the column of the metric.
     by: the column or columns of the slices; None for one slice.
     seed: the column of the draw.
@@ -95,28 +95,28 @@ def fit_optimum(
     check_options(level, turn)
     keys = [] if by is None else [by] if isinstance(by, str) else list(by)
     frame = frame.reset_index(drop=True)
-    rows, dropped = usable(frame, y, [lr, seed, *keys])
-    rates = frame[lr].to_numpy(dtype=np.float64)
+    rows, dropped = usable(frame, y, [x, seed, *keys])
+    rates = frame[x].to_numpy(dtype=np.float64)
     logarithmic = in_log(rates) if logarithmic is None else logarithmic
     usable_rates = np.isfinite(rates) & ((rates >= 0) | (not logarithmic))
     if not usable_rates.all():
         wanted = "no rate below 0" if logarithmic else "finite values"
-        raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
-    notes = repeated(rows, [lr, seed, *keys])
+        raise ValueError(f"{x}: expected {wanted}, got {rates[~usable_rates][0]:g}")
+    notes = repeated(rows, [x, seed, *keys])
     bad = losses_of(frame, y, (DIVERGED,))
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
     lines, used, every = [], 0, []
     for _, part in slices:
-        limit = divergence(part[lr].to_numpy(float), bad[part.index])
+        limit = divergence(part[x].to_numpy(float), bad[part.index])
         inside = rows.loc[part.index.intersection(rows.index)]
-        inside = inside[inside[lr] < limit]
+        inside = inside[inside[x] < limit]
         used += len(inside)
-        every.append((draw_curves(inside, lr, y, seed, turn), limit))
+        every.append((draw_curves(inside, x, y, seed, turn), limit))
     levels = (level, strict) if len(slices) > 1 else (level,)
-    how = partial(_at_levels, lr=lr, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
+    how = partial(_at_levels, lr=x, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
     for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
-        partly = part.loc[(bad[part.index] > 0) & (part[lr] < limit), lr]
+        partly = part.loc[(bad[part.index] > 0) & (part[x] < limit), x]
         if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
             note = "some draws diverged within the interval and are missing there"
             found = replace(found, note="; ".join([*([found.note] if found.note else []), note]))
@@ -137,7 +137,7 @@ def fit_optimum(
     return Fit(
         kind="optimum",
         level=level,
-        points=int(rows[lr].nunique()),
+        points=int(rows[x].nunique()),
         draws=int(rows[seed].nunique()),
         rows=used,
         dropped=dropped,
@@ -192,7 +192,7 @@ def find_optimum(
     curves: the curves to minimize, at rates below `limit`.
     limit: the lowest rate at which most draws diverged (inf if there is none).
     advise: also compute what would halve the interval.
-    lr, level, exact, logarithmic: as in `fit_optimum`.
+    lr: the name of the rate. level, exact, logarithmic: as in `fit_optimum`.
     """
     if not len(not_zero(curves.x)):
         return Extremum(note="no usable rows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy.stats import binom
 
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.optimum import find_optimum
-from raysweep.reporting import fit_optimum
+from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
+from raysweep.space.analyses import ANALYSES
 
 Curve = Callable[[np.ndarray], np.ndarray]
 
@@ -245,3 +247,12 @@ def test_equally_low_points_do_not_make_a_curve_flat(curve: list[float], noise: 
     level = noise * np.random.default_rng(0).normal(size=(4, 1)) + 0.25
     found = fit_optimum(frame_of(np.arange(1.0, len(curve) + 1), np.array(curve) + level), "lr", "loss", None, "seed")
     assert found.table["note"].iloc[0] != "flat"
+
+
+def test_the_axis_has_one_name_in_all_fits_and_in_the_analyses_of_a_space() -> None:
+    fits = {"boundary": fit_boundary, "inflection": fit_inflection, "optimum": fit_optimum}
+    for analysis, fit in fits.items():
+        assert list(inspect.signature(fit).parameters)[:3] == ["frame", "x", "y"]
+        assert "x" in ANALYSES[analysis].required
+    frame = frame_of(10 ** np.linspace(-4, -2, 11), (np.linspace(-1, 1, 11)) ** 2 * np.ones((2, 1)))
+    assert fit_optimum(frame=frame, x="lr", y="loss", by=None, seed="seed").status == "located"
