@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.crossing import Crossing, interpolated_crossing
+from raysweep.fits.crossing import Crossing, interpolated_crossing, joined
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
@@ -201,24 +201,29 @@ def find_zero(
     # Student's t interval, which does not ask how draws move together, is right and wide
     pairs = int(np.isfinite(values).sum(axis=0).max()) <= PAIR
     noisy = not exact and scale != "sign" and not pairs and scatters(values)
-    curve = mixture((u - u[0]) / (u[-1] - u[0]), transformed) if noisy else None
+    t = (u - u[0]) / (u[-1] - u[0])
+    curve = mixture(t, transformed) if noisy else None
     labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
     clear = np.flatnonzero(labels)
     brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
     if not brackets:
         status, low, high, note = without_crossing(x, values, labels, level, exact)
         return replace(answer, status=status, low=low, high=high, note=note)
+    if curve is None:
+        middle = np.nanmedian(transformed, axis=0) if scale == "sign" else standard_error(transformed)[0]
+        curve = mixture(t, middle[None], exact=True)
     mean = standard_error(values)[0]
     crossings = []
     for j, k in brackets:
-        rising, located = bool(labels[k] > 0), None
-        if curve:
-            crossing, located = in_posterior(curve, u, axis, j, k, rising, levels) or (None, None)
-        else:
-            crossing = interpolated_crossing(u, transformed, j, k, rising, levels, scale, exact)
-            if crossing is not None and np.isfinite(crossing.estimate):
-                ends = axis.in_units_of_x(crossing, "low", "high", "low_simultaneous", "high_simultaneous")
-                crossing = replace(crossing, **ends)
+        rising = bool(labels[k] > 0)
+        crossing, located = in_posterior(curve, u, axis, j, k, rising, levels) or (None, None)
+        if not noisy:
+            drawn = interpolated_crossing(u, transformed, j, k, rising, levels, scale, exact)
+            if drawn is not None and np.isfinite(drawn.estimate):
+                ends = axis.in_units_of_x(drawn, "low", "high", "low_simultaneous", "high_simultaneous")
+                drawn = replace(drawn, **ends)
+                drawn = joined(drawn, crossing) if crossing else drawn
+            crossing, located = drawn, None
         if crossing is None or not np.isfinite(crossing.estimate):
             continue
         crossings.append((min(clearness(mean, labels, j), clearness(mean, labels, k)), crossing, located))

@@ -19,7 +19,7 @@ A neighbour is not used if it lies outside the grid or if one of the draws has n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,6 @@ PROLONGED = {"before": (-1, 0), "after": (1, 2)}  # the two points of the line t
 METHODS = tuple(name for name in NEIGHBOURS if name not in PROLONGED)
 SUBSTEPS = 32  # samples per cell; between two samples the curve and its error are interpolated linearly
 KINKED = 2.0  # a curve may have a kink in a cell if it bends this many times more there than in the cells beside it
-STEEP = 2.0  # the grid does not resolve a cell whose rise is this many times the rise of both neighbouring cells
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,8 @@ def interpolated_crossing(
     if kinked(u, values, int(np.clip(np.searchsorted(u, found[0].estimate) - 1, j, k - 1))):
         prolonged = (interpolated(u, values, method, levels, scale, exact) for method in PROLONGED)
         found += [part for curve in prolonged if (part := between(curve, j, k, rising))]
-    return joined(found, u, standard_error(values)[0], j, k)
+    spread = max(part.estimate for part in found) - min(part.estimate for part in found)
+    return replace(joined(*found), method_spread=spread)
 
 
 def interpolated(
@@ -224,22 +224,18 @@ def meeting(at: np.ndarray, margin: np.ndarray, outside: int, inside: int) -> fl
     return float(at[outside] + fraction * (at[inside] - at[outside]))
 
 
-def joined(parts: list[Crossing], u: np.ndarray, mean: np.ndarray, j: int, k: int) -> Crossing:
-    """Combine the crossings between grid points j and k of all interpolations into one.
-
-    The first interpolation gives the estimate, and the interval covers the intervals of all of them. If the grid does
-    not resolve the step of the mean curve, the interval also covers the whole cell.
-    """
-    spread = max(part.estimate for part in parts) - min(part.estimate for part in parts)
-    low, high = min(part.low for part in parts), max(part.high for part in parts)
-    note = ""
-    if k == j + 1 and unresolved(mean, j):
-        note = "the grid does not resolve the step: it lies somewhere in one cell"
-        spread = max(spread, float(u[k] - u[j]))
-        low, high = min(low, float(u[j])), max(high, float(u[k]))
-    low_strict = min(low, *(part.low_simultaneous for part in parts))
-    high_strict = max(high, *(part.high_simultaneous for part in parts))
-    return Crossing(parts[0].estimate, low, high, low_strict, high_strict, spread, parts[0].rising, note)
+def joined(first: Crossing, *others: Crossing) -> Crossing:
+    """The first crossing with intervals that cover those of all, and the largest method spread."""
+    every = first, *others
+    return replace(
+        first,
+        low=min(part.low for part in every),
+        high=max(part.high for part in every),
+        low_simultaneous=min(min(part.low, part.low_simultaneous) for part in every),
+        high_simultaneous=max(max(part.high, part.high_simultaneous) for part in every),
+        method_spread=max(part.method_spread for part in every),
+        note=next((part.note for part in every if part.note), ""),
+    )
 
 
 def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
@@ -248,12 +244,3 @@ def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
     at = np.arange(1, len(u) - 1)
     own, around = np.isin(at, (cell, cell + 1)), np.isin(at, (cell - 1, cell + 2))
     return bool(own.any() and around.any() and np.nanmax(bends[own]) > KINKED * np.nanmax(bends[around]))
-
-
-def unresolved(mean: np.ndarray, j: int, steep: float = STEEP) -> bool:
-    """Whether the rise in cell j is `steep` times that of both neighbours, so that no interpolation can locate the
-    root."""
-    first = max(j - 1, 0)
-    rise = np.abs(np.diff(mean[first : j + 3]))
-    others = np.delete(rise, j - first)
-    return bool(len(others) > 0 and rise[j - first] > steep * np.nanmax(others))

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.fits.crossing import METHODS, Crossing, between, interpolated, unresolved
+from raysweep.fits.crossing import METHODS, Crossing, between, interpolated
 from raysweep.fits.draws import Axis
 from raysweep.fits.zero_posterior.mixture import Mixture
 from raysweep.fits.zero_posterior.root import Root, root_between
 
-# A rise this many times that of both cells beside it is a jump: nothing says where in its cell the root lies.
-JUMP = 20.0
+# If a jump in a cell has more than this chance, its place in the cell is open, at every level.
+POSSIBLE = 0.1
+UNRESOLVED = "the grid does not resolve the step: it lies somewhere in one cell"
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
     """A root of the posterior with its place along x.
 
-    first, last: the ends of the grid in the coordinate of `axis`. cell: the ends of the cell of a jump in t, else None.
+    first, last: the ends of the grid in the coordinate of `axis`.
+    cell: the ends in t of the cell with a possible jump; None without.
     """
 
     root: Root
@@ -61,9 +63,9 @@ def in_posterior(
     drawn = (interpolated(curve.t[near], mean[None, near], method, levels, "linear", True) for method in METHODS)
     places = [part.estimate for each in drawn if (part := between(each, j - near.start, k - near.start, rising))]
     spread, note, cell = (max(places) - min(places) if places else 0.0), "", None
-    if k == j + 1 and unresolved(mean, j, JUMP):
-        note = "the grid does not resolve the step: it lies somewhere in one cell"
-        cell = (float(curve.t[j]), float(curve.t[k]))
+    jumped = j + np.flatnonzero(curve.jump_chances()[j:k] > POSSIBLE)
+    if len(jumped):
+        note, cell = UNRESOLVED, (float(curve.t[jumped[0]]), float(curve.t[jumped[-1] + 1]))
         spread = cell[1] - cell[0]
     found = Located(root, axis, float(u[0]), float(u[-1]), cell)
     (low, high), (low_strict, high_strict) = (found.interval(level) for level in levels)

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
-from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, with_tails
+from raysweep.fits.zero_posterior.breaks import Breaks, Drawn, breaks, drawn
+from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, with_tails, without_noise
 from raysweep.fits.zero_posterior.scatter import scatter_of
-from raysweep.fits.zero_posterior.shapes import KINKED, Kinks, Shape, kinks, shapes
+from raysweep.fits.zero_posterior.shapes import Shape, shapes
 
 SEED = 20240229  # the same numbers every time
 COMPONENTS = 200
@@ -22,9 +23,8 @@ TRIED = 3  # covariances of the noise by which shapes are chosen before all are 
 NEGLIGIBLE = 5e-3  # the chance below which a shape is left out
 ROUNDED = 1e-9  # of the largest variance
 NUGGET = 1e-11  # the variance added at the points so that matrices stay positive
-NEAR, KINKS_NEAR = 1, 3  # how many cells beside a change of sign may hold the zero, and a kink that matters
+NEAR, KINKS_NEAR = 1, 3  # how many cells beside a change of sign may hold the zero or a jump; a kink that matters
 ATTEMPTS, RARE = 4, 0.05  # kinks whose share of places in their cell is below RARE are left out in the next attempt
-LARGEST = 20.0  # the correction of a weight for the place of a kink at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class _Given:
 
     distinct: the shapes. shape: which of them each pair of shape and noise has. pair: which pair each component has.
     inverse: of the root of the covariance of the data of a pair.
-    rest: of a component, inverse @ the data less the kink.
-    change, place: of the kink of each component.
+    rest: of a component, inverse @ the data less the break.
+    bent: the break of each component.
     """
 
     distinct: list[Shape]
@@ -42,8 +42,7 @@ class _Given:
     pair: np.ndarray
     inverse: np.ndarray
     rest: np.ndarray
-    change: np.ndarray
-    place: np.ndarray
+    bent: Drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +52,7 @@ class Mixture:
     t: (points,). weights: (components,), adding to 1.
     shapes: the shape of each component. curve: the indices of `data` for each component.
     data: the mean curve at the points with its covariance, for each covariance of the noise.
-    change, place: the change of slope at the kink of each component and its t; 0 without a kink.
-    kink: the number of the kink, -1 without.
+    bent: the break of each component. number: that of the break, -1 without.
     """
 
     t: np.ndarray
@@ -63,9 +61,8 @@ class Mixture:
     shapes: list[Shape]
     noise: np.ndarray
     data: Measured
-    change: np.ndarray
-    place: np.ndarray
-    kink: np.ndarray
+    bent: Drawn
+    number: np.ndarray
 
     def moments(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(mean, standard deviation) of each component at t (n,), scaled, each (components, n)."""
@@ -76,6 +73,12 @@ class Mixture:
         mean, deviation = self.moments(t)
         return np.asarray(self.weights @ ndtr(mean / deviation))
 
+    def jump_chances(self) -> np.ndarray:
+        """The chance of a jump in each cell of the grid, (points - 1,)."""
+        jumps = self.bent.jump != 0
+        cell = np.searchsorted(self.t, self.bent.place[jumps]) - 1
+        return np.bincount(cell, weights=self.weights[jumps], minlength=len(self.t) - 1)
+
     def noise_share(self, t: float) -> float:
         """Which share of the variance of the curve at t is noise, which more draws would remove.
 
@@ -83,10 +86,11 @@ class Mixture:
         """
         at = np.array([t])
         known = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
-        middle = [self._middle(each) for each in (self.change, self.place)]
+        change, jump, place = (self._middle(each) for each in (self.bent.change, self.bent.jump, self.bent.place))
+        bent = Drawn(change, jump, np.where(jump == 0, place, self.bent.place))  # draws do not say where a jump is
         truth = replace(self.data, mean=known, covariance=np.zeros_like(self.data.covariance))
         variances = []
-        for given in (self._now, self._given(truth, *middle)):
+        for given in (self._now, self._given(truth, bent)):
             mean, deviation = (each[:, 0] for each in self._moments(at, given))
             variances.append(float(self.weights @ (deviation**2 + (mean - self.weights @ mean) ** 2)))
         return 1 - min(variances[1] / variances[0], 1.0)
@@ -96,47 +100,51 @@ class Mixture:
         alone = np.stack([shape.variance(t) for shape in given.distinct])
         gain = given.inverse @ across[given.shape]  # (pairs, points, n)
         mean = (given.rest[:, None, :] @ gain[given.pair])[:, 0]
-        mean += given.change[:, None] * np.maximum(t - given.place[:, None], 0)
+        mean += given.bent.curve(t)
         variance = alone[given.shape] - (gain**2).sum(axis=1)
         return mean, np.sqrt(np.maximum(variance, NUGGET))[given.pair]
 
     @cached_property
     def _now(self) -> _Given:
-        return self._given(self.data, self.change, self.place)
+        return self._given(self.data, self.bent)
 
-    def _given(self, data: Measured, change: np.ndarray, place: np.ndarray) -> _Given:
+    def _given(self, data: Measured, bent: Drawn) -> _Given:
         distinct = {shape: number for number, shape in enumerate(dict.fromkeys(self.shapes))}
         which = np.array([distinct[shape] for shape in self.shapes])
         pairs, pair = np.unique(np.stack([which, self.noise]), axis=1, return_inverse=True)
         inside = np.stack([shape.covariance(self.t, self.t) for shape in distinct])
         root = _root(inside[pairs[0]] + data.covariance[pairs[1]])
         inverse = np.linalg.inv(root)
-        rest = data.mean[self.noise] - change[:, None] * np.maximum(self.t - place[:, None], 0)
+        rest = data.mean[self.noise] - bent.curve(self.t)
         rest = (inverse[pair] @ rest[:, :, None])[:, :, 0]
-        return _Given(list(distinct), pairs[0], pair, inverse, rest, change, place)
+        return _Given(list(distinct), pairs[0], pair, inverse, rest, bent)
 
     def _middle(self, values: np.ndarray) -> np.ndarray:
-        """The values of the components, those of one kink their mean."""
+        """The values of the components, those of one break their mean."""
         result = values.copy()
-        for kink in np.unique(self.kink[self.kink >= 0]):
-            own = self.kink == kink
+        for number in np.unique(self.number[self.number >= 0]):
+            own = self.number == number
             result[own] = np.average(values[own], weights=self.weights[own])
         return result
 
 
-def mixture(t: np.ndarray, values: np.ndarray) -> Mixture:
-    """The posterior of the mean curve of values[draw, point] at t from 0 to 1; at least two draws differ somewhere."""
+def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False) -> Mixture:
+    """The posterior of the mean curve of values[draw, point] at t from 0 to 1.
+
+    exact: the mean has no noise; otherwise at least two draws must differ somewhere.
+    """
     rng = np.random.default_rng(SEED)
     mean = np.nanmean(values, axis=0)
     scale = float(np.abs(mean).max())
-    data = measured(scatter_of(t, values / scale), rng)
+    data = without_noise(mean / scale) if exact else measured(scatter_of(t, values / scale), rng)
     change = np.flatnonzero(mean[:-1] * mean[1:] <= 0)
     if not len(change):
         change = np.array([np.argmin(np.abs(mean[:-1]) + np.abs(mean[1:]))])
     cells = np.arange(len(t) - 1)
     near = cells[(cells >= change.min() - NEAR) & (cells <= change.max() + NEAR)]
     every, covariances, chances = shapes(tuple(t), tuple(near))
-    bent = kinks(t, cells[(cells >= change.min() - KINKS_NEAR) & (cells <= change.max() + KINKS_NEAR)])
+    kinked = cells[(cells >= change.min() - KINKS_NEAR) & (cells <= change.max() + KINKS_NEAR)]
+    bent = breaks(t, kinked, near)
     some = slice(0, None, KEPT // TRIED + 1)
     tried = _evidence(covariances, Measured(data.mean[some], data.covariance[some], data.degrees[some]), bent)[0]
     excluded = np.zeros(1 + len(bent.size))
@@ -144,16 +152,17 @@ def mixture(t: np.ndarray, values: np.ndarray) -> Mixture:
         weight = np.logaddexp.reduce(tried + chances[:, None, None] + excluded, axis=2)
         weight -= np.logaddexp.reduce(weight, axis=0)
         kept = np.flatnonzero(weight.max(axis=1) > np.log(NEGLIGIBLE) / TEMPER)
-        evidence, slopes = _evidence(covariances[kept], data, bent)
-        shape, noise, kink = _picked(TEMPER * (evidence + chances[kept][:, None, None] + excluded))
-        size, place, ratio = _placed(slopes, shape, noise, kink, bent, rng)
+        evidence, (precision, total) = _evidence(covariances[kept], data, bent)
+        shape, noise, number = _picked(TEMPER * (evidence + chances[kept][:, None, None] + excluded))
+        own = tuple(each[number >= 0] for each in (shape, noise, number))
+        broken, ratio = drawn(bent, number, precision[own], total[own], rng)
         if (ratio > 0).sum() >= COMPONENTS / 2:
             break
         # Kinks that the draws would put outside of their cells do not exist, however well they would fit.
-        outside = [k for k in np.unique(kink[kink >= 0]) if ratio[kink == k].mean() < RARE]
-        excluded[1 + np.array(outside, dtype=int) if attempt < ATTEMPTS - 2 else slice(1, None)] = -np.inf
+        outside = np.array([k for k in np.unique(number[number >= 0]) if ratio[number == k].mean() < RARE], dtype=int)
+        excluded[1 + (outside if attempt < ATTEMPTS - 2 else np.flatnonzero(~bent.jumps))] = -np.inf
     whole = ratio > 0
-    weight = np.bincount(noise, weights=ratio, minlength=KEPT)
+    weight = np.bincount(noise, weights=ratio, minlength=len(data.mean))
     return Mixture(
         t,
         scale,
@@ -161,20 +170,19 @@ def mixture(t: np.ndarray, values: np.ndarray) -> Mixture:
         [every[kept[k]] for k in shape[whole]],
         noise[whole],
         with_tails(data, weight, rng),
-        size[whole],
-        place[whole],
-        kink[whole],
+        Drawn(broken.change[whole], broken.jump[whole], broken.place[whole]),
+        number[whole],
     )
 
 
 def _picked(evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(shape, noise, kink) of COMPONENTS components, drawn systematically by evidence (shapes, noises, 1 + kinks)."""
+    """(shape, noise, break) of COMPONENTS components, drawn systematically by evidence (shapes, noises, 1 + breaks)."""
     weight = np.exp(evidence - evidence.max())
     order = np.argsort(-weight, axis=None)
     ends = np.cumsum(weight.ravel()[order])
     picked = order[np.searchsorted(ends / ends[-1], (np.arange(COMPONENTS) + 0.5) / COMPONENTS)]
-    shape, noise, kink = np.unravel_index(picked, weight.shape)
-    return shape, noise, kink - 1
+    shape, noise, number = np.unravel_index(picked, weight.shape)
+    return shape, noise, number - 1
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
@@ -187,10 +195,12 @@ def _root(covariance: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(covariance + (NUGGET + ROUNDED * size) * unit)
 
 
-def _evidence(covariances: np.ndarray, data: Measured, bent: Kinks) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Log evidence (shapes, noises, 1 + kinks), without a kink first, and the posterior of what each kink adds.
+def _evidence(
+    covariances: np.ndarray, data: Measured, bent: Breaks
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Log evidence (shapes, noises, 1 + breaks), without a break first, and the posterior of what each break adds.
 
-    That is the precision (shapes, noises, kinks, 2, 2) of the two coefficients of its basis, and precision @ mean.
+    That is the precision (shapes, noises, breaks, 2, 2) of the two coefficients of its basis, and precision @ mean.
     """
     points, count = covariances.shape[-1], len(bent.size)
     root = _root(covariances[:, None] + data.covariance)
@@ -204,37 +214,7 @@ def _evidence(covariances: np.ndarray, data: Measured, bent: Kinks) -> tuple[np.
     straight = -np.log(np.diagonal(root, axis1=2, axis2=3)).sum(axis=2) - 0.5 * (white**2).sum(axis=2)
     gain = 0.5 * (c * u**2 - 2 * b * u * v + a * v**2) / determinant - 0.5 * np.log(determinant)
     evidence = np.concatenate(
-        [straight[..., None] + np.log(1 - KINKED), straight[..., None] + gain + np.log(KINKED / count)], axis=2
+        [straight[..., None] + np.log(1 - bent.chance.sum()), straight[..., None] + gain + np.log(bent.chance)], axis=2
     )
     precision = np.stack([np.stack([a, b], axis=-1), np.stack([b, c], axis=-1)], axis=-2)
     return evidence, (precision, np.stack([u, v], axis=-1))
-
-
-def _placed(
-    slopes: tuple[np.ndarray, np.ndarray],
-    shape: np.ndarray,
-    noise: np.ndarray,
-    kink: np.ndarray,
-    bent: Kinks,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(change of slope, place, weight) of each component's kink, drawn given the draws; 0, 0, 1 without a kink.
-
-    The shift is drawn as if it were independent of the change of slope; the weight corrects this to a place that is
-    uniform over the cell, and is 0 for a place outside of it.
-    """
-    size, place, weight = np.zeros(len(kink)), np.zeros(len(kink)), np.ones(len(kink))
-    at = np.flatnonzero(kink >= 0)
-    if not len(at):
-        return size, place, weight
-    number = kink[at]
-    covariance = np.linalg.inv(slopes[0][shape[at], noise[at], number])
-    drawn = (covariance @ slopes[1][shape[at], noise[at], number][..., None])[..., 0]
-    drawn = drawn + (np.linalg.cholesky(covariance) @ rng.standard_normal((len(at), 2, 1)))[..., 0]
-    width, deviation = bent.width[number], bent.size[number] * bent.width[number] / np.sqrt(12)
-    size[at] = drawn[:, 0] * bent.size[number]
-    offset = -drawn[:, 1] * deviation / size[at]
-    place[at] = bent.middle[number] + offset
-    uniform = (np.abs(offset) <= width / 2) / (np.abs(size[at]) * width)
-    weight[at] = np.minimum(uniform * np.sqrt(2 * np.pi) * deviation * np.exp(0.5 * drawn[:, 1] ** 2), LARGEST)
-    return size, place, weight

@@ -33,16 +33,22 @@ APART, ALONG = 0.5, 0.3
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The mean curve at the points as the draws give it, for each of KEPT covariances of the noise.
+    """The mean curve at the points as the draws give it, for each covariance of the noise: KEPT, or 1 without noise.
 
-    mean: (KEPT, points), by generalized least squares where values are missing.
-    covariance: (KEPT, points, points), of this mean.
-    degrees: (KEPT, points), with how many degrees of freedom the draws tell the size of its noise.
+    mean: (covariances, points), by generalized least squares where values are missing.
+    covariance: (covariances, points, points), of this mean.
+    degrees: (covariances, points), with how many degrees of freedom the draws tell the size of its noise.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
     degrees: np.ndarray
+
+
+def without_noise(mean: np.ndarray) -> Measured:
+    """A curve that is known at the points, (points,)."""
+    points = len(mean)
+    return Measured(mean[None], np.zeros((1, points, points)), np.ones((1, points)))
 
 
 def measured(scatter: Scatter, rng: np.random.Generator) -> Measured:

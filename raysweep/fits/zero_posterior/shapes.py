@@ -1,11 +1,10 @@
-"""Shapes of a mean curve a priori: Gaussian processes over the grid, rough stretches and kinks near the zero.
+"""Shapes of a mean curve a priori: Gaussian processes over the grid, and rough stretches near the zero.
 
 Curves are scaled so that the largest |mean| is 1, and x so that the grid goes from 0 to 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,8 +16,6 @@ SIZES = {0.05: 0.3, 0.2: 0.35, 0.8: 0.35}  # standard deviations about the parab
 WARPS = {-1.5: 0.25, 0.0: 0.5, 1.5: 0.25}  # x is stretched so that its scale changes by this factor of e
 ROUGH = 0.3  # the chance of a rough stretch: about one cell wide, far rougher than the rest of the curve
 ROUGH_WIDTHS, ROUGH_LENGTHS, ROUGH_SIZES = (1.0, 2.0), (0.7, 2.0), (0.3, 1.0)  # widths and lengths in cells
-KINKED = 0.85  # the chance of a kink within a few cells of the zero
-KINK_SIZES = (0.7, 2.5, 8.0)  # standard deviations of the change of slope
 MANY = 6  # with more cells that may hold the zero there is no telling which stretch is rough
 
 
@@ -91,27 +88,3 @@ def shapes(t: tuple[float, ...], cells: tuple[int, ...]) -> tuple[list[Shape], n
     chance = np.concatenate([(1 - ROUGH) * chance / chance.sum(), np.full(len(rough), ROUGH / max(len(rough), 1))])
     every = [*found, *rough]
     return every, np.stack([each.covariance(points, points) for each in every]), np.log(chance)
-
-
-@dataclass(frozen=True, eq=False)
-class Kinks:
-    """Changes of slope at an unknown place of one cell each, seen from the points: right of the kink the curve has
-    more slope, and is shifted by what the place of the kink makes of it.
-
-    basis: (kinks, points, 2), a change of slope in the middle of the cell, and a shift; both of standard deviation 1.
-    middle, width, size: (kinks,), of the cell, and the standard deviation of the change of slope.
-    """
-
-    basis: np.ndarray
-    middle: np.ndarray
-    width: np.ndarray
-    size: np.ndarray
-
-
-def kinks(t: np.ndarray, cells: Sequence[int]) -> Kinks:
-    """Kinks of every size in each of the cells."""
-    cell = np.repeat(np.asarray(cells), len(KINK_SIZES))
-    middle, width, size = (t[cell] + t[cell + 1]) / 2, t[cell + 1] - t[cell], np.tile(KINK_SIZES, len(cells))
-    right = t > middle[:, None]
-    slope = size[:, None] * right * (t - middle[:, None])
-    return Kinks(np.stack([slope, right * (size * width)[:, None] / np.sqrt(12)], axis=2), middle, width, size)
