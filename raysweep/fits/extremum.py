@@ -30,15 +30,15 @@ from raysweep.fits.trend import every_step, slope_weights
 
 # The cut-offs of the statuses, for a level of 95 %:
 # - the curve clearly falls to its lowest place (rises from it) if some difference to an earlier (later) point is
-#   positive with a probability of 1 - 0.05 / LOOKS = 0.994, which is 2.5 standard deviations. If one side is beyond
-#   doubt, only the other is in question, and 0.975 is enough for it;
+#   positive with a probability of 1 - 0.05 / LOOKS = 0.997, which is 2.7 standard deviations. Of many points and places
+#   the clearest is taken: on curves that fall and stay level, 2.0 finds a rise in 3 of 100, 2.7 in less than 1;
 # - the place is at an edge of the grid, or too near to tell, if its probability to be there is above 0.025.
-LOOKS = 8
-BEYOND_DOUBT = 5.0  # standard deviations
+LOOKS = 16
 FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
 OPEN = 0.5  # at 95 %: chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
+OPEN_EDGES = (-np.inf, np.inf)
 METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 COARSE_NOTE = "the grid is coarse for this curve: the interval allows for many shapes between the points"
 
@@ -109,8 +109,13 @@ def in_units_of_x(found: Extremum, axis: Axis, name: str = "x") -> Extremum:
     )
 
 
-def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool, advise: bool = False) -> Extremum:
-    """Like `find_extremum`, but over the coordinate u (x or log x), and with the result in the units of u."""
+def extremum_along(
+    u: np.ndarray, values: np.ndarray, level: float, exact: bool, advise: bool = False, wall: float = np.inf
+) -> Extremum:
+    """Like `find_extremum`, but over the coordinate u (x or log x), and with the result in the units of u.
+
+    wall: a coordinate above all u at which the values are higher than at any of u, however high; inf if none is known.
+    """
     if len(u) < FEWEST_POINTS:
         return Extremum(note=f"too few points: {len(u)}, at least {FEWEST_POINTS} are needed")
     if len(values) < 2 and not exact:
@@ -119,26 +124,28 @@ def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool,
     if fit.degrees < 1 and not exact:
         return Extremum(note="no two draws share two values of x: nothing tells noise from curve")
     if exact or noiseless(values, fit):
-        return replace(without_noise(u, fit.curve), late_gain=gains_late(fit.curve[None], level, True))
-    return replace(with_noise(u, values, level, advise), late_gain=gains_late(values, level, False))
+        return replace(without_noise(u, fit.curve, wall), late_gain=gains_late(fit.curve[None], level, True))
+    return replace(with_noise(u, values, level, advise, wall), late_gain=gains_late(values, level, False))
 
 
-def without_noise(u: np.ndarray, curve: np.ndarray) -> Extremum:
+def without_noise(u: np.ndarray, curve: np.ndarray, wall: float) -> Extremum:
     """The extremum of a curve without noise. Its interval covers what the points leave open, and nothing else."""
     index = int(np.argmin(curve))
     answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
-    answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1)
-    if index in (0, len(u) - 1):
+    walled = index == len(u) - 1 and bool(np.isfinite(wall))
+    answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1 or walled)
+    if index in (0, len(u) - 1) and not walled:
         steps = np.diff(curve) if index == 0 else -np.diff(curve)
-        return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index])
-    estimate, low, high, coarse = possible_places(u, curve)
+        return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index], OPEN_EDGES)
+    estimate, low, high, coarse = (*u[[-1, -1, -1]].tolist(), False) if walled else possible_places(u, curve)
     answer = replace(answer, estimate=estimate, low=low, high=high, method_spread=high - low)
-    return turning(replace(answer, note=COARSE_NOTE if coarse else ""), low <= u[0], high >= u[-1])
+    answer = replace(answer, note=COARSE_NOTE if coarse else "")
+    return turning(answer, u, wall, (low <= u[0], high >= u[-1]), (float(u[0]), float(u[-1])))
 
 
-def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) -> Extremum:
+def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool, wall: float) -> Extremum:
     """The extremum of a curve with noise, from the posterior of the mean curve."""
     posterior = curve_posterior(u, values)
     places, curve = minimum_places(posterior), two_way_anova(values).curve
@@ -155,28 +162,42 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
         fall = climb = True
     if not fall and not climb:
         return Extremum(method=METHOD, note=not_clear(u, values))
+    climb |= fall and bool(np.isfinite(wall))
     low, middle, high = wider or ends
     one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
     answer = Extremum(method=METHOD, falls=fall, climbs=climb, throughout=one_way)
+    edges = edges_above(u, values, curve, level)
     if fall and climb:
         answer = replace(answer, estimate=middle, low=low, high=high, note=COARSE_NOTE if wider else "")
-        found = turning(answer, *((low <= u[0], high >= u[-1]) if wider else at_ends(places, level)))
+        found = turning(answer, u, wall, (low <= u[0], high >= u[-1]) if wider else at_ends(places, level), edges)
         if not advise or found.status != Status.LOCATED:
             return found
-        expected = ExpectedWidth(high - low, 0.0) if wider else expected_width(posterior, places, level)
-        advice = sample_size_advice(expected, u, int(np.argmin(np.abs(u - middle))), len(values))
+        by_points = wider is not None or found.high == wall
+        expected = ExpectedWidth(found.high - found.low, 0) if by_points else expected_width(posterior, places, level)
+        tried = np.append(u, wall) if np.isfinite(wall) else u
+        advice = sample_size_advice(expected, tried, int(np.argmin(np.abs(u - middle))), len(values))
         return replace(found, method_spread=expected.grid, advice=advice)
     # A one-sided bound is moved outwards to the next grid point, because the grid shows no more.
     if fall:
-        return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max())
-    return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min())
+        return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max(), edges)
+    return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min(), edges)
 
 
 def clear_sides(fall: float, climb: float, level: float) -> tuple[bool, bool]:
     """Whether a curve clearly falls and clearly rises, of how clearly it does, in standard deviations."""
-    certain = max(fall, climb) >= BEYOND_DOUBT
-    least = normal_quantile(level if certain else 1 - 2 * (1 - level) / LOOKS)
+    least = normal_quantile(1 - 2 * (1 - level) / LOOKS)
     return fall >= least, climb >= least
+
+
+def edges_above(u: np.ndarray, values: np.ndarray, curve: np.ndarray, level: float) -> tuple[float, float]:
+    """The edges of the grid to which the curve clearly rises from its lowest point (Student's t, paired by draw), and
+    an infinite bound instead of the others. A curve that rises to its last point has its lowest place before it.
+
+    curve: the mean curve of values[draw, point].
+    """
+    rises = rising_chances(values[:, [0, -1]] - values[:, [np.argmin(curve)]], float(np.nanmax(np.abs(values))))
+    lower, upper = rises <= (1 - level) / 2  # each end of an interval misses the place so often
+    return float(u[0]) if lower else -np.inf, float(u[-1]) if upper else np.inf
 
 
 def turns_at_a_point(values: np.ndarray, curve: np.ndarray, level: float) -> bool:
@@ -216,20 +237,28 @@ def left_open(
     return low, middle if middle == ends[1] else float(np.clip(estimate, low, high)), high
 
 
-def turning(answer: Extremum, at_lower: bool, at_upper: bool) -> Extremum:
-    """The answer for a curve that falls and then rises: located, unless its place may be at an edge of the grid.
+def turning(
+    answer: Extremum, u: np.ndarray, wall: float, at_ends: tuple[bool, bool], edges: tuple[float, float]
+) -> Extremum:
+    """The answer for a curve that turns: located, unless the place may be at an edge of the grid.
 
     answer: with the estimate and the interval of the place.
-    at_lower, at_upper: whether the place may be at the lower (upper) edge.
+    wall: as in `extremum_along`. What the curve does between the last point but one and the wall is not known.
+    at_ends: whether the place may be at the lower, at the upper edge.
+    edges: as of `edges_above`.
     """
+    at_lower, at_upper = at_ends
+    if at_upper and np.isfinite(wall):
+        low = min(answer.low, float(u[-2]))
+        answer, at_upper = replace(answer, low=low, high=wall, method_spread=wall - low), False
     if not at_lower and not at_upper:
         return replace(answer, status=Status.LOCATED)
     nothing = replace(answer, estimate=np.nan, method_spread=np.nan)
     if at_lower and at_upper:
         return replace(nothing, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
     if at_lower:
-        return replace(nothing, status=Status.CENSORED_LOW, low=-np.inf, note="the interval reaches the lower edge")
-    return replace(nothing, status=Status.CENSORED_HIGH, high=np.inf, note="the interval reaches the upper edge")
+        return replace(nothing, status=Status.CENSORED_LOW, low=edges[0], note="the interval reaches the lower edge")
+    return replace(nothing, status=Status.CENSORED_HIGH, high=edges[1], note="the interval reaches the upper edge")
 
 
 def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
@@ -249,15 +278,18 @@ def not_clear(u: np.ndarray, values: np.ndarray) -> str:
     return "no clear fall or rise"
 
 
-def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Extremum:
+def at_edge(
+    answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float, edges: tuple[float, float]
+) -> Extremum:
     """The answer for a curve that is best towards one edge: censored if it flattens there, otherwise monotone.
 
     edge: the index of the edge point.
     bound: the known bound of the place, in the units of u.
+    edges: as of `edges_above`: the other bound.
     """
     near, rest, far = edge_slopes(u, curve, upper=edge > 0)
     words = ("improves", "upper") if edge else ("degrades", "lower")  # how the metric changes as x grows
-    low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
+    low, high = (float(bound), edges[1]) if edge else (edges[0], float(bound))
     at_rim = int(np.argmin(curve)) == edge
     hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
     if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
@@ -265,7 +297,9 @@ def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound
         return replace(answer, status=Status.MONOTONE, note=note, low=low, high=high)
     note = f"best towards the {words[1]} edge, no clear turn inside"
     if not at_rim:
-        note = f"the mean is best inside the grid, but not clearly better than at the {words[1]} edge"
+        both = bool(np.isfinite([low, high]).all())
+        unclear = "it is not clear where" if both else f"not clearly better than at the {words[1]} edge"
+        note = f"the mean is best inside the grid, but {unclear}"
     return replace(answer, status=Status.CENSORED_HIGH if edge else Status.CENSORED_LOW, note=note, low=low, high=high)
 
 

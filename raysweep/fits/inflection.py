@@ -57,7 +57,7 @@ def fit_inflection(
     Status:
     located: the curve clearly falls before the place and clearly rises after it.
     censored_low, censored_high: the place lies at or beyond the lower (upper) edge of the grid, or too near to tell.
-        `high` (`low`) is the known bound.
+        `high` (`low`) is the known bound. The edge is the other one where the curve clearly rises to it.
     monotone: the curve falls or rises overall and does not flatten. The note says "throughout" if every step was shown
         to go the same way.
     undetermined: fewer than 5 points, fewer than 2 draws, or neither a clear fall nor a clear rise.

@@ -67,7 +67,7 @@ def fit_optimum(
     frame: one row per (slice, x, draw). Other columns are ignored. Only rows with a finite value and, if there is a
         `status` column, status ok are used, and none at a rate at which most draws diverged or failed. If most diverged
         (status diverged, or too large a value; without a `status` column also NaN), no rows above this rate are used
-        either. The column `diverged_from` of the table has this rate (inf if there is none).
+        either, and the optimum lies below it. The column `diverged_from` of the table has this rate (inf if none).
     x: the column of the rate.
     y: the column of the metric.
     by: the column or columns of the slices; None for one slice.
@@ -81,9 +81,9 @@ def fit_optimum(
     advise: also compute what would halve each interval, which takes about as long again.
 
     Status of a slice:
-    located: the curve clearly falls before the optimum and clearly rises after it.
+    located: the curve clearly falls before the optimum, and clearly rises after it or diverges.
     censored_low, censored_high: the optimum lies at or beyond the lower (upper) edge of the grid, or too near to tell.
-        `high` (`low`) is the known bound.
+        `high` (`low`) is the known bound. The edge is the other one where the curve clearly rises to it.
     monotone: the same bounds, but the curve does not flatten towards the edge.
     undetermined: fewer than 5 rates, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
@@ -205,14 +205,13 @@ def _on_one_scale(
 ) -> Extremum:
     curves = whole.without_zero() if logarithmic else whole
     axis, u, values = along_rates(curves, logarithmic)
-    found = extremum_along(u, values, level, exact, advise)
+    wall = float(axis.coordinate(np.array(limit)))
+    found = extremum_along(u, values, level, exact, advise, wall)
     found = in_units_of_x(found, axis, lr)
+    found = replace(found, high=min(found.high, limit))  # the last digit
     beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
-    if found.status == Status.MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
-        # The optimum may lie beyond the edge. A curve that falls until draws diverge must have a minimum.
-        found = replace(found, status=beyond)
-    if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
-        found = replace(found, note="best towards the rate at which most draws diverge")
+    if found.status == Status.MONOTONE and flattens(u, values, found.high == np.inf):
+        found = replace(found, status=beyond)  # the optimum may lie beyond the edge
     return beside_zero(found, whole, level, exact) if len(whole.x) > len(curves.x) else found
 
 

@@ -53,10 +53,10 @@ class Regime:
 
     verdict: the regime that the interval of the slope proves.
     slope: d log rate / d log length; NaN unless the optimum is located at every length that is used.
-    low, high: the interval of the slope at `level`. A side is infinite if a censored optimum leaves it open.
+    low, high: the interval of the slope at `level`. A side is infinite if an optimum with one bound leaves it open.
     intercept: log rate at log length 0, for drawing the line.
     located: at how many lengths the optimum is located.
-    bounded: at how many lengths only a bound of the optimum is known.
+    bounded: at how many lengths the optimum is not located, but bounded.
     left_out: how many lengths are not used, because neither is known.
     draws: how many were used.
     optimum: the fit of the optimum at each length.
@@ -157,9 +157,9 @@ def fit_regime(
     beside: other metrics to evaluate at the best rate, each with its better direction (min or max).
 
     The interval of the slope is that of the posterior of the curve at each length, and knows that a draw may move the
-    optima of all lengths together (`slope.py`). If the optimum at a length is censored, its bound is used, and the
-    interval covers every value that the bound allows. Lengths with an undetermined optimum, 0 and inf are
-    left out and counted. COVERAGE.md says how often the verdict is right (measured).
+    optima of all lengths together (`slope.py`). If only one bound of an optimum is known, the interval covers every
+    value that it allows. Lengths with an undetermined optimum, 0 and inf are left out and counted. COVERAGE.md says how
+    often the verdict is right (measured).
 
     Raises ValueError as `fit_optimum` does.
     """

@@ -20,9 +20,10 @@ class Status(StrEnum):
     LOCATED = "located"
     """The place lies in the interval."""
     CENSORED_LOW = "censored_low"
-    """The place lies at or below the lower edge of the grid, or too near to tell. Only `high` is known."""
+    """The place lies at or below the lower edge of the grid, or too near to tell. `high` is known; `low` is that edge
+    where the values clearly rise to it, otherwise infinite."""
     CENSORED_HIGH = "censored_high"
-    """The same at the upper edge of the grid. Only `low` is known."""
+    """The same at the upper edge of the grid: `low` is known, and `high` where the values clearly rise to the edge."""
     MONOTONE = "monotone"
     """The curve does not turn on the grid and shows no sign that it will. The bounds mean the same as for a censored
     place."""

@@ -43,26 +43,26 @@ def fit_slope(
     rows: the rows of this fit.
     y, turn, level, exact: as in `fit_regime`.
 
-    The interval (low, high) has the uncertainty of the located lengths, and the most extreme values that the bounds of
-    the censored lengths allow.
+    The interval (low, high) has the uncertainty of the optima with two bounds, and the most extreme values that the one
+    bound of the others allows.
     """
     x = np.log(table[rows.length].to_numpy(float))
     weights = (x - x.mean()) / max(float(((x - x.mean()) ** 2).sum()), 1e-300)
-    located = (table["status"] == Status.LOCATED).to_numpy()
+    bounded = (np.isfinite(table["high"]) & (table["low"] > 0)).to_numpy()
     slope = intercept = np.nan
     low = high = 0.0
-    if located.any():
-        low, middle, high, rates = located_part(table[located], weights[located], rows, y, turn, level, exact)
-        if located.all():
+    if bounded.any():
+        low, middle, high, rates = bounded_part(table[bounded], weights[bounded], rows, y, turn, level, exact)
+        if (table["status"] == Status.LOCATED).all():
             slope, intercept = middle, float(rates.mean() - middle * x.mean())
-    below, above = censored_part(table[~located], weights[~located])
+    below, above = open_part(table[~bounded], weights[~bounded])
     return slope, intercept, low + below, high + above
 
 
-def located_part(
+def bounded_part(
     table: pd.DataFrame, weights: np.ndarray, rows: RateRows, y: str, turn: str, level: float, exact: bool
 ) -> tuple[float, float, float, np.ndarray]:
-    """(low, middle, high) of the weighted sum of the log optimal rates of located lengths; and these rates."""
+    """(low, middle, high) of the weighted sum of the log optimal rates of lengths with two bounds; and these rates."""
     samples, moves = [], []
     for k, row in enumerate(table.to_dict("records")):
         rng = np.random.default_rng([k, SEED])
@@ -91,6 +91,9 @@ def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: s
 
     The movements are to first order and up to a factor: the covariance between the place of a path's minimum and the
     path, times the draw's residuals. They have an entry for each draw of `rows`, 0 for one that is not there.
+
+    limit: the rate from which most draws diverged. An optimum at the last rate below it may lie anywhere between the
+        rate before that and the limit.
     """
     curves = rows.over_rates(length, limit, y, turn)
     axis, u, values = along_rates(curves, logarithmic=True)
@@ -103,7 +106,11 @@ def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: s
     names = np.sort(rows.frame[rows.seed].unique())
     move = np.zeros(len(names))
     move[np.searchsorted(names, curves.seeds)] = np.nan_to_num(residual) @ weight
-    return np.log(axis.unit) + u[0] + places.at * (u[-1] - u[0]), move
+    sample = u[0] + places.at * (u[-1] - u[0])
+    if np.isfinite(limit):
+        last = places.at >= 1
+        sample[last] = np.linspace(u[-2], axis.coordinate(np.array(limit)), int(last.sum()))
+    return np.log(axis.unit) + sample, move
 
 
 def widening(log_rates: np.ndarray, moves: np.ndarray, weights: np.ndarray, level: float) -> float:
@@ -143,12 +150,11 @@ def narrowing(x: np.ndarray, log_rates: np.ndarray, level: float) -> float:
     return min(1.0, float(np.sqrt(ratio)) * t_quantile(level, OWN + freedom) / normal_quantile(level))
 
 
-def censored_part(table: pd.DataFrame, weights: np.ndarray) -> tuple[float, float]:
-    """(low, high) of the weighted sum of the log optimal rates of which only bounds are known."""
+def open_part(table: pd.DataFrame, weights: np.ndarray) -> tuple[float, float]:
+    """(low, high) of the weighted sum of the log optimal rates of which one bound is known."""
     low, high = table["low"].to_numpy(float), table["high"].to_numpy(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_low = np.where(low > 0, np.log(low), -np.inf)
-        log_high = np.log(np.minimum(high, table["diverged_from"].to_numpy(float)))
-        ends = np.stack([weights * log_low, weights * log_high])
+        ends = np.stack([weights * log_low, weights * np.log(high)])
     ends = np.where(weights == 0, 0.0, ends)  # a length at the mean has no effect on the slope
     return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())

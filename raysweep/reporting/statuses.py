@@ -55,6 +55,8 @@ def status_words(row: Mapping[str, Any], x: str = "", unit: str = "") -> str:
     row: status, low, high and note. x: the axis.
     """
     word, bound = status_word(row["status"], row["note"]), bound_words(row, unit)
+    if x and np.isfinite(row["low"]) and np.isfinite(row["high"]):
+        return f"any {plain(x)} from {number(row['low'], 3)} to {number(row['high'], 3)}{unit} may be it"
     if row["note"] in MAY_BE and bound:
         return f"any {plain(x)} {'up to' if row['status'] == Status.CENSORED_LOW else 'from'} {bound} may be it"
     if not bound or row["status"] == Status.MONOTONE:
@@ -80,8 +82,9 @@ def status_word(status: str, note: str = "") -> str:
 
 
 def bound_words(row: Mapping[str, Any], unit: str) -> str:
-    """The known bound of a place beyond the grid, with its unit; empty if there is none."""
-    for end in (row["low"], row["high"]):
+    """The known bound of a place beyond the grid, with its unit; empty if there is none. Of two the one that is not an
+    edge of the grid."""
+    for end in (row["low"], row["high"])[:: -1 if row["status"] == Status.CENSORED_LOW else 1]:
         if np.isfinite(end):
             return f"{number(end, 3)}{unit}"
     return ""

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from raysweep.fits.draws import draw_curves
+from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.space.analyses import ANALYSES
@@ -121,13 +122,60 @@ def test_rates_at_which_most_draws_diverged_bound_the_grid() -> None:
     frame.loc[high & (frame["seed"] == 0), "loss"] = -100.0  # the one that survived must not decide
     fit = fit_optimum(frame, "lr", "loss", None, "seed")
     row = fit.table.iloc[0]
-    assert row["status"] == "censored_high"  # still falling where divergence begins
+    assert row["status"] == "located"  # still falling where divergence begins
     assert row["diverged_from"] == pytest.approx(10 ** u[u > np.log10(2e-2)][0])
-    assert fit.low < row["diverged_from"]
+    assert fit.low < fit.estimate < fit.high == pytest.approx(row["diverged_from"])
     assert fit.dropped["diverged"] == int((frame["status"] == "diverged").sum())
     # a loss of nan or inf without a status means the same
     bare = frame.drop(columns="status")
     assert fit_optimum(bare, "lr", "loss", None, "seed").table.iloc[0]["diverged_from"] == row["diverged_from"]
+
+
+def beside_divergence(number: int) -> tuple[pd.DataFrame, float, float]:
+    """(rows, the best rate, the lowest rate of the grid that diverges): the best rate is up to a cell below the limit
+    of stability, from which all or most draws diverge."""
+    rng = np.random.default_rng([5, number])
+    draws, points = (3, 5, 10)[number % 3], (9, 13)[number % 2]
+    t = np.linspace(0, 1, points)
+    limit = rng.uniform(0.6, 0.9)
+    place = limit - rng.uniform() * t[1]
+    curve = list(CURVES.values())[number % 4]
+    values = curve(t - place) + noise_of("independent", rng, curve(t - place), draws, 0.02)
+    frame = frame_of(10 ** (3 * t - 4), values, status="ok", length=number)
+    gone = (frame["lr"] > 10 ** (3 * limit - 4)) & (frame["seed"] < draws - rng.integers(0, 2))
+    frame.loc[gone, ["loss", "status"]] = [np.nan, "diverged"]
+    return frame, float(10 ** (3 * place - 4)), float(frame.loc[gone, "lr"].min())
+
+
+def test_the_best_rate_beside_divergence_is_located_below_it() -> None:
+    frames, places, limits = zip(*(beside_divergence(number) for number in range(12)), strict=True)
+    table = fit_optimum(pd.concat(frames), "lr", "loss", "length", "seed", advise=False).table
+    assert table["diverged_from"].tolist() == list(limits)
+    assert (table["status"] == "located").sum() >= 11
+    assert (table["high"] <= table["diverged_from"]).all()
+    assert (table["estimate"] < table["diverged_from"]).all()
+    assert ((table["low"] <= places) & (places <= table["high"])).sum() >= 11
+    cells = np.array([(24, 36)[number % 2] / 9 for number in range(12)])  # of a grid of 3 decades, in one decade
+    assert (np.log10(table["high"] / table["low"]) * cells).median() < 2.1
+
+
+def test_without_noise_the_best_rate_beside_divergence_lies_between_its_neighbours() -> None:
+    rates = np.geomspace(1e-3, 1e-1, 9)
+    values = np.where(rates < 2e-2, -np.log(rates), np.nan)[None]
+    fit = fit_optimum(frame_of(rates, values), "lr", "loss", None, "seed", exact=True)
+    assert fit.status == "located"
+    assert [fit.low, fit.estimate, fit.high] == pytest.approx(rates[[4, 5, 6]])
+
+
+def test_draws_that_rise_to_the_last_rate_bound_the_optimum_by_it() -> None:
+    """Between the bounds it may be anywhere: smooth noise of each draw leaves open where, at the edge too."""
+    u, values = np.arange(6.0), np.array([[5, 3, 1, 0, 1, 2.0], [5, 3, 2, 1, 1, 1.5], [6, 4, 2, 0, 1, 1.5]])
+    curve = values.mean(axis=0)
+    assert edges_above(u, values, curve, 0.95) == (0, np.inf)  # t = 3.5 with 2 degrees: not clear
+    assert edges_above(u, values + np.eye(6)[5], curve, 0.95) == (0, 5)
+    assert edges_above(u, values[:, ::-1] + np.eye(6)[0], curve[::-1], 0.95) == (0, 5)
+    assert edges_above(u, values[:, :4], curve[:4], 0.95) == (0, np.inf)  # the lowest point is the last
+    assert edges_above(u, values[:1], curve, 0.95) == (-np.inf, np.inf)
 
 
 def test_a_cliff_towards_divergence_does_not_move_the_optimum() -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.special import stdtrit
 
+from benchmarks.real_slopes import sweeps
 from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.fits.at_best_lr import change_word
@@ -135,7 +136,21 @@ def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
     # a rate that diverges closes the other side
     closed = steep.assign(status=np.where(steep["lr"] > 0.09, "diverged", "ok"))
     found = fit_regime(closed, "lr", "length", "loss", "seed")
+    assert -np.inf < found.low
     assert found.high < 0
+
+
+def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_leaves_open() -> None:
+    """Five draws of a real sweep, smooth along the rate, hide where each best rate lies, not that it is on the grid."""
+    real = next(each for each in sweeps() if (each["depth"], each["seeds"], each["group"]) == (1, 5, 24))
+    found = fit_regime(real["rows"], "rate", "length", "loss", "seed")
+    table = found.optimum.table
+    assert (table["status"] == "censored_high").all()
+    assert table["high"].to_numpy() == pytest.approx(real["rows"]["rate"].max())
+    lengths = np.log(table["length"])
+    truth = np.polyfit(lengths, [real["reference"][length] for length in table["length"]], 1)[0]
+    assert found.low <= truth <= found.high < 1
+    assert found.low > -0.5
 
 
 def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:

@@ -97,7 +97,7 @@ def open_words(found: Regimes) -> str:
     if not unknown:
         return ""
     among = f" in {len(unknown)} of {counted(len(found.all), 'setting')}" if len(found.all) > 1 else ""
-    beyond = sum(one.bounded > 0 for one in unknown)
+    beyond = sum(not np.isfinite([one.low, one.high]).all() and one.bounded > 0 for one in unknown)
     takes = [f"{plain(found.lr)} beyond the grid{f' for {beyond}' if beyond < len(unknown) else ''}"] * (beyond > 0)
     takes += ["more seeds or lengths over a wider range"] * (beyond < len(unknown))
     return (
