@@ -30,10 +30,10 @@ from raysweep.fits.trend import every_step, slope_weights
 
 # The cut-offs of the statuses, for a level of 95 %:
 # - the curve clearly falls to its lowest place (rises from it) if some difference to an earlier (later) point is
-#   positive with a probability of 1 - 0.05 / LOOKS = 0.997, which is 2.7 standard deviations. Of many points and places
-#   the clearest is taken: on curves that fall and stay level, 2.0 finds a rise in 3 of 100, 2.7 in less than 1;
+#   positive with a probability of 1 - 0.05 / LOOKS = 0.994, which is 2.5 standard deviations, because the clearest of
+#   all points is taken: 2.0 would find a turn in 3 of 100 curves that fall and stay level;
 # - the place is at an edge of the grid, or too near to tell, if its probability to be there is above 0.025.
-LOOKS = 16
+LOOKS = 8
 FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
@@ -151,9 +151,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool, wa
     places, curve = minimum_places(posterior), two_way_anova(values).curve
     shares = interval(places, level)
     fall, climb = clear_sides(*clarity(places, shares[1]), level)
-    # Between two points many paths may have risen already at the median of the places: an end, or a point, will do too.
-    if not (fall and climb) and any(all(clear_sides(*clarity(places, end), level)) for end in (shares[0], shares[2])):
-        fall = climb = True
+    # Between two points many paths may have risen already at the median of the places: a point will do too.
     if not (fall and climb) and turns_at_a_point(values, curve, level):
         fall = climb = True
     ends = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
