@@ -3,8 +3,8 @@
     python -m benchmarks.coverage FOLDER [--workers 2] [--part PART] > raysweep/fits/COVERAGE.md
 
 keeps what it measures in FOLDER, so that a run which was ended goes on, and prints the document when all is there. With
---part turns, real, regimes, slopes or zeros it measures only that and prints nothing; with --part written it prints
-what is there and names what is missing. The same numbers everywhere: every curve has a random seed of its own.
+--part and one of PARTS it measures only that and prints nothing; with --part written it prints what is there and names
+what is missing. The same numbers everywhere: every curve has a random seed of its own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks import boundaries, real_fits, real_slopes, regimes
+from benchmarks import boundaries, edges, real_fits, real_slopes, regimes, steps
 from benchmarks.shares import Bar, interval_of_share, line_of, lines_of, markdown, stretched, width_ratio
 from benchmarks.turns import COLLECTIONS, PASSES, described, everything, measure, turns_of_all_passes, with_before
 
 REGIMES = 20  # sweeps of each slope
+PARTS = ("turns", "edges", "real", "regimes", "few", "slopes", "zeros", "steps")
 NOISES = sum(len(collection.noises) for collection in COLLECTIONS.values())
 STRETCHES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0)
 INNER = (0.16, 0.83)  # turns with at least a sixth of the axis on either side
@@ -156,6 +157,19 @@ REGIME = f"""## The slope of the best rate: `fit_regime`
 regime is named only where the whole 95 % interval of the slope lies in it.
 """
 
+EDGES = f"""## Edges: best rates beside divergence, and curves that stay level
+
+{edges.BESIDE} curves whose best rate lies up to a cell below the rate from which all draws diverge, or all but one; and
+{edges.LEVEL} curves that fall and stay level, with noise that is smooth within a seed. 3 to 10 seeds
+(`benchmarks/edges.py`). Widths are in cells of the grid.
+"""
+FEW = """Sweeps of 3 and 5 seeds, one of each slope; in the last two forms the curve changes with the length:
+"""
+STEPS = """Steps sharper than half a cell of the grid (`benchmarks/steps.py`), whose zero lies anywhere in its cell, and
+not always in the middle of the step; 9 or 13 points, 3 to 20 draws. Where nothing says where in its cell a zero lies,
+the interval is the cell, at every level.
+"""
+
 REAL_SLOPES = """The same of real sweeps: groups of seeds of the linear networks above, 8 lengths, 10 rates; the truth
 is the slope of the best rates of all seeds outside the group, over the same lengths. From depth 2 on these do not lie
 on a line. An end is open where the best rate of a length lies beyond the grid or near its edge.
@@ -166,12 +180,18 @@ def document(folder: Path, workers: int) -> str:
     """What was measured into the folder, as Markdown; of a part that is not there it says so."""
     turns = with_before(described(everything(folder)))
     bars, text = bars_of_turns(turns), text_of_turns(turns)
+    if (folder / "edges.csv").exists():
+        found = pd.read_csv(folder / "edges.csv")
+        bars, text = bars + edges.bars(found), [*text, EDGES]
+        text += [part for table in edges.tables(found) for part in (markdown(table), "")]
     if (folder / "real.csv").exists():
         real = real_fits.with_before(pd.read_csv(folder / "real.csv"))
         bars, text = bars + real_fits.bars(real), [*text, REAL, markdown(real_fits.lines_of(real)), ""]
     if (folder / "regimes.csv").exists():
         slopes = regimes.with_before(pd.read_csv(folder / "regimes.csv"))
         bars, text = bars + bars_of_regimes(slopes), [*text, REGIME, markdown(regimes.lines_of(slopes)), ""]
+    if (folder / "few.csv").exists():
+        text += [FEW, markdown(regimes.few_lines_of(pd.read_csv(folder / "few.csv"))), ""]
     if (folder / "real_slopes.csv").exists():
         slopes = pd.read_csv(folder / "real_slopes.csv")
         bars.append(real_slopes.bar(slopes))
@@ -179,11 +199,18 @@ def document(folder: Path, workers: int) -> str:
     if (folder / "zeros_at_once.csv").exists():
         zeros, more = boundaries.section(folder, workers)
         bars, text = bars + more, [*text, zeros]
+    if (folder / "steps.csv").exists():
+        sharp = boundaries.summary(pd.read_csv(folder / "steps.csv"), ["curve"]).drop(columns="median ratio to before")
+        bars.append(Bar("zeros on sharp steps: the lowest coverage", 0.90, np.inf, float(sharp["coverage"].min())))
+        text += [STEPS, markdown(sharp), ""]
     parts = {
+        "edges": "edges.csv",
         "real rows": "real.csv",
         "slopes of the best rate": "regimes.csv",
+        "regimes of few seeds": "few.csv",
         "slopes of real sweeps": "real_slopes.csv",
         "zero lines": "zeros_at_once.csv",
+        "sharp steps": "steps.csv",
     }
     missing = [name for name, file in parts.items() if not (folder / file).exists()]
     there = len(turns) / turns_of_all_passes()
@@ -197,7 +224,7 @@ def main() -> None:
     """Measure, and print the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--part", choices=["turns", "real", "regimes", "slopes", "zeros", "written"])
+    parser.add_argument("--part", choices=[*PARTS, "written"])
     parser.add_argument("--passes", type=int, default=PASSES, help="of five over the known curves")
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
@@ -205,14 +232,21 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if part in (None, "turns"):
         measure(folder, asked.workers, asked.passes)
+    if part in (None, "edges") and not (folder / "edges.csv").exists():
+        edges.measure(asked.workers).to_csv(folder / "edges.csv", index=False, float_format="%.4f")
     if part in (None, "real") and not (folder / "real.csv").exists():
         real_fits.measure(asked.workers).to_csv(folder / "real.csv", index=False, float_format="%.4f")
     if part in (None, "regimes") and not (folder / "regimes.csv").exists():
         regimes.measure(REGIMES, asked.workers).to_csv(folder / "regimes.csv", index=False, float_format="%.4f")
+    if part in (None, "few") and not (folder / "few.csv").exists():
+        regimes.measure_few(asked.workers).to_csv(folder / "few.csv", index=False, float_format="%.4f")
     if part in (None, "slopes") and not (folder / "real_slopes.csv").exists():
         real_slopes.measure(asked.workers).to_csv(folder / "real_slopes.csv", index=False, float_format="%.4f")
     if part in (None, "zeros"):
         boundaries.section(folder, asked.workers)
+    if part in (None, "steps") and not (folder / "steps.csv").exists():
+        sharp = boundaries.measure(steps.lines, list(steps.CURVES), 1, asked.workers)
+        sharp.to_csv(folder / "steps.csv", index=False, float_format="%.4g")
     if part in (None, "written"):
         print(document(folder, asked.workers))
 

@@ -1,7 +1,5 @@
 """Best rates beside divergence, and curves that fall and stay level: what `fit_optimum` says of them.
 
-    python -m benchmarks.edges FILE.csv
-
 The best rate lies up to a cell below the limit of stability, from which all draws diverge, or all but one. A curve that
 stays level has no turn; each seed's noise is a smooth function of the rate, which rises somewhere.
 """
@@ -9,7 +7,6 @@ stays level has no turn; each seed's noise is a smooth function of the rate, whi
 from __future__ import annotations
 
 import itertools
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -107,7 +104,3 @@ def bars(measured: pd.DataFrame) -> list[Bar]:
             f"{wrong} of {len(level)}; {low:.3f} to {high:.3f}",
         ),
     ]
-
-
-if __name__ == "__main__":
-    measure(1).to_csv(sys.argv[1], index=False, float_format="%.4f")

@@ -1,9 +1,8 @@
 """How often `fit_regime` names the right regime, on optima that move by a known power of the length.
 
-    python -m benchmarks.regimes REPEATS FILE.csv
-    python -m benchmarks.regimes few FILE.csv
+python -m benchmarks.regimes REPEATS FILE.csv
 
-The second measures sweeps of 3 and 5 seeds, in some of which the form of the curve drifts with the length.
+`measure_few` measures sweeps of 3 and 5 seeds, in some of which the form of the curve drifts with the length.
 """
 
 from __future__ import annotations
@@ -158,5 +157,4 @@ def shares_of(part: pd.DataFrame) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    measured = measure_few(1) if sys.argv[1] == "few" else measure(int(sys.argv[1]), 1)
-    measured.to_csv(sys.argv[2], index=False, float_format="%.4f")
+    measure(int(sys.argv[1]), 1).to_csv(sys.argv[2], index=False, float_format="%.4f")

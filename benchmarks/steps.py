@@ -1,4 +1,4 @@
-"""Steps sharper than half a cell of the grid, with the zero anywhere in its cell: `python -m benchmarks.steps`.
+"""Steps sharper than half a cell of the grid, with the zero anywhere in its cell.
 
 The zero of a third of them lies one width of the step before its middle, of another third one width after.
 """
@@ -6,12 +6,11 @@ The zero of a third of them lies one width of the step before its middle, of ano
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.boundaries import Line, main, noise_of
+from benchmarks.boundaries import Line, noise_of
 
 WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.5)  # of the step, in cells
 SIZES = (0.003, 0.02, 0.1)  # of one row's noise; the step is 2 high
@@ -39,7 +38,3 @@ def lines(name: str, repeats: int) -> Iterator[Line]:
             if rng.random() < 0.5:
                 x, values, root = 1 - x[::-1], -values[:, ::-1], 1 - root
             yield Line(x, values, root, size, draws, kind, 10 * number + repeat)
-
-
-if __name__ == "__main__":
-    main(lines, list(CURVES), sys.argv[1:])

@@ -33,10 +33,12 @@ SIZES: dict[str, dict[str, Any]] = {
     "boundaries": {"DRAWS": (4,), "POINTS": (8,), "KINDS": ("independent",), "REPEATS": 1, "HELD_OUT_REPEATS": 1}
     | {"AT_ONCE": 2, "SLICES": 2},
     "covariance": {"DIM": 20, "DRAWS": 1, "ROUNDS": 1},
+    "edges": {"BESIDE": 2, "LEVEL": 2},
     "factorizations": {"DIM": 20, "DRAWS": 1},
     "held_out_lines": {"DRAWS": (4,), "POINTS": (8,), "SIZES": (0.02,)},
     "roofline": {"PRESETS": {"tiny": ModelConfig(1, 8, 2, 16, 16, 64)}, "STEPS": ((32, 1),)},
     "stages": {"RATES": 2, "MEGABYTES": 1, "ROUNDS": 1},
+    "steps": {"DRAWS": (3,), "POINTS": (9,), "SIZES": (0.02,)},
     "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},
     "store_speed": {"ROUNDS": 1},
     "symmetric": {"SPACES": ("depth_scale",), "MOST_CELLS": 2},
@@ -131,6 +133,7 @@ def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
     ):
         patch.setattr(lines, "CURVES", {name: lines.CURVES[name] for name in names})
     patch.setattr(regimes, "SLOPES", regimes.SLOPES[:1])
+    patch.setattr(regimes, "FORMS", dict(islice(regimes.FORMS.items(), 1)))
     for name, collection in turns.COLLECTIONS.items():
         few = {kind: dict(islice(getattr(collection, kind).items(), 1)) for kind in ("turning", "straight")}
         patch.setitem(turns.COLLECTIONS, name, replace(collection, **few))
@@ -226,7 +229,7 @@ def run_symmetric(patch: pytest.MonkeyPatch, folder: Path) -> None:
 RUNS = {
     "__main__": run_main,
     "boundaries": run_boundaries,
-    "coverage": run_coverage,  # with turns, regimes, real_fits and real_slopes
+    "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps
     "covariance": run_covariance,
     "factorizations": run_factorizations,
     "held_out_lines": run_held_out_lines,

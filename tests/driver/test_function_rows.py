@@ -44,6 +44,23 @@ def test_the_second_row_must_have_the_metrics_of_the_first(storage: Path) -> Non
     assert "b" not in found
 
 
+def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path) -> None:
+    there = "{'loss': {1: 3.0, 2: 1.0, 3: 2.0}.get(x)}"
+    sweep = quietly(edited(f"return {there}"), storage, axes={"x": [0, 1, 2, 3, 4]}, seeds=2)
+    found = sweep.results()
+    assert found["status"].tolist() == ["ok"] * 10
+    assert found["loss"].isna().tolist() == [True, True, *[False] * 6, True, True]
+    best = sweep.best("loss").table
+    assert best["x"].tolist() == [2, 3, 1]
+    assert sweep.fit(optimum={"metric": "loss", "x": "x"}).table["diverged_from"].item() == np.inf
+    gone = edited("return {'loss': float('nan') if x > 2 else x}")
+    assert quietly(gone, storage, name="gone", axes={"x": [1, 2, 3]}).results()["status"].tolist() == [
+        "ok",
+        "ok",
+        "diverged",
+    ]
+
+
 def test_a_first_row_that_cannot_be_used_is_named(storage: Path) -> None:
     with pytest.raises(InputError, match=r"^workload: train returned 'hello'; .* \(in the row x = 1, seed = 0\)$"):
         quietly(edited("return 'hello'"), storage, axes={"x": [1, 2]})
