@@ -63,7 +63,7 @@ def _is_asked(value: Any) -> bool:
         type(value) is dict
         and type(value.get("number")) is int
         and type(value.get("values")) is dict
-        and all(type(entry) is str or -LARGEST <= entry <= LARGEST for entry in value["values"].values())
+        and all(type(entry) is str or abs(entry) <= LARGEST or math.isinf(entry) for entry in value["values"].values())
     )
 
 

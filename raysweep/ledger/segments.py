@@ -24,7 +24,7 @@ from raysweep import plain_json as json
 from raysweep.ledger import row_checks
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
-from raysweep.storage.sealed import WORDS, Damaged, encode
+from raysweep.storage.sealed import WORDS, Damaged, encode, plain, restored
 
 MERGED = "merged-"
 REQUESTS = 32  # simultaneous requests to a bucket; each takes some 20 ms
@@ -109,6 +109,8 @@ def write_segment(path: AnyPath, rows: Iterable[Row]) -> None:
     for row in rows:
         changed: dict[str, Any] = {"metrics": {name: encode(value) for name, value in row["metrics"].items()}}
         changed |= {key: _encoded(row[key]) for key in CURVES if key in row}  # type: ignore[literal-required]
+        if "asked" in row:
+            changed["asked"] = plain(row["asked"])  # a value may be infinite
         if "error" in row:  # it may quote a file's name that is no UTF-8, as half of a surrogate pair
             changed["error"] = row["error"].encode(errors="backslashreplace").decode()
         line = json.dumps({**row, **changed}, separators=(",", ":"), allow_nan=False) + "\n"
@@ -151,6 +153,11 @@ def _parsed(content: bytes) -> list[Row]:
         row["metrics"] = {
             name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
         }
+        if "asked" in row:
+            values = row["asked"]["values"].items()
+            row["asked"]["values"] = {
+                name: restored(value) if isinstance(value, dict) else value for name, value in values
+            }
         row_checks.check(row)
         for key in CURVES:
             if key in row:

@@ -47,6 +47,20 @@ def test_random_cells_fill_their_ranges_evenly_on_their_scale(sandbox: Path, sto
     assert table[table["optimizer"] == "sgd"]["momentum"].nunique() == 400 - len(adam)
 
 
+def test_an_infinite_value_stands_beside_a_range(storage: Path) -> None:
+    axes = {"pretrain_length": [1.0, np.inf], "noise": {"range": [0.1, 0.5]}}
+    space = {
+        "name": "ends",
+        "workload": "linear_transfer",
+        "axes": axes,
+        "fixed": {"dim": 20},
+        "search": {"random": {"cells": 8}},
+    }
+    table = run(storage, space).results()
+    assert set(table["pretrain_length"]) == {1.0, np.inf}
+    same(raysweep.open("ends", storage=storage).results(), table)
+
+
 def test_a_random_search_with_more_cells_begins_with_the_same_ones_in_the_same_order(
     sandbox: Path, storage: Path
 ) -> None:
