@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from benchmarks.edges import stays_level
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
@@ -95,6 +96,11 @@ def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
             total += len(table)
     print(f"\nlocated on {located} of {total} monotone curves")
     assert located / total < 0.05
+
+
+@pytest.mark.parametrize("number", [4, 31, 133])  # where the clearest of all rises is 2.0 to 2.5 deviations
+def test_smooth_noise_of_a_draw_makes_no_turn_of_a_curve_that_falls_and_stays_level(number: int) -> None:
+    assert stays_level(number)["status"] == "censored_high"
 
 
 @pytest.mark.parametrize(("place", "status"), [(-1.5, "censored_high"), (-4.5, "censored_low")])
