@@ -35,8 +35,8 @@ SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 
 DIFFERENT_DRAWS = "the sign changes only between points with different draws"
 PAIR = 2  # draws, of which it cannot be seen how they move together
 METHOD = (
-    "posterior of the mean curve, a mixture of Gaussian processes with and without a kink near the zero, and of the "
-    "covariance of the noise between draws; of two draws Student's t interval"
+    "posterior of the mean curve, a mixture of Gaussian processes with and without a kink or a jump near the zero, and "
+    "of the covariance of the noise between draws; of two draws Student's t interval"
 )
 COLUMNS = (
     *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "crossings"),
@@ -59,8 +59,9 @@ def fit_boundary(
 ) -> Fit:
     """Estimate where the mean over draws of `value` crosses zero in `x`, one root per value of `y`, with an interval.
 
-    The interval is where a posterior of the mean curve does not decide its sign (see `zero_posterior`). Exact values
-    and the sign scale have no such posterior: there it inverts a test of the interpolated curve (see `crossing`).
+    The interval is where a posterior of the mean curve does not decide its sign (see `zero_posterior`). For exact
+    values, two draws and the sign scale this posterior has no noise: there the interval also covers that of a test of
+    the interpolated curve (see `crossing`). Where a curve may jump within a cell, the interval covers the cell.
 
     frame: one row per (x, y, draw). Other columns are ignored. With a `status` column only rows that are ok are used.
     x, value: the columns of x and of the values.
@@ -72,7 +73,7 @@ def fit_boundary(
     scale: how values are interpolated. linear. asinh: for a surface that diverges; its zero stays the same. sign: for
         draws without a variance; estimates the zero of the median with a sign test, from 6 draws on. None chooses per
         slice from the data; a mapping gives the scale for each y.
-    exact: the values have no noise. One draw is then enough, and the interval is the spread of the interpolations.
+    exact: the values have no noise. One draw is then enough, and the interval is what the points leave open.
     logarithmic: whether x is interpolated in log x; None guesses from its values.
 
     Status of a slice:
@@ -83,8 +84,8 @@ def fit_boundary(
     undetermined: otherwise; the column `note` of the table says why.
 
     The interval is valid for curves that are smooth on the scale of the grid spacing, and for curves with a kink or a
-    step near the zero (measured in COVERAGE.md). It is not valid for curves that bend several times between two grid
-    points.
+    step near the zero, however sharp (measured in COVERAGE.md). It is not valid for curves that bend several times
+    between two grid points.
 
     Raises ValueError for an unknown column, scale or level.
     """

@@ -1,9 +1,9 @@
 """The root of a curve between two grid points with opposite signs by interpolation, and its confidence interval.
 
-`zero_posterior` is used instead for noisy draws with a variance. The draw is the unit. The curve of each draw is
-interpolated, which gives the mean curve and its standard error between draws at any x. The confidence set of the root
-is {x : |mean(x)| <= t_{n-1} se(x)}: Student's t test, inverted. If draws have no variance, the sign test replaces
-Student's t test and the median replaces the mean.
+`zero_posterior` is used instead for noisy draws with a variance, and besides for all others. The draw is the unit. The
+curve of each draw is interpolated, which gives the mean curve and its standard error between draws at any x. The
+confidence set of the root is {x : |mean(x)| <= t_{n-1} se(x)}: Student's t test, inverted. If draws have no variance,
+the sign test replaces Student's t test and the median replaces the mean.
 
 All interpolations are linear in the values, so the mean of the interpolated draws is the interpolated mean. In a cell
 [x_k, x_k+1] only draws with a value at both ends are used; missing values are never filled in. The interpolations:

@@ -2,5 +2,6 @@
 
 A zero needs the chance that the curve is positive at x, and nothing else. So, unlike `fits/posterior`, no paths are
 drawn: `scatter` reduces the draws to sufficient statistics, `noise` weighs covariances of the noise, `shapes` has the
-kernels and kinks of the mean curve, `mixture` weighs each of them by its evidence, and `root` reads off the interval.
+kernels of the mean curve and `breaks` its kinks and jumps, `mixture` weighs each of them by its evidence, and `root`
+reads off the interval.
 """
