@@ -35,9 +35,22 @@ class Raised(Exception):
 
 
 def possible() -> bool:
-    """Whether a child of this process could compute. CUDA does not work in a fork of a process that uses it."""
+    """Whether a child of this process could compute. CUDA does not work in a fork of a process that uses it, and
+    derivatives do not once torch has begun threads for them."""
     torch = sys.modules.get("torch")
-    return torch is None or not torch.cuda.is_initialized()
+    return torch is None or (not torch.cuda.is_initialized() and _differentiates(torch))
+
+
+def _differentiates(torch: Any) -> bool:
+    """Whether a child of this process can compute a derivative: torch does not say so otherwise."""
+    if not (child := os.fork()):
+        code = 1
+        try:
+            torch.ones((), requires_grad=True).backward()
+            code = 0
+        finally:
+            os._exit(code)
+    return _status(child) == 0
 
 
 def results(work: Iterator[T]) -> Iterator[T]:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Collection
@@ -262,7 +263,10 @@ def test_a_benchmark_of_ray_itself_runs(name: str, ray_cluster: str, monkeypatch
     monkeypatch.setattr(ray, "init", lambda **options: None)  # it is up
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     asked(monkeypatch, 2, 4, 1)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
     runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+    for number, handler in handlers.items():  # Tune leaves its own
+        signal.signal(number, handler)
 
 
 def test_no_benchmark_is_left_out() -> None:

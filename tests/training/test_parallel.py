@@ -107,10 +107,13 @@ def test_two_workers_train_as_one_but_for_rounding(one, two, kind):
     tolerance: 3 times the distance that comes of it, after 1, 5 and 20 steps (measured: below 1)."""
     jolted = language_gang.train(kind, jolt=float(np.finfo(kind).eps))
     for name in ("evaluation", *(f"{what} {step}" for what in ("weights", "losses") for step in language_gang.KEPT)):
-        for index in range(2):
-            alone, apart, shared = (found[name][index] for found in (one[kind], jolted, two[0][kind]))
-            allowed = 3 * np.linalg.norm(apart - alone) + 10 * np.finfo(kind).eps * np.linalg.norm(alone)
-            assert np.linalg.norm(shared - alone) <= allowed, (name, index)
+        # both models that live at once: the distance of one number, a loss, may be small by chance
+        alone, apart, shared = (
+            np.concatenate([np.ravel(found[name][index]) for index in range(2)])
+            for found in (one[kind], jolted, two[0][kind])
+        )
+        allowed = 3 * np.linalg.norm(apart - alone) + 10 * np.finfo(kind).eps * np.linalg.norm(alone)
+        assert np.linalg.norm(shared - alone) <= allowed, name
     assert two[0][kind]["alive"].tolist() == [True, True, False]
 
 
