@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from raysweep import terminal
+from raysweep.analyses.design import Design
 from raysweep.driver.state import State
 from raysweep.driver.stored_sweep import Sweep
-from raysweep.reporting.design import Design
 
 if TYPE_CHECKING:
     import pandas

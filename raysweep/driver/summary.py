@@ -38,7 +38,7 @@ def in_html(found: Sweep) -> str:
 def facts(found: Sweep) -> dict[str, str]:
     """The question, cells and seeds, rows by status, last run and storage, in words. It raises nothing: where rows
     cannot be read, it says so."""
-    from raysweep.reporting.design import Design
+    from raysweep.analyses.design import Design
     from raysweep.reporting.document.question import question
 
     space = found.space

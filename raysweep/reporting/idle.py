@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raysweep.reporting.analyses.section import Question, Section
-from raysweep.reporting.selection import parameters_of
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import parameters_of
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.words import plain
 from raysweep.space.analyses import metrics_of
 

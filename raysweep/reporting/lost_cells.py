@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.design import Design
+from raysweep.analyses.rows import all_keys
 from raysweep.fits.lost_draws import among_lost, can_be_fitted, losses_of
 from raysweep.phrases import counted
-from raysweep.reporting.design import Design
-from raysweep.reporting.selection import all_keys
 from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import DIVERGED, OK, Workload
 

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.design import Design
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, groups
 from raysweep.fits.lost_draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.explored import every_curve
-from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.analyses.user_function import user_function_section
-from raysweep.reporting.design import Design
 from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.lost_cells import for_analyses, survivors
-from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
 from raysweep.reporting.words import labelled, plain, setting
 from raysweep.space.analyses import (

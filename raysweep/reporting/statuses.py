@@ -15,8 +15,9 @@ import numpy as np
 from raysweep.fits.axis_scale import NOT_TOLD_FROM_ZERO
 from raysweep.fits.result import Status
 from raysweep.fits.signs import NOT_CLEAR
+from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.words import plain
 
 if TYPE_CHECKING:
     import pandas as pd

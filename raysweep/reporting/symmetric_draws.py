@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.design import Design
+from raysweep.analyses.rows import heavy_rows
+from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.design import Design
-from raysweep.reporting.selection import heavy_rows
-from raysweep.reporting.words import number
 from raysweep.workloads.declaration import SIGN_SPREAD, Workload
 
 if TYPE_CHECKING:

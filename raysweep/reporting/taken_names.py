@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from raysweep.reporting.analyses.section import Question
-from raysweep.reporting.design import Design
+from raysweep.analyses.design import Design
+from raysweep.analyses.question import Question
 from raysweep.space.analyses import ANALYSES, NAME_AXES, opened
 from raysweep.workloads.declaration import Workload
 

@@ -12,12 +12,11 @@ import numpy as np
 
 from raysweep.errors import printable
 from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.numbers import interval, number
 from raysweep.workloads.declaration import Workload
 
 BARS = f"{100 * LEVEL:g} % interval"
 """What the error bars of means show."""
-NOTHING = 1e-12
-"""An error or a half width that is smaller than this share of its value is rounding, and the value exact."""
 
 
 def plain(name: str) -> str:
@@ -130,59 +129,6 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
     return ", ".join(setting(name, value, workload) for name, value in zip(names, values, strict=True))
 
 
-def number(value: Any, digits: int = 4) -> str:
-    """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN. A whole number of
-    up to seven digits is written in full, for example 524,288; others up to there without a power of ten.
-
-    Words are unchanged, except for control characters; booleans are written true and false, as in a space.
-    """
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return printable(value)
-    value = float(value)
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if min(1e4, 10**digits) <= abs(value) < 1e7:  # 185,000 rather than 1.85e+05, and 1140 rather than 1.14e+03
-        whole = math.isclose(value, round(value), rel_tol=1e-9)  # a bound comes from the logarithm of an axis
-        rounded = value if whole else float(f"{value:.{digits}g}")
-        return f"{rounded:{',' if abs(rounded) >= 1e4 else ''}.0f}"
-    return f"{value + 0.0:.{digits}g}"  # + 0.0 makes -0.0 and 0.0 one
-
-
-def signed(score: float) -> str:
-    """A distance in standard errors with its sign; – if it is not finite."""
-    return f"{score:+.2f}" if np.isfinite(score) else "–"
-
-
-def places_for(error: float) -> int:
-    """How many decimals show two significant digits of an error."""
-    if not np.isfinite(error) or error <= 0:
-        return 6
-    return max(0, min(12, 1 - math.floor(math.log10(error))))
-
-
-def digits_for(value: float, error: float) -> int:
-    """How many significant digits of a value show two of its error; at least 3, at most 15."""
-    size = math.floor(math.log10(abs(value))) if value else -400
-    return max(3, min(15, size - math.floor(math.log10(error)) + 2))
-
-
-def with_error(value: float, error: float) -> str:
-    """The text "value ± error", both with the decimals that show two significant digits of the error."""
-    if not np.isfinite(value):
-        return "–"
-    if not np.isfinite(error):
-        return number(value)
-    if error <= NOTHING * abs(value):
-        return f"{number(value, 6)} (exact)"
-    if max(abs(value), error) >= 1e5 or error < 1e-5:
-        return f"{number(value, digits_for(value, error))} ± {number(error, 2)}"
-    return f"{value:.{places_for(error)}f} ± {error:.{places_for(error)}f}"
-
-
 def mean_of(row: Mapping[str, Any], bounds: tuple[float, float] = (-np.inf, np.inf)) -> str:
     """The mean of a cell (a row of `selection.means_table`) with Student's t interval at `LEVEL`, for a single draw its
     value, and how many of its draws are ok if not all are. bounds: where the interval is cut."""
@@ -192,29 +138,6 @@ def mean_of(row: Mapping[str, Any], bounds: tuple[float, float] = (-np.inf, np.i
     half = t_quantile(LEVEL, draws - 1) * error if draws > 1 else np.nan
     low, high = np.clip((mean - half, mean + half), *bounds)
     return (interval(mean, low, high) if np.isfinite(half) else number(mean)) + few
-
-
-def interval(estimate: float, low: float, high: float) -> str:
-    """The text "estimate [low, high]", with the decimals that show two significant digits of the half width.
-
-    Without an estimate: "above low" or "below high". With an interval of width 0: the estimate and "(exact)".
-    """
-    if not np.isfinite(estimate):
-        if np.isfinite(low):
-            return f"above {number(low)}"
-        return f"below {number(high)}" if np.isfinite(high) else "–"
-    width = (high - low) / 2
-    largest = max(abs(low), abs(high))
-    if width <= NOTHING * largest:
-        return f"{number(estimate, 6)} (exact)"
-    if not np.isfinite(width):
-        return f"{number(estimate)} [{number(low)}, {number(high)}]"
-    decimals = places_for(width)
-    if largest >= 1e5 or not 1e-5 <= width < 100:
-        digits = digits_for(largest, width)
-        return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
-    form = f"{',' if largest >= 1e4 else ''}.{decimals}f"
-    return f"{estimate:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def values_in_words(name: str, values: list[Any], workload: Workload, any_between: bool = False) -> str:

@@ -13,6 +13,8 @@ from scipy.special import stdtrit
 
 from benchmarks.real_slopes import sweeps
 from raysweep import workloads
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import with_choice
 from raysweep.errors import InputError
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.regime import fit_regime, verdict
@@ -23,9 +25,7 @@ from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.regime import regime_section
 from raysweep.reporting.analyses.regime_words import verdict_word
-from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.report import write_report
-from raysweep.reporting.selection import with_choice
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
 

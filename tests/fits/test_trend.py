@@ -11,11 +11,12 @@ import pytest
 from scipy import stats
 from test_regime import as_transfer, frame_of
 
+from raysweep.analyses.question import Question
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import Trend, fit_trend
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.optimum import optimum_section
-from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.analyses.trend import trend_section
 from raysweep.reporting.report import write_report
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload

@@ -15,9 +15,9 @@ from markdown_it import MarkdownIt
 from spaces import small_space
 from test_report import TRANSFER
 
+from raysweep.analyses.design import Design
 from raysweep.errors import InputError
 from raysweep.reporting.analyses.section import Section
-from raysweep.reporting.design import Design
 from raysweep.reporting.document.answer import Finding, answer, first_clause, shortened
 from raysweep.reporting.document.parts import item
 

@@ -10,12 +10,12 @@ import pytest
 from matplotlib.figure import Figure
 from test_report import TRANSFER
 
+from raysweep.analyses.rows import cell_means
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures import scales
 from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import cell_means
 from raysweep.reporting.words import mean_of
 
 METRIC = "risk_finetune"

@@ -14,12 +14,12 @@ import pytest
 from matplotlib.figure import Figure
 
 import raysweep
+from raysweep.analyses.rows import comparable
 from raysweep.errors import InputError
+from raysweep.numbers import interval, number, with_error
 from raysweep.reporting import taken_names
 from raysweep.reporting.figures.scales import set_log
 from raysweep.reporting.report import Report
-from raysweep.reporting.selection import comparable
-from raysweep.reporting.words import interval, number, with_error
 from raysweep.storage.sealed import seal, unseal
 
 

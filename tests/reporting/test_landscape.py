@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from logging_workload import WORKLOAD
 
+from raysweep.analyses.question import Question
 from raysweep.errors import InputError
 from raysweep.reporting.analyses.landscape import landscape_section
-from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.report import write_report
 
 PLACES = np.linspace(-1, 1, 5)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from raysweep import workloads
+from raysweep.analyses.rows import CellMeans, means_table
 from raysweep.reporting.analyses.curves import ends
 from raysweep.reporting.figures.lines import Series, points_in_words
-from raysweep.reporting.selection import CellMeans, means_table
 
 MULTIVIEW = workloads.get("multiview")
 KEYS = ["framework", "kernels", "pretrain_length"]

@@ -10,10 +10,10 @@ import pytest
 from test_beside import METRIC
 from test_report import TRANSFER
 
+from raysweep.analyses.question import Question
 from raysweep.fits.power_law import clear_signs
 from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.analyses.power_law import power_law_section
-from raysweep.reporting.analyses.section import Question
 
 
 def laws(exponents: Sequence[float]) -> pd.DataFrame:

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
+from raysweep.analyses.question import Question
 from raysweep.reporting import write_report
 from raysweep.reporting.analyses.r_squared import headline
-from raysweep.reporting.analyses.section import Question
 
 ANALYSIS: dict[str, Any] = {
     "metric": "risk_finetune",

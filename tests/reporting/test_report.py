@@ -16,8 +16,8 @@ from toy_workloads import TOY
 from raysweep import workloads
 from raysweep.fits.comparison import student_coverage
 from raysweep.fits.statistics import t_quantile
+from raysweep.numbers import interval
 from raysweep.reporting.report import write_report
-from raysweep.reporting.words import interval
 from raysweep.theory import finetune_mean
 from raysweep.workloads.declaration import Workload
 

@@ -12,12 +12,13 @@ import pytest
 from test_report import TRANSFER, rows_of, space_of
 
 from raysweep import workloads
+from raysweep.analyses.design import Design
+from raysweep.analyses.question import Question
 from raysweep.reporting.analyses.curves import ends
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement_words, moves
 from raysweep.reporting.analyses.place_widths import still_open, sure
-from raysweep.reporting.analyses.section import Question, Section
-from raysweep.reporting.design import Design
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.document.answer import answer, of_kinds
 from raysweep.reporting.document.question import names_in_words
 from raysweep.reporting.report import write_report

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from raysweep import workloads
-from raysweep.reporting.design import Design
+from raysweep.analyses.design import Design
 from raysweep.reporting.document.answer import clipped
 from raysweep.reporting.document.question import varied_in_short
 

@@ -15,7 +15,7 @@ from conftest import Outcome, refused, run
 from test_report import TRANSFER, rows_of, space_of
 
 import raysweep
-from raysweep.reporting.design import Design
+from raysweep.analyses.design import Design
 from raysweep.reporting.report import write_report
 from raysweep.sweep import report
 

@@ -12,7 +12,7 @@ import pytest
 import raysweep
 from raysweep.commands.status import in_words
 from raysweep.ledger import sweep_record
-from raysweep.reporting.words import interval
+from raysweep.numbers import interval
 from raysweep.sweep import Sweep, report
 
 

@@ -12,8 +12,8 @@ import pytest
 from test_report import TRANSFER
 
 from raysweep import workloads
+from raysweep.analyses.question import Question
 from raysweep.reporting.analyses.curves import curves_section
-from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.figures.scales import SPAN, spans_decades
 from raysweep.reporting.words import called, coded, first_capital, labelled, listed, markdown_table, plain, setting
 from raysweep.workloads.declaration import Metric, Workload

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import heavy_rows, means_table, parameters_of
 from raysweep.fits.comparison import Joint, joint, student_coverage
 from raysweep.fits.statistics import normal_quantile
+from raysweep.numbers import number, signed, with_error
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.figures.agreement import agreement_figure
-from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import BARS, number, signed, with_error
+from raysweep.reporting.words import BARS
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, better_extremum, bounds_of, is_number, means_table, places_on
 from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.beside import meanings
 from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.reporting.figures.lines import curves_figure, points_in_words
-from raysweep.reporting.selection import all_keys, better_extremum, bounds_of, is_number, means_table, places_on
-from raysweep.reporting.words import interval, mean_of, number, plain, settings
+from raysweep.reporting.words import mean_of, plain, settings
 
 if TYPE_CHECKING:
     import pandas as pd

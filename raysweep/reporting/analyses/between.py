@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.analyses.section import Question
-from raysweep.reporting.selection import parameters_of
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import parameters_of
 from raysweep.reporting.words import called, setting, without_common_beginning
 from raysweep.workloads.declaration import Columns, Metric, Workload, column
 

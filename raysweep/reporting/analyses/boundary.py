@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import groups, heavy_rows, is_exact, is_number, means_table, signs_of
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import Joint, joint
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
+from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary_drawings import line_of, maps_of, slices_of
@@ -32,20 +35,10 @@ from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.no_place import known_to_the_last_ok_row
 from raysweep.reporting.analyses.place_widths import still_open, sure
-from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
+from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.reporting.figures.phase_diagram import Map
-from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, means_table, signs_of
 from raysweep.reporting.statuses import THEORY, outside, why_one
-from raysweep.reporting.words import (
-    first_capital,
-    interval,
-    line_label,
-    number,
-    plain,
-    settings,
-    signed,
-    without_common_beginning,
-)
+from raysweep.reporting.words import first_capital, line_label, plain, settings, without_common_beginning
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -190,7 +183,7 @@ def bias(together: Joint | None, places: Places) -> str:
         return ""
     distance = float((places.found["estimate"] - places.found["theory"]).mean())
     # A bias may be certain and tiny, for example that of an iteration which stops; without its size it would alarm.
-    size = f"{number(abs(distance), 2)}{places.asked.unit} " if distance * together.z > 0 else ""
+    size = f"{number(abs(distance), 2)}{places.unit} " if distance * together.z > 0 else ""
     return f"on average {size}{'above' if together.z > 0 else 'below'} theory (z = {together.z:+.1f})"
 
 
@@ -202,7 +195,7 @@ def example(places: Places) -> str:
     if not len(outside):
         return ""
     row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else outside.iloc[0]
-    where, unit = settings(places.keys, row[places.keys], places.asked.workload), places.asked.unit
+    where, unit = (settings(places.keys, row[places.keys], places.asked.workload), places.unit)
     zero = interval(row["estimate"], row["low"], row["high"])
     return f" ({where}: {zero}{unit}, {THEORY} {number(row['theory'], 4)}{unit})"
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.rows import columns_of, finite_values, parameters_of
 from raysweep.fits.comparison import ROUNDING
 from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import log_axis, not_zero, usable
 from raysweep.fits.result import Status, without_chance
 from raysweep.fits.statistics import normal_quantile
 from raysweep.phrases import counted
-from raysweep.reporting.selection import columns_of, finite_values, parameters_of
 from raysweep.workloads.declaration import Workload, column
 
 if TYPE_CHECKING:

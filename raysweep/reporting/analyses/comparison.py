@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.design import Design, values_in
+from raysweep.analyses.rows import CellMeans, all_keys, heavy_rows, parameters_of, places_on
 from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, Overall, over_cells, paired, per_cell
 from raysweep.fits.statistics import LEVEL
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, laid_out
-from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.figures.lines import Series, curves_figure
 from raysweep.reporting.lost_cells import survivors
-from raysweep.reporting.selection import CellMeans, all_keys, heavy_rows, parameters_of, places_on
-from raysweep.reporting.words import interval, number, plain
+from raysweep.reporting.words import plain
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 

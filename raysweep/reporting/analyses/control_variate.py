@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.rows import heavy_rows
+from raysweep.numbers import NOTHING, number
 from raysweep.phrases import counted
-from raysweep.reporting.selection import heavy_rows
-from raysweep.reporting.words import NOTHING, number
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

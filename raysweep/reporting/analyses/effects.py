@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.words import markdown_table, number, plain
+from raysweep.numbers import number
+from raysweep.reporting.words import markdown_table, plain
 
 if TYPE_CHECKING:
     import pandas as pd

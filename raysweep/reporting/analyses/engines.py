@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import parameters_of
+from raysweep.numbers import number, with_error
 from raysweep.phrases import counted
 from raysweep.reporting.analyses import control_variate
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.figures.engines import engines_figure
-from raysweep.reporting.selection import parameters_of
-from raysweep.reporting.words import number, plain, settings, with_error
+from raysweep.reporting.words import plain, settings
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import spread
 from raysweep.fits.draws import log_axis
 from raysweep.reporting.analyses.explored import labels, plain_number, rounding
 from raysweep.reporting.figures.scales import asinh_width
-from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label, plain, settings
 
 if TYPE_CHECKING:
+    from raysweep.analyses.question import Question
     from raysweep.reporting.analyses.learning_curves import Setting
-    from raysweep.reporting.analyses.section import Question
 
 POINTS = 60  # a curve has so many points at most: enough for the eye, few enough for a small file
 

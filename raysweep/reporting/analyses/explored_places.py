@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import finite_values
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status
+from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_advice import advice
-from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import AT_EDGE, BEYOND, OPEN, THEORY, needed, status_word, status_words, why_one
-from raysweep.reporting.words import first_capital, interval, labelled, number, plain, signed
+from raysweep.reporting.words import first_capital, labelled, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def explored_places(places: Places, rows: pd.DataFrame, along: str | None) -> di
 
 def told(places: Places, row: Mapping[str, Any]) -> list[str]:
     """What the report says about one setting, in the report's words: the place, theory's, and what would narrow it."""
-    asked, x, unit = places.asked, plain(places.asked.x), places.asked.unit
+    asked, x, unit = places.asked, plain(places.asked.x), places.unit
     if row["status"] == Status.LOCATED:
         known = interval(row["estimate"], row["low"], row["high"])
         lines = [f"{first_capital(places.what)}: {known}{unit} ({asked.percent})."]

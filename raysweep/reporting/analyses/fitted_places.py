@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
 from raysweep.fits.result import Status
+from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.no_place import among_all, nowhere
-from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.analyses.single_place import one_sign, sizes_at_the_ends
 from raysweep.reporting.analyses.where import where
 from raysweep.reporting.statuses import NO_EFFECT, THEORY, others, outside, status_word, status_words, why_one
-from raysweep.reporting.words import interval, number, plain, settings, signed
+from raysweep.reporting.words import plain, settings, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +77,11 @@ class Places:
     by: str = ""
     meaning: str = ""
 
+    @property
+    def unit(self) -> str:
+        """The unit as written after a place."""
+        return unit_of(self.asked.x, self.asked.workload)
+
     @cached_property
     def found(self) -> pd.DataFrame:
         """The settings with a located place."""
@@ -106,7 +112,7 @@ class Places:
             headline, rest, by = self.of_several(moves)
             still = f"{self.this} {still}" if still else ""
             return headline, "; ".join(text for text in (against, *rest, still, by) if text)
-        row, unit = self.table.iloc[0], self.asked.unit
+        row, unit = self.table.iloc[0], self.unit
         if row["status"] == Status.LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
             found = self.at.replace("{place}", f"{known}{unit}")
@@ -124,7 +130,7 @@ class Places:
 
         moves: how the place moves; empty if it does not, or if that is not known.
         """
-        rest = others(self.table, self.asked.unit, self.signs, self.which)
+        rest = others(self.table, self.unit, self.signs, self.which)
         noun = settings_noun(self.table, self.keys, self.noun)
         every = counted(len(self.table), noun)
         located = (self.table["status"] == Status.LOCATED).to_numpy()
@@ -162,7 +168,7 @@ class Places:
     def each(self) -> str:
         """Every place with its interval and its setting, in words."""
         known = self.found[["estimate", "low", "high"]].to_numpy(float)
-        *some, end = (f"{interval(*one)}{self.asked.unit} ({self.setting(k)})" for k, one in enumerate(known))
+        *some, end = (f"{interval(*one)}{self.unit} ({self.setting(k)})" for k, one in enumerate(known))
         return f"{', '.join(some)} and {end}"
 
     def setting(self, place: int) -> str:
@@ -177,14 +183,14 @@ class Places:
         if not np.isfinite(row["theory"]):
             return ""
         score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
-        return f"{THEORY} {number(row['theory'], 5)}{self.asked.unit}{score}"
+        return f"{THEORY} {number(row['theory'], 5)}{self.unit}{score}"
 
     def somewhere(self, bare: bool) -> str:
         """Where the located places are, in words: each of a few, or between which two all of them lie.
 
         bare: whether to leave out the settings of these two, which stand beside them if they are short.
         """
-        unit, x = self.asked.unit, plain(self.asked.x)
+        unit, x = self.unit, plain(self.asked.x)
         known = self.found[["estimate", "low", "high"]].to_numpy(float)
         if len(known) == 1:
             return self.at.replace("{place}", f"{interval(*known[0])}{unit}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
@@ -17,10 +19,9 @@ from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
-from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
+from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import points_in_words
-from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
 from raysweep.reporting.words import first_capital, plain
 from raysweep.workloads.declaration import Workload
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import groups, spread
 from raysweep.errors import unknown
 from raysweep.fits.statistics import mean_band
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.figures.landscape import Surface, landscape_figure
-from raysweep.reporting.selection import groups, spread
-from raysweep.reporting.words import interval, number, plain, settings
+from raysweep.reporting.words import plain, settings
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.rows import groups
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
-from raysweep.reporting.selection import groups
+from raysweep.numbers import number
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import number, plain, settings
+from raysweep.reporting.words import plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

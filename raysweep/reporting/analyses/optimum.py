@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, with_choice
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.fits.processes import mapped
+from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
@@ -18,11 +21,10 @@ from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
-from raysweep.reporting.analyses.section import Drawing, DrawnLater, Question, Section
+from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
 from raysweep.reporting.figures.lines import Series, points_in_words
-from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
-from raysweep.reporting.words import first_capital, number, plain
+from raysweep.reporting.words import first_capital, plain
 from raysweep.space.analyses import opened
 from raysweep.workloads.declaration import Workload
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import Advice, advice_words
+from raysweep.numbers import number
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.words import plain
 
 
 def halving(places: Places) -> list[str]:
@@ -44,7 +45,7 @@ def advice(places: Places, row: Mapping[str, Any]) -> str:
     """What would halve one setting's interval, in words."""
     draws, points = int(row["draws_to_halve"]), int(row["points_to_halve"])
     wanted = Advice(draws, points, row["points_from"], row["points_to"], bool(row["halved"]))
-    unit = places.asked.unit
+    unit = places.unit
     return advice_words(int(row["draws"]), wanted, plain(places.asked.x), lambda value: f"{number(value, 3)}{unit}")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from raysweep.analyses.rows import finite_values
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status, without_chance
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.selection import finite_values
 from raysweep.reporting.statuses import BEYOND, status_word, undecided
-from raysweep.reporting.words import amount, interval, number, plain
+from raysweep.reporting.words import amount, plain, unit_of
 
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
 
@@ -26,7 +27,7 @@ def sure(places: Places) -> str:
     low, high, estimates = low[chance], high[chance], places.found["estimate"].to_numpy(float)[chance]
     if len(places.table) < 2 or not len(low) or not (high > low).any():
         return f"{places.what} without chance, its intervals are those of the interpolation" if exact else ""
-    unit = places.asked.unit
+    unit = places.unit
     if by_factors(places):
         widths = np.maximum(high / estimates, estimates / low)  # an interval may reach further to one side
         width = f"within a factor {number(float(np.median(widths)), 3)}"
@@ -70,7 +71,7 @@ def still_open(places: Places, one_of_two: bool = False) -> str:
         for row in places.table.to_dict("records")
     ]
     seeds = int(asked.rows["seed"].nunique()) if "seed" in asked.rows.columns else 0
-    grid = (amount(edges[0], asked.unit), amount(edges[1], asked.unit))
+    grid = (amount(edges[0], unit_of(asked.x, asked.workload)), amount(edges[1], unit_of(asked.x, asked.workload)))
     table, every = places.table[~np.array(settled)], len(places.table)
     known = undecided(table, places.what, places.noun, plain(x), every, grid, seeds)
     return "; ".join(text for text in (known, missed(places)) if text)
@@ -86,7 +87,7 @@ def missed(places: Places) -> str:
     count = int(((np.sqrt(high / low) if factors else (high - low) / 2) > asked[0] * WITHIN).sum())
     if not count:
         return ""
-    size = f"a factor {number(asked[0], 4)}" if factors else f"± {number(asked[0], 4)}{places.asked.unit}"
+    size = f"a factor {number(asked[0], 4)}" if factors else f"± {number(asked[0], 4)}{places.unit}"
     return f"{places.what} to within {size}, as asked for, in {count} of {counted(len(places.table), places.noun)}"
 
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import groups, is_exact
 from raysweep.fits.power_law import NO_INTERVAL, clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import grid_theory, laid_out
 from raysweep.reporting.figures.power_law import Law, power_law_figure
-from raysweep.reporting.selection import groups, is_exact
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import interval, number, plain
+from raysweep.reporting.words import plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, groups, spread
 from raysweep.fits import r_squared
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.where import where
 from raysweep.reporting.figures.r_squared import Line, r_squared_figure
-from raysweep.reporting.selection import all_keys, groups, spread
-from raysweep.reporting.words import called, interval, number, plain, settings
+from raysweep.reporting.words import called, plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

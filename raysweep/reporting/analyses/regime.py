@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, better_extremum, cell_means, groups, is_exact, spread, with_choice
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.processes import mapped
 from raysweep.fits.regime import Regime, fit_regime
+from raysweep.numbers import interval, number
 from raysweep.reporting.analyses.fitted_places import joined
 from raysweep.reporting.analyses.regime_words import (
     Regimes,
@@ -19,11 +22,10 @@ from raysweep.reporting.analyses.regime_words import (
     slope_words,
     verdict_word,
 )
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
 from raysweep.reporting.figures.regime import Setting, at_best_lr_figure, rates_figure
-from raysweep.reporting.selection import all_keys, better_extremum, cell_means, groups, is_exact, spread, with_choice
-from raysweep.reporting.words import interval, number, plain
+from raysweep.reporting.words import plain
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 

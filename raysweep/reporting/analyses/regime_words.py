@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.extremum import Extremum
 from raysweep.fits.regime import FLAT, QUICK, Regime, Verdict, case_of
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.reporting.analyses.movement import movement, movement_words
-from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.analyses.where import in_brackets
 from raysweep.reporting.statuses import NOT_DECIDED, note_words
-from raysweep.reporting.words import interval, number, plain, unit_of
+from raysweep.reporting.words import plain, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import groups, heavy_rows, means_table, parameters_of
 from raysweep.fits import rank
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.figures.relation import Cloud, relation_figure
-from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
 from raysweep.reporting.words import BARS, plain, settings
 from raysweep.workloads.declaration import Workload
 

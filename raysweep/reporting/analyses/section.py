@@ -4,123 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from raysweep.fits.result import Fit
-from raysweep.fits.statistics import LEVEL, stopped_level
-from raysweep.reporting.design import NOTHING_DECLARED, Design
-from raysweep.reporting.selection import all_keys
-from raysweep.reporting.words import unit_of
-from raysweep.space.analyses import metrics_of
-from raysweep.space.precision import POINTWISE
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """One entry of a space's `analysis`, with the rows to analyse.
-
-    rows: the rows of all sweeps of the report.
-    options: the options of the entry.
-    name: the beginning of the names of its files.
-    design: the declared spaces of the sweeps.
-    curves: gives the learning curves of the sweeps: one line per point, with sweep, cell, seed, stage, step and what
-        was logged; None if there are none.
-    """
-
-    rows: pd.DataFrame
-    options: Mapping[str, Any]
-    workload: Workload
-    name: str
-    design: Design = NOTHING_DECLARED
-    curves: Callable[[], pd.DataFrame] | None = None
-
-    @property
-    def x(self) -> str:
-        """The axis of the analysis."""
-        return str(self.options["x"])
-
-    @property
-    def metric(self) -> str:
-        """The metric of the analysis."""
-        return str(self.options["metric"])
-
-    @property
-    def words(self) -> Mapping[str, str]:
-        """What the space calls the findings of the entry, by finding; empty if it does not say."""
-        return self.options.get("words") or {}
-
-    @property
-    def lines(self) -> dict[str, float]:
-        """The named constants that the entry draws as lines, by name."""
-        return {str(name): float(value) for name, value in (self.options.get("lines") or {}).items()}
-
-    def with_signs_in_words(self) -> Question:
-        """The question with what the space says of the signs of its metric, instead of what the workload says."""
-        if not self.words:
-            return self
-        asked, (above, below) = metrics_of(self.options), (self.words["positive"], self.words["negative"])
-        metrics = tuple(
-            replace(each, positive=above, negative=below) if each.name in asked else each
-            for each in self.workload.metrics
-        )
-        return replace(self, workload=replace(self.workload, metrics=metrics))
-
-    @property
-    def by(self) -> list[str]:
-        """The parameters for which the entry asks for separate curves."""
-        return list(self.options.get("by") or [])
-
-    @property
-    def level(self) -> float:
-        """The confidence level of all intervals."""
-        return float(self.options.get("level", LEVEL))
-
-    def read_at(self, kind: str) -> float:
-        """The level at which the intervals of `level` are computed.
-
-        A stricter one where a sweep chose its own end by them: where it has a `precision` of this kind (as in the
-        space: boundary or optimum).
-        """
-        return stopped_level(self.level) if self._ends_by(kind) else self.level
-
-    def reading(self, kind: str) -> list[str]:
-        """A paragraph that says so; an empty list where it is the same level."""
-        if not self._ends_by(kind):
-            return []
-        return [
-            "Draws were added until these intervals were as narrow as asked for. To stop by an interval costs some of "
-            f"its coverage, so what is called {self.percent} here is computed at {100 * self.read_at(kind):.1f} %."
-        ]
-
-    def precision(self, kind: str) -> tuple[float, bool] | None:
-        """(what a `precision` asks of places of this kind, whether of each by itself); None without one. Of several
-        sweeps the strictest one."""
-        every = [space.get("precision") or {} for space in self.design.spaces]
-        wanted = [(asked[kind], bool(asked.get(POINTWISE))) for asked in every if asked.get(kind)]
-        return min(wanted, default=None)
-
-    def _ends_by(self, kind: str) -> bool:
-        return self.precision(kind) is not None
-
-    @property
-    def percent(self) -> str:
-        """The level as text."""
-        return f"{100 * self.level:g} %"
-
-    @property
-    def unit(self) -> str:
-        """The unit as written after a number on the axis x."""
-        return unit_of(self.x, self.workload)
-
-    def keys(self, x: str, *first: str) -> list[str]:
-        """All parameters that distinguish curves over x: `first`, then `by`, then all others that vary."""
-        return all_keys(self.rows, self.workload, x, [*first, *self.by], self.design)
 
 
 @dataclass(frozen=True)

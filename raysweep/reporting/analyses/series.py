@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import CellMeans, cell_means, comparable, groups, in_order, spread
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
-from raysweep.reporting.analyses.section import Drawing, Question
+from raysweep.reporting.analyses.section import Drawing
 from raysweep.reporting.figures.lines import Panel, Place, Series, curves_figure
-from raysweep.reporting.selection import CellMeans, cell_means, comparable, groups, in_order, spread
 from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import Workload
 

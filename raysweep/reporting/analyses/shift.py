@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import better_extremum, groups
 from raysweep.fits.shift import fit_shift
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.figures.drawing import in_lines
 from raysweep.reporting.figures.shift import shift_figure
-from raysweep.reporting.selection import better_extremum, groups
-from raysweep.reporting.words import called, interval, number, plain, settings
+from raysweep.reporting.words import called, plain, settings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
 from raysweep.fits.signs import NO_CLEAR_SIGN
 from raysweep.fits.statistics import mean_band
-from raysweep.reporting.analyses.section import Question
+from raysweep.numbers import interval, number
 from raysweep.reporting.statuses import BEYOND_OK, MAYBE_BEYOND, PARTLY, bound_words, status_word
-from raysweep.reporting.words import amount, interval, number, plain, without_common_beginning
+from raysweep.reporting.words import amount, plain, unit_of, without_common_beginning
 
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""
@@ -40,13 +41,13 @@ def one_sign(asked: Question, row: Mapping[str, Any], signs: tuple[str, str]) ->
     word = status_word(row["status"], row["note"])
     reach, there = ONE_SIDE[side]
     if word == BEYOND_OK:
-        return f"{meaning} {reach} {x} {bound_words(row, asked.unit)}, no row is ok {there}"
+        return f"{meaning} {reach} {x} {bound_words(row, unit_of(asked.x, asked.workload))}, no row is ok {there}"
     if word != MAYBE_BEYOND:
         return everywhere
-    bound, tried = bound_words(row, asked.unit), sorted(asked.rows[asked.x].unique())
+    bound, tried = bound_words(row, unit_of(asked.x, asked.workload)), sorted(asked.rows[asked.x].unique())
     clear, other = tried[:: 1 if side == "below" else -1][:2] if len(tried) == 2 else (np.nan, np.nan)
-    if bound == f"{number(clear, 3)}{asked.unit}":
-        return f"{meaning} at {x} {bound}, not clear at {amount(other, asked.unit)}"
+    if bound == f"{number(clear, 3)}{unit_of(asked.x, asked.workload)}":
+        return f"{meaning} at {x} {bound}, not clear at {amount(other, unit_of(asked.x, asked.workload))}"
     return f"{meaning} {reach} {x} {bound}, not clear {there}"
 
 
@@ -60,7 +61,7 @@ def sizes_at_the_ends(asked: Question, row: Mapping[str, Any]) -> str:
         return ""
     ends = draws.iloc[:, [0, -1]]
     said = [
-        f"{interval(mean, low, high)} at {amount(x, asked.unit)}"
+        f"{interval(mean, low, high)} at {amount(x, unit_of(asked.x, asked.workload))}"
         for x, mean, low, high in zip(ends.columns, *mean_band(ends.to_numpy(float), asked.level), strict=True)
         if np.isfinite(low)
     ]

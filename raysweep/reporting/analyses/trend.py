@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import finite_values, groups
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
 from raysweep.reporting.figures.lines import points_in_words
-from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import interval, number, plain
+from raysweep.reporting.words import plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown
+from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.analyses.section import Drawing, Section
+from raysweep.reporting.words import plain
 from raysweep.space import analysis_functions
 from raysweep.storage import processes
 

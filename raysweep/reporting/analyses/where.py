@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.words import called, listed, number, setting, settings, unit_of
+from raysweep.numbers import number
+from raysweep.reporting.words import called, listed, setting, settings, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

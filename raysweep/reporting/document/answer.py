@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from raysweep.analyses.design import Design
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Section
-from raysweep.reporting.design import Design
 from raysweep.reporting.words import first_capital, plain
 from raysweep.workloads.declaration import STATUSES
 

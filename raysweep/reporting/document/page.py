@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep import plain_json as json
-from raysweep.reporting.design import Design
+from raysweep.analyses.design import Design
 from raysweep.space import yaml_reader
 
 SCRIPT = Path(__file__).with_name("page.js")

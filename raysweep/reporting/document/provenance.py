@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raysweep import plain_json as json
+from raysweep.analyses.design import Design
+from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.design import Design
-from raysweep.reporting.words import number, plain
+from raysweep.reporting.words import plain
 
 if TYPE_CHECKING:
     import pandas as pd

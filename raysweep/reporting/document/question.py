@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from raysweep.analyses.design import Design, values_in
+from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.design import Design, values_in
-from raysweep.reporting.words import called, listed, number, plain, setting, unit_of, values_in_words
+from raysweep.reporting.words import called, listed, plain, setting, unit_of, values_in_words
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 

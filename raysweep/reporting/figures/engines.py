@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import spread
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import GREY, QUALITATIVE
-from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label, settings
 from raysweep.workloads.declaration import Workload
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import CellMeans
 from raysweep.fits.draws import log_axis, not_zero
+from raysweep.numbers import NOTHING
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
-from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.words import BARS, NOTHING, axis_label, called
+from raysweep.reporting.words import BARS, axis_label, called
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

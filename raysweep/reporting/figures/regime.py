@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import CellMeans
 from raysweep.fits.draws import decades
 from raysweep.fits.regime import Regime, Verdict
 from raysweep.fits.result import Status
+from raysweep.numbers import number
 from raysweep.reporting.figures import drawing, scales
 from raysweep.reporting.figures.style import BASE, FAINT
-from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.words import axis_label, number
+from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

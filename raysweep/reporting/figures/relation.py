@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import spread
 from raysweep.fits.draws import decades
 from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.selection import spread
 from raysweep.reporting.words import BARS, axis_label
 from raysweep.workloads.declaration import Workload
 

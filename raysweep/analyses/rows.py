@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.fits.lost_draws import losses_of
 from raysweep.fits.statistics import LEVEL, half_width, sign_test_limit, standard_error
-from raysweep.reporting.design import NOTHING_DECLARED, Design
-from raysweep.reporting.words import number
+from raysweep.numbers import number
 from raysweep.workloads.declaration import Workload, column
 
 if TYPE_CHECKING:
