@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import parameters_of
+from raysweep.report.names import plain
 from raysweep.reporting.analyses.section import Section
-from raysweep.reporting.words import plain
 from raysweep.space.analyses import metrics_of
 
 KINDS = ("best", "boundary", "curves", "inflection", "optimum", "power_law", "trend")

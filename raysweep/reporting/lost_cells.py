@@ -11,7 +11,7 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.rows import all_keys
 from raysweep.fits.lost_draws import among_lost, can_be_fitted, losses_of
 from raysweep.phrases import counted
-from raysweep.reporting.words import settings
+from raysweep.report.names import settings
 from raysweep.workloads.declaration import DIVERGED, OK, Workload
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, groups
 from raysweep.fits.lost_draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted
+from raysweep.report.names import labelled, plain, setting
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.explored import every_curve
 from raysweep.reporting.analyses.section import Section
@@ -24,7 +25,6 @@ from raysweep.reporting.analyses.user_function import user_function_section
 from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.lost_cells import for_analyses, survivors
 from raysweep.reporting.taken_names import given_way
-from raysweep.reporting.words import labelled, plain, setting
 from raysweep.space.analyses import (
     ANALYSES,
     LANDSCAPE,

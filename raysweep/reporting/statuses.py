@@ -17,7 +17,7 @@ from raysweep.fits.result import Status
 from raysweep.fits.signs import NOT_CLEAR
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.words import plain
+from raysweep.report.names import plain
 
 if TYPE_CHECKING:
     import pandas as pd

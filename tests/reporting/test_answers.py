@@ -14,7 +14,7 @@ from test_report import TRANSFER
 
 import raysweep
 from raysweep.errors import InputError
-from raysweep.reporting.words import called
+from raysweep.report.names import called
 from raysweep.sweep import Sweep
 
 ANGLES = [30, 45, 60, 75, 90]

@@ -12,8 +12,8 @@ from raysweep.analyses.rows import heavy_rows
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.numbers import number
 from raysweep.phrases import counted, some_of
+from raysweep.report.names import settings, without_common_beginning
 from raysweep.reporting.analyses.where import in_brackets
-from raysweep.reporting.words import settings, without_common_beginning
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import parameters_of
-from raysweep.reporting.words import called, setting, without_common_beginning
+from raysweep.report.names import called, setting, without_common_beginning
 from raysweep.workloads.declaration import Columns, Metric, Workload, column
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.numbers import number
-from raysweep.reporting.words import markdown_table, plain
+from raysweep.report.names import markdown_table, plain
 
 if TYPE_CHECKING:
     import pandas as pd

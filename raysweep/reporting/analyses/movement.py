@@ -14,8 +14,8 @@ from raysweep.analyses.rows import groups
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
+from raysweep.report.names import plain, settings
 from raysweep.reporting.statuses import THEORY
-from raysweep.reporting.words import plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.numbers import number
+from raysweep.report.names import plain
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.words import plain
 
 
 def halving(places: Places) -> list[str]:

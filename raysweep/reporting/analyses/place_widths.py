@@ -9,9 +9,9 @@ from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status, without_chance
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
+from raysweep.report.names import amount, plain, unit_of
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.statuses import BEYOND, status_word, undecided
-from raysweep.reporting.words import amount, plain, unit_of
 
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
 

@@ -11,8 +11,8 @@ from raysweep.analyses.question import Question
 from raysweep.fits.signs import NO_CLEAR_SIGN
 from raysweep.fits.statistics import mean_band
 from raysweep.numbers import interval, number
+from raysweep.report.names import amount, plain, unit_of, without_common_beginning
 from raysweep.reporting.statuses import BEYOND_OK, MAYBE_BEYOND, PARTLY, bound_words, status_word
-from raysweep.reporting.words import amount, plain, unit_of, without_common_beginning
 
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""

@@ -15,8 +15,8 @@ from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown
 from raysweep.numbers import number
 from raysweep.phrases import counted
+from raysweep.report.names import plain
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.words import plain
 from raysweep.space import analysis_functions
 from raysweep.storage import processes
 

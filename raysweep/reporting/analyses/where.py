@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.numbers import number
-from raysweep.reporting.words import called, listed, setting, settings, unit_of
+from raysweep.report.names import called, listed, setting, settings, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

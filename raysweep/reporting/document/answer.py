@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from raysweep.analyses.design import Design
 from raysweep.phrases import counted
+from raysweep.report.names import first_capital, plain
 from raysweep.reporting.analyses.section import Section
-from raysweep.reporting.words import first_capital, plain
 from raysweep.workloads.declaration import STATUSES
 
 if TYPE_CHECKING:

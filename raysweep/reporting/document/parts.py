@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raysweep.analyses.design import Design
+from raysweep.report.names import coded, first_capital, labelled, markdown_table, plain
 from raysweep.reporting import symmetric_draws
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.document.answer import OPEN, SURE, Answer, Finding, capital, clipped, first_clause, sentence
 from raysweep.reporting.document.provenance import provenance
 from raysweep.reporting.document.question import names_in_words, question, set_up, varied_in_short
-from raysweep.reporting.words import coded, first_capital, labelled, markdown_table, plain
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
 

@@ -9,7 +9,7 @@ from raysweep import plain_json as json
 from raysweep.analyses.design import Design
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.words import plain
+from raysweep.report.names import plain
 
 if TYPE_CHECKING:
     import pandas as pd

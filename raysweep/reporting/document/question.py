@@ -8,7 +8,7 @@ from typing import Any
 from raysweep.analyses.design import Design, values_in
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.reporting.words import called, listed, plain, setting, unit_of, values_in_words
+from raysweep.report.names import called, listed, plain, setting, unit_of, values_in_words
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
 

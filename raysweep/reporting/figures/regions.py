@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.words import plain
+from raysweep.report.names import plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -1,0 +1,208 @@
+"""Every word a report says of a finding. Nothing reads these words; they are made when a finding is shown.
+
+A sentence is composed of clauses: what most settings say, in how many, whether theory agrees, what the others say.
+Clauses are added in that order as long as the sentence has at most `MOST` words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raysweep.analyses.counts import Condition, Group, groups_of
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.numbers import interval, number
+from raysweep.phrases import counted
+from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
+from raysweep.workloads.declaration import Workload
+
+MOST = 25
+"""Words of a sentence."""
+
+OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.LOCATED: "located",
+    Outcome.BEYOND_LOW: "below the grid",
+    Outcome.BEYOND_HIGH: "above the grid",
+    Outcome.EDGE_LOW: "at the lower edge or below",
+    Outcome.EDGE_HIGH: "at the upper edge or above",
+    Outcome.BOUND_LOW: "upper bound only",
+    Outcome.BOUND_HIGH: "lower bound only",
+    Outcome.OK_LOW: "below the rows that are ok",
+    Outcome.OK_HIGH: "above the rows that are ok",
+    Outcome.IMPROVES: "best at the largest value",
+    Outcome.DEGRADES: "best at the smallest value",
+    Outcome.POSITIVE: "positive everywhere",
+    Outcome.NEGATIVE: "negative everywhere",
+    Outcome.NO_EFFECT: "no effect",
+    Outcome.UNDECIDED: "not decided",
+    Outcome.UNCLEAR: "not clear",
+    Outcome.ALIKE: "not told from the best",
+}
+"""The status of a setting in a table; other outcomes are words already."""
+
+CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
+    "boundary": {
+        Outcome.LOCATED: "{metric} changes sign at {x} {place}",
+        Outcome.POSITIVE: "{metric} is positive everywhere",
+        Outcome.NEGATIVE: "{metric} is negative everywhere",
+    },
+    "inflection": {
+        Outcome.LOCATED: "{metric} turns at {x} {place}",
+        Outcome.IMPROVES: "more {x} is better throughout",
+        Outcome.DEGRADES: "less {x} is better throughout",
+    },
+    "optimum": {
+        Outcome.LOCATED: "the best {x} for {metric} is {place}",
+        Outcome.IMPROVES: "the largest {x} is best for {metric}",
+        Outcome.DEGRADES: "the smallest {x} is best for {metric}",
+    },
+}
+"""What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
+
+MEANT: Mapping[str, Mapping[Outcome, str]] = {
+    "boundary": {
+        Outcome.LOCATED: "{below} below {x} {place} and {above} above",
+        Outcome.POSITIVE: "{positive} everywhere",
+        Outcome.NEGATIVE: "{negative} everywhere",
+    }
+}
+"""The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
+
+OTHERWISE: Mapping[Outcome, str] = {
+    Outcome.BEYOND_LOW: "it lies below the grid",
+    Outcome.BEYOND_HIGH: "it lies above the grid",
+    Outcome.EDGE_LOW: "it lies at the lower edge or below",
+    Outcome.EDGE_HIGH: "it lies at the upper edge or above",
+    Outcome.BOUND_LOW: "only an upper bound is known",
+    Outcome.BOUND_HIGH: "only a lower bound is known",
+    Outcome.NO_EFFECT: "it makes no difference",
+    Outcome.UNCLEAR: "no clear difference",
+    Outcome.UNDECIDED: "it is not decided",
+}
+"""What a setting says where its kind has no clause of its own."""
+
+
+def sentence(finding: Finding, workload: Workload) -> str:
+    """The answer of a finding in at most `MOST` words."""
+    if finding.texts:
+        return finding.texts[0]
+    lead, *others = groups_of(finding)
+    several = len(finding.table) > 1
+    text = clause(finding, lead, workload)
+    if several:
+        text += f" in {share(lead.count, len(finding.table))}"
+        text = _longer(text, where_words(lead.where, workload), " ({})")
+    text = _longer(text, theory_words(finding, workload), "; {}")
+    for group in others:
+        said = f"{clause(finding, group, workload)} in {group.count}"
+        text = _longer(text, said, "; {}")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _longer(text: str, addition: str, form: str) -> str:
+    """The text with the addition, if there is one and both together are short enough."""
+    longer = text + form.format(addition)
+    return longer if addition and len(longer.split()) <= MOST else text
+
+
+def clause(finding: Finding, group: Group, workload: Workload) -> str:
+    """What the settings of one outcome say."""
+    meant = MEANT.get(finding.kind, {}) if finding.meanings else {}
+    form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
+    return (form or OUTCOMES.get(group.outcome, str(group.outcome))).format(
+        metric=called(finding.metric, workload),
+        x=called(finding.x, workload),
+        place=place_words(finding, group, workload),
+        **_sides(finding),
+    )
+
+
+def _sides(finding: Finding) -> dict[str, str]:
+    """The meanings of a finding, and of its sides below and above a zero."""
+    sides = dict(finding.meanings)
+    if {"positive", "negative"} <= sides.keys():
+        first, second = sides["positive"], sides["negative"]
+        if finding.facts.get("rising"):
+            first, second = second, first
+        sides |= {"below": first, "above": without_common_beginning(first, second)}
+    return sides
+
+
+def place_words(finding: Finding, group: Group, workload: Workload) -> str:
+    """The estimate with its interval if one setting has it, else between what the estimates lie."""
+    unit = unit_of(finding.x, workload) if finding.x else ""
+    if group.count == 1:
+        row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
+        return f"{interval(row['estimate'], row['low'], row['high'])}{unit}"
+    low, high = f"{number(group.low, 3)}", f"{number(group.high, 3)}{unit}"
+    return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
+
+
+def share(count: int, every: int) -> str:
+    """How many settings of all."""
+    return f"all {every:,} settings" if count == every else f"{count:,} of {every:,} settings"
+
+
+def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
+    """Conditions in words: "γ ≥ 1, L = 1"."""
+    return ", ".join(_condition_words(one, workload) for one in conditions)
+
+
+def _condition_words(one: Condition, workload: Workload) -> str:
+    if one.relation == "=":
+        return setting(one.key, one.values[0], workload)
+    if one.relation == "in":
+        return ", ".join(listed(one.key, one.values, workload))
+    name, unit = workload.symbol(one.key) or called(one.key, workload), unit_of(one.key, workload)
+    ends = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
+    return (
+        f"{name} from {ends[0]} to {ends[1]}"
+        if one.relation == "between"
+        else f"{name} {SIGNS[one.relation]} {ends[0]}"
+    )
+
+
+SIGNS = {"<=": "≤", ">=": "≥"}
+
+
+def theory_words(finding: Finding, workload: Workload) -> str:
+    """Whether theory's values lie in the intervals; empty without a theory."""
+    table = finding.table
+    known = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
+    if not len(known):
+        return ""
+    low, high = known["low"].fillna(-np.inf), known["high"].fillna(np.inf)
+    outside = int(((known["theory"] < low) | (known["theory"] > high)).sum())
+    if len(known) == 1:
+        return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
+    return f"theory lies outside {outside} of {len(known)} intervals" if outside else "theory agrees"
+
+
+def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -> str:
+    """What would decide an open setting; empty if it is decided. row: one of `Finding.table`."""
+    if not row["needed"]:
+        return ""
+    x, at = called(finding.x, workload), row["needed_number"]
+    value = f"{number(at)}{unit_of(finding.x, workload)}" if finding.x and np.isfinite(at) else number(at)
+    return {
+        Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
+        Needed.LARGER_X: f"{x} above {value}",
+        Needed.SMALLER_X: f"{x} below {value}",
+        Needed.MORE_X: f"more values of {x}",
+        Needed.OK_ABOVE: f"rows that are ok above {value}",
+        Needed.OK_BELOW: f"rows that are ok below {value}",
+        Needed.OK_ROWS: "rows that are ok",
+    }[Needed(row["needed"])]
+
+
+TITLES: Mapping[str, str] = {
+    "boundary": "Where {metric} changes sign in {x}",
+    "inflection": "Where {metric} turns in {x}",
+    "optimum": "The best {x} for {metric}",
+}
+"""The title of a finding in the report, by kind."""
+
+METHODS: Mapping[str, str] = {}
+"""How the numbers of a kind are made, in at most three sentences."""
