@@ -40,9 +40,9 @@ def best_cells(sweep: Sweep, metric: str) -> Best:
 
 def analyse(sweep: Sweep, function: Any, options: Mapping[str, Any]) -> Analysed:
     """What a function of somebody else says of the rows. function: itself, or its name as in YAML."""
+    from raysweep.report.figures.style import styled
     from raysweep.reporting.analyses import user_function
     from raysweep.reporting.answers import Analysed
-    from raysweep.reporting.figures.style import styled
 
     if isinstance(function, str):
         kind, files = function, analysis_functions.files_of([{function: None}], Path())

@@ -43,7 +43,7 @@ class Answered:
 
         Raises InputError if there is nothing to draw.
         """
-        from raysweep.reporting.figures.style import styled
+        from raysweep.report.figures.style import styled
 
         with styled():
             drawings = list(self.section.drawings)

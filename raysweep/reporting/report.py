@@ -79,7 +79,7 @@ def write_report(
 
     Raises InputError for an analysis that cannot be made, and for a scale that does not fit the values of a sweep.
     """
-    from raysweep.reporting.figures.style import styled
+    from raysweep.report.figures.style import styled
 
     every = frame
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if further else (sweep,)
@@ -130,7 +130,7 @@ def write_report(
 
 def _save(drawn: tuple[Figure, list[Path]]) -> None:
     """Write a figure to files, one after the other: the first one places its parts for all."""
-    from raysweep.reporting.figures.style import styled
+    from raysweep.report.figures.style import styled
 
     figure, paths = drawn
     with styled():

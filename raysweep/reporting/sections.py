@@ -60,7 +60,7 @@ def one_section(frame: pd.DataFrame, space: Mapping[str, Any], entry: Mapping[st
 
     Raises InputError for an entry that cannot be made.
     """
-    from raysweep.reporting.figures.style import styled
+    from raysweep.report.figures.style import styled
 
     design, workload = designed(({**space, "analysis": [entry]},), (sweep,))
     with styled():
@@ -73,7 +73,7 @@ def section_of_comparison(frame: pd.DataFrame, spaces: Sequence[Mapping[str, Any
 
     frame: the rows of all sweeps, told apart by the column `sweep`. spaces, names: of the sweeps, in the same order.
     """
-    from raysweep.reporting.figures.style import styled
+    from raysweep.report.figures.style import styled
 
     with styled():
         return compared(frame, *designed(spaces, names))

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from raysweep.fits.boundary import find_zero
+from raysweep.report.statuses import status_word
 from raysweep.reporting import fit_boundary, fit_inflection
-from raysweep.reporting.statuses import status_word
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
 

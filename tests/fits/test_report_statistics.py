@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from raysweep.fits.comparison import joint
+from raysweep.report.statuses import others
 from raysweep.reporting.analyses.closed_form import displacements, extremum
 from raysweep.reporting.analyses.relation import rank_correlation
 from raysweep.reporting.report import write_report
-from raysweep.reporting.statuses import others
 
 
 def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:

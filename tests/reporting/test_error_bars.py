@@ -12,11 +12,11 @@ from test_report import TRANSFER
 
 from raysweep.analyses.rows import cell_means
 from raysweep.fits.result import Status
+from raysweep.report.figures import scales
+from raysweep.report.figures.fitted_places import PlaceLine, places_figure
+from raysweep.report.figures.lines import curves_figure
 from raysweep.report.names import mean_of
 from raysweep.reporting.analyses.series import by_panel, series_panels
-from raysweep.reporting.figures import scales
-from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
-from raysweep.reporting.figures.lines import curves_figure
 
 METRIC = "risk_finetune"
 UNSCALED = replace(TRANSFER, parameters=tuple(replace(each, scale="") for each in TRANSFER.parameters))

@@ -14,13 +14,13 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import comparable
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.result import Status
+from raysweep.report.figures.fitted_places import PlaceLine, places_figure
+from raysweep.report.figures.phase_diagram import Map, surface_figure
+from raysweep.report.figures.regions import region_words, signs
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary import boundary_section
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.optimum import optimum_section
-from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
-from raysweep.reporting.figures.phase_diagram import Map, surface_figure
-from raysweep.reporting.figures.regions import region_words, signs
 from raysweep.workloads import get
 from raysweep.workloads.declaration import Workload
 

@@ -15,10 +15,10 @@ from test_report import TRANSFER, rows_of, space_of
 
 import raysweep
 from raysweep.main import cli
+from raysweep.report.statuses import needed, others, outside, status_words, undecided
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.document.answer import ALL, WORD, clipped
 from raysweep.reporting.report import Report, write_report
-from raysweep.reporting.statuses import needed, others, outside, status_words, undecided
 
 MOST_WORDS = 600
 MORE = re.compile(r"\d+ more answers? in the report")

@@ -17,8 +17,8 @@ import raysweep
 from raysweep.analyses.rows import comparable
 from raysweep.errors import InputError
 from raysweep.numbers import interval, number, with_error
+from raysweep.report.figures.scales import set_log
 from raysweep.reporting import taken_names
-from raysweep.reporting.figures.scales import set_log
 from raysweep.reporting.report import Report
 from raysweep.storage.sealed import seal, unseal
 

@@ -9,8 +9,8 @@ import pandas as pd
 
 from raysweep import workloads
 from raysweep.analyses.rows import CellMeans, means_table
+from raysweep.report.figures.lines import Series, points_in_words
 from raysweep.reporting.analyses.curves import ends
-from raysweep.reporting.figures.lines import Series, points_in_words
 
 MULTIVIEW = workloads.get("multiview")
 KEYS = ["framework", "kernels", "pretrain_length"]

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from raysweep.analyses.rows import CellMeans
-from raysweep.reporting.figures.lines import Series, curves_figure
-from raysweep.reporting.figures.regime import Setting, at_best_lr_figure
+from raysweep.report.figures.lines import Series, curves_figure
+from raysweep.report.figures.regime import Setting, at_best_lr_figure
 from raysweep.workloads import get
 
 X = np.array([1.0, 2.0, 4.0, 8.0])

@@ -12,15 +12,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
 from raysweep.fits.comparison import Joint
+from raysweep.report.figures import drawing
+from raysweep.report.figures.agreement import agreement_figure
+from raysweep.report.figures.engines import engines_figure
+from raysweep.report.figures.landscape import Surface, landscape_figure
+from raysweep.report.figures.power_law import Law, power_law_figure
+from raysweep.report.figures.r_squared import Line, r_squared_figure
+from raysweep.report.figures.shift import shift_figure
+from raysweep.report.figures.style import DIVERGING, FIT, QUALITATIVE, THEORY
 from raysweep.reporting.analyses.engines import Difference
-from raysweep.reporting.figures import drawing
-from raysweep.reporting.figures.agreement import agreement_figure
-from raysweep.reporting.figures.engines import engines_figure
-from raysweep.reporting.figures.landscape import Surface, landscape_figure
-from raysweep.reporting.figures.power_law import Law, power_law_figure
-from raysweep.reporting.figures.r_squared import Line, r_squared_figure
-from raysweep.reporting.figures.shift import shift_figure
-from raysweep.reporting.figures.style import DIVERGING, FIT, QUALITATIVE, THEORY
 from raysweep.workloads import get
 from raysweep.workloads.declaration import Workload
 

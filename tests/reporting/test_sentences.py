@@ -15,6 +15,7 @@ from raysweep import workloads
 from raysweep.analyses.design import Design
 from raysweep.analyses.question import Question
 from raysweep.report.names import amount
+from raysweep.report.statuses import why
 from raysweep.reporting.analyses.curves import ends
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement_words, moves
@@ -23,7 +24,6 @@ from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.document.answer import answer, of_kinds
 from raysweep.reporting.document.question import names_in_words
 from raysweep.reporting.report import write_report
-from raysweep.reporting.statuses import why
 
 COVARIANCE = workloads.get("linear_covariance")
 

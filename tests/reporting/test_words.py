@@ -13,9 +13,9 @@ from test_report import TRANSFER
 
 from raysweep import workloads
 from raysweep.analyses.question import Question
+from raysweep.report.figures.scales import SPAN, spans_decades
 from raysweep.report.names import called, coded, first_capital, labelled, listed, markdown_table, plain, setting
 from raysweep.reporting.analyses.curves import curves_section
-from raysweep.reporting.figures.scales import SPAN, spans_decades
 from raysweep.workloads.declaration import Metric, Workload
 from raysweep.workloads.parameters import Parameter
 

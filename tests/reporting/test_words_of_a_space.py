@@ -16,13 +16,13 @@ from test_figures import field, valley
 from test_report import TRANSFER
 
 from raysweep.analyses.question import Question
+from raysweep.report.figures.style import REFERENCE
 from raysweep.reporting.analyses.best import best_section
 from raysweep.reporting.analyses.boundary import boundary_section
 from raysweep.reporting.analyses.curves import curves_section
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.analyses.trend import trend_section
-from raysweep.reporting.figures.style import REFERENCE
 
 SECTIONS = {
     "boundary": boundary_section,

@@ -14,10 +14,10 @@ from raysweep.fits.comparison import Joint, joint, student_coverage
 from raysweep.fits.statistics import normal_quantile
 from raysweep.numbers import number, signed, with_error
 from raysweep.phrases import counted
+from raysweep.report.figures.agreement import agreement_figure
 from raysweep.report.names import BARS
+from raysweep.report.statuses import THEORY
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.figures.agreement import agreement_figure
-from raysweep.reporting.statuses import THEORY
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from raysweep.analyses.rows import all_keys, better_extremum, bounds_of, is_numb
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
+from raysweep.report.figures.lines import curves_figure, points_in_words
 from raysweep.report.names import mean_of, plain, settings
 from raysweep.reporting.analyses.beside import meanings
 from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
-from raysweep.reporting.figures.lines import curves_figure, points_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

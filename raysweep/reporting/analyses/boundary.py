@@ -19,7 +19,9 @@ from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted
+from raysweep.report.figures.phase_diagram import Map
 from raysweep.report.names import first_capital, line_label, plain, settings, without_common_beginning
+from raysweep.report.statuses import THEORY, outside, why_one
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary_drawings import line_of, maps_of, slices_of
 from raysweep.reporting.analyses.closed_form import (
@@ -37,8 +39,6 @@ from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.no_place import known_to_the_last_ok_row
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
-from raysweep.reporting.figures.phase_diagram import Map
-from raysweep.reporting.statuses import THEORY, outside, why_one
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

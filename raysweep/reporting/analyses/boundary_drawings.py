@@ -10,15 +10,15 @@ import numpy as np
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import comparable, groups, is_number
 from raysweep.fits.result import Status
+from raysweep.report.figures.fitted_places import PlaceLine
+from raysweep.report.figures.lines import points_in_words
+from raysweep.report.figures.phase_diagram import Map, surface_figure
 from raysweep.report.names import plain
 from raysweep.reporting.analyses.closed_form import smooth, zero_line
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_lines import line_figures
 from raysweep.reporting.analyses.section import Drawing
 from raysweep.reporting.analyses.series import curves_drawing, series_panels
-from raysweep.reporting.figures.fitted_places import PlaceLine
-from raysweep.reporting.figures.lines import points_in_words
-from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 
 if TYPE_CHECKING:
     import pandas as pd

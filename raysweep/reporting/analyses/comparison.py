@@ -14,10 +14,10 @@ from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, Overall, over_cell
 from raysweep.fits.statistics import LEVEL
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
+from raysweep.report.figures.lines import Series, curves_figure
 from raysweep.report.names import plain
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, laid_out
-from raysweep.reporting.figures.lines import Series, curves_figure
 from raysweep.reporting.lost_cells import survivors
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload

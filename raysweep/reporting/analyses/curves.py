@@ -12,12 +12,12 @@ from raysweep.analyses.rows import bounds_of, means_table, places_on, signs_of
 from raysweep.fits.statistics import LEVEL
 from raysweep.numbers import number
 from raysweep.phrases import counted, some_of
+from raysweep.report.figures.lines import curves_figure, points_in_words
 from raysweep.report.names import amount, mean_of, plain, setting, settings, unit_of
 from raysweep.reporting.analyses.beside import Held, held_against, held_against_zero
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels
-from raysweep.reporting.figures.lines import curves_figure, points_in_words
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 

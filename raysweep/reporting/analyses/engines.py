@@ -12,10 +12,10 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import parameters_of
 from raysweep.numbers import number, with_error
 from raysweep.phrases import counted
+from raysweep.report.figures.engines import engines_figure
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses import control_variate
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.figures.engines import engines_figure
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 

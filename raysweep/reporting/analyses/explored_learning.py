@@ -9,9 +9,9 @@ import numpy as np
 
 from raysweep.analyses.rows import spread
 from raysweep.fits.draws import log_axis
+from raysweep.report.figures.scales import asinh_width
 from raysweep.report.names import axis_label, plain, settings
 from raysweep.reporting.analyses.explored import labels, plain_number, rounding
-from raysweep.reporting.figures.scales import asinh_width
 
 if TYPE_CHECKING:
     from raysweep.analyses.question import Question

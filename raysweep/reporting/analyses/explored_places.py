@@ -13,10 +13,10 @@ from raysweep.fits.result import Status
 from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted
 from raysweep.report.names import first_capital, labelled, plain
+from raysweep.report.statuses import AT_EDGE, BEYOND, OPEN, THEORY, needed, status_word, status_words, why_one
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_advice import advice
-from raysweep.reporting.statuses import AT_EDGE, BEYOND, OPEN, THEORY, needed, status_word, status_words, why_one
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
+from raysweep.report.figures.lines import points_in_words
 from raysweep.report.names import first_capital, plain
 from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
@@ -22,7 +23,6 @@ from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
-from raysweep.reporting.figures.lines import points_in_words
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

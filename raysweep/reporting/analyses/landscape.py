@@ -13,9 +13,9 @@ from raysweep.errors import unknown
 from raysweep.fits.statistics import mean_band
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
+from raysweep.report.figures.landscape import Surface, landscape_figure
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.figures.landscape import Surface, landscape_figure
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from raysweep.fits.statistics import mean_band
 from raysweep.ledger.curves import STEP, aligned
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
+from raysweep.report.figures.learning_curves import Learning, learning_figure
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses.explored_learning import explored_learning
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, laid_out
-from raysweep.reporting.figures.learning_curves import Learning, learning_figure
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import DIVERGED
 

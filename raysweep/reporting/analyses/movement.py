@@ -15,7 +15,7 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
 from raysweep.report.names import plain, settings
-from raysweep.reporting.statuses import THEORY
+from raysweep.report.statuses import THEORY
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

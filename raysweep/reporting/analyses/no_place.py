@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.result import Status
-from raysweep.reporting.statuses import BEYOND, NO_ROW_OK, NOT_DECIDED, status_word
+from raysweep.report.statuses import BEYOND, NO_ROW_OK, NOT_DECIDED, status_word
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,6 +14,7 @@ from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.fits.processes import mapped
 from raysweep.numbers import number
 from raysweep.phrases import counted
+from raysweep.report.figures.lines import Series, points_in_words
 from raysweep.report.names import first_capital, plain
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.explored_places import explored_places
@@ -24,7 +25,6 @@ from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels
-from raysweep.reporting.figures.lines import Series, points_in_words
 from raysweep.space.analyses import opened
 from raysweep.workloads.declaration import Workload
 

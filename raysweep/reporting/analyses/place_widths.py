@@ -10,8 +10,8 @@ from raysweep.fits.result import Status, without_chance
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.report.names import amount, plain, unit_of
+from raysweep.report.statuses import BEYOND, status_word, undecided
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.statuses import BEYOND, status_word, undecided
 
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
 

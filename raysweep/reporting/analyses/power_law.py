@@ -15,11 +15,11 @@ from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
+from raysweep.report.figures.power_law import Law, power_law_figure
 from raysweep.report.names import plain
+from raysweep.report.statuses import THEORY
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import grid_theory, laid_out
-from raysweep.reporting.figures.power_law import Law, power_law_figure
-from raysweep.reporting.statuses import THEORY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,12 @@ from raysweep.fits.meeting import fit_meeting
 from raysweep.fits.result import Status
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
+from raysweep.report.figures.fitted_places import PlaceLine, places_figure
 from raysweep.report.names import first_capital, plain, settings
+from raysweep.report.statuses import status_word, why_one
 from raysweep.reporting.analyses.boundary import slice_scale
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.where import in_brackets
-from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
-from raysweep.reporting.statuses import status_word, why_one
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from raysweep.analyses.rows import all_keys, groups, spread
 from raysweep.fits import r_squared
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
+from raysweep.report.figures.r_squared import Line, r_squared_figure
 from raysweep.report.names import called, plain, settings
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.where import where
-from raysweep.reporting.figures.r_squared import Line, r_squared_figure
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

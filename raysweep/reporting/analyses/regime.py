@@ -11,6 +11,7 @@ from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.processes import mapped
 from raysweep.fits.regime import Regime, fit_regime
 from raysweep.numbers import interval, number
+from raysweep.report.figures.regime import Setting, at_best_lr_figure, rates_figure
 from raysweep.report.names import plain
 from raysweep.reporting.analyses.fitted_places import joined
 from raysweep.reporting.analyses.regime_words import (
@@ -25,7 +26,6 @@ from raysweep.reporting.analyses.regime_words import (
 )
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
-from raysweep.reporting.figures.regime import Setting, at_best_lr_figure, rates_figure
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 

@@ -18,9 +18,9 @@ from raysweep.fits.sample_size import draws_to_halve
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.names import plain, unit_of
+from raysweep.report.statuses import NOT_DECIDED, note_words
 from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.analyses.where import in_brackets
-from raysweep.reporting.statuses import NOT_DECIDED, note_words
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

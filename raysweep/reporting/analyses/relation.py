@@ -12,9 +12,9 @@ from raysweep.analyses.rows import groups, heavy_rows, means_table, parameters_o
 from raysweep.fits import rank
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
+from raysweep.report.figures.relation import Cloud, relation_figure
 from raysweep.report.names import BARS, plain, settings
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.figures.relation import Cloud, relation_figure
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

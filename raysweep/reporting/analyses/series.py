@@ -12,10 +12,10 @@ import numpy as np
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import CellMeans, cell_means, comparable, groups, in_order, spread
 from raysweep.fits.result import Status
+from raysweep.report.figures.lines import Panel, Place, Series, curves_figure
 from raysweep.report.names import settings
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Drawing
-from raysweep.reporting.figures.lines import Panel, Place, Series, curves_figure
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

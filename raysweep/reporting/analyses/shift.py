@@ -12,10 +12,10 @@ from raysweep.analyses.rows import better_extremum, groups
 from raysweep.fits.shift import fit_shift
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
+from raysweep.report.figures.drawing import in_lines
+from raysweep.report.figures.shift import shift_figure
 from raysweep.report.names import called, plain, settings
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.figures.drawing import in_lines
-from raysweep.reporting.figures.shift import shift_figure
 
 if TYPE_CHECKING:
     import pandas as pd

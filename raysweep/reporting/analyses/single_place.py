@@ -12,7 +12,7 @@ from raysweep.fits.signs import NO_CLEAR_SIGN
 from raysweep.fits.statistics import mean_band
 from raysweep.numbers import interval, number
 from raysweep.report.names import amount, plain, unit_of, without_common_beginning
-from raysweep.reporting.statuses import BEYOND_OK, MAYBE_BEYOND, PARTLY, bound_words, status_word
+from raysweep.report.statuses import BEYOND_OK, MAYBE_BEYOND, PARTLY, bound_words, status_word
 
 ONE_SIDE = {"below": ("up to", "above"), "above": ("from", "below")}
 """Of a curve with one sign below, or above, a value: how far it has this sign, and where its zero lies."""

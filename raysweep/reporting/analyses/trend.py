@@ -16,11 +16,11 @@ from raysweep.fits.statistics import holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
+from raysweep.report.figures.lines import points_in_words
 from raysweep.report.names import plain
+from raysweep.report.statuses import THEORY
 from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
-from raysweep.reporting.figures.lines import points_in_words
-from raysweep.reporting.statuses import THEORY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ import numpy as np
 from raysweep.fits.comparison import Joint
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.style import QUALITATIVE, THEORY
 from raysweep.report.names import BARS, axis_label
-from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.figures.style import QUALITATIVE, THEORY
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.rows import spread
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.style import GREY, QUALITATIVE
 from raysweep.report.names import axis_label, settings
-from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.figures.style import GREY, QUALITATIVE
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import decades
+from raysweep.report.figures import drawing
 from raysweep.report.names import axis_label, plain
-from raysweep.reporting.figures import drawing
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from raysweep.analyses.rows import CellMeans
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.numbers import NOTHING
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.style import BASE, FIT, THEORY
 from raysweep.report.names import BARS, axis_label, called
-from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

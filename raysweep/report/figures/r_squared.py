@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.draws import log_axis
+from raysweep.report.figures import drawing, scales
 from raysweep.report.names import axis_label
-from raysweep.reporting.figures import drawing, scales
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

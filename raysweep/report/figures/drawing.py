@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.report.names import line_label
-from raysweep.reporting.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

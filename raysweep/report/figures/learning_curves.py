@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.report.figures import drawing, scales
 from raysweep.report.names import axis_label
-from raysweep.reporting.figures import drawing, scales
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

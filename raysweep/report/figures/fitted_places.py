@@ -10,10 +10,10 @@ import numpy as np
 
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status, without_chance
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.missing_places import draw_missing, missing_legend
+from raysweep.report.figures.style import FAINT
 from raysweep.report.names import axis_label, unit_of
-from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.figures.missing_places import draw_missing, missing_legend
-from raysweep.reporting.figures.style import FAINT
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.figures.style import FAINT, FIT
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.style import FAINT, FIT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

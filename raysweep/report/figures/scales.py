@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.reporting.figures.style import FAINT
+from raysweep.report.figures.style import FAINT
 
 SPAN = 30  # so many times as large as the smallest is the largest of positive values on a logarithmic axis
 

@@ -13,9 +13,9 @@ from raysweep.fits.draws import decades
 from raysweep.fits.regime import Regime, Verdict
 from raysweep.fits.result import Status
 from raysweep.numbers import number
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.style import BASE, FAINT
 from raysweep.report.names import axis_label
-from raysweep.reporting.figures import drawing, scales
-from raysweep.reporting.figures.style import BASE, FAINT
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
+from raysweep.report.figures import drawing, regions, scales
+from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.report.names import axis_label
-from raysweep.reporting.figures import drawing, regions, scales
-from raysweep.reporting.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:

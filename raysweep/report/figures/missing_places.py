@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
-from raysweep.reporting.figures import drawing
-from raysweep.reporting.figures.style import FAINT
-from raysweep.reporting.statuses import AT_LARGEST, NOT_DECIDED, status_word, way_of
+from raysweep.report.figures import drawing
+from raysweep.report.figures.style import FAINT
+from raysweep.report.statuses import AT_LARGEST, NOT_DECIDED, status_word, way_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ import numpy as np
 
 from raysweep.analyses.rows import spread
 from raysweep.fits.draws import decades
+from raysweep.report.figures import drawing, scales
 from raysweep.report.names import BARS, axis_label
-from raysweep.reporting.figures import drawing, scales
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
