@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +9,8 @@ from typing import Any
 class Reason(StrEnum):
     """Why a fit says what it says. MESSAGES has the text of each, with the numbers that belong to it."""
 
+    NONE = ""
+    """Nothing is to be said: falsy, and empty in tables."""
     NO_ROWS = "no_rows"
     TOO_FEW_POINTS = "too_few_points"
     TOO_FEW_DRAWS = "too_few_draws"
@@ -76,6 +76,7 @@ class Reason(StrEnum):
 
 
 MESSAGES = {
+    Reason.NONE: "",
     Reason.NO_ROWS: "no usable rows",
     Reason.TOO_FEW_POINTS: "too few points: {points}, at least {least} are needed",
     Reason.TOO_FEW_DRAWS: "too few draws: {draws}, at least {least} are needed",
@@ -140,40 +141,23 @@ MESSAGES = {
 """The text of each reason, a format of its numbers."""
 
 
-@dataclass(frozen=True)
-class Cause:
-    """A reason with the numbers of its message.
+def message(reason: Reason, **numbers: Any) -> str:
+    """The text of a reason.
 
-    numbers: by name. sign: 1 or -1, of the values. clear_points: at how many points the sign is clear. zero_end: the
-        last (first) x at which all values are exactly 0. least: how many are needed. x, y, level: names of columns.
+    numbers: those of its message, by name. sign: 1 or -1, of the values. clear_points: at how many points it is clear.
+        zero_end: the last (first) x at which all values are exactly 0. least: how many are needed.
     """
-
-    reason: Reason
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def message(self) -> str:
-        """The reason with its numbers, as text."""
-        sign = "negative" if self.numbers.get("sign") == -1 else "positive"
-        return MESSAGES[self.reason].format(**{**self.numbers, "sign": sign})
+    if "sign" in numbers:
+        numbers["sign"] = "positive" if numbers["sign"] > 0 else "negative"
+    return MESSAGES[reason].format(**numbers)
 
 
-@dataclass(frozen=True)
-class Reasoned:
-    """A result of a fit with its causes, the most important first."""
+def because(reason: Reason, **numbers: Any) -> dict[str, Any]:
+    """The fields `reason` and `note` of a result."""
+    return {"reason": reason, "note": message(reason, **numbers)}
 
-    causes: tuple[Cause, ...] = field(default=(), kw_only=True)
 
-    @property
-    def reason(self) -> Reason | str:
-        """The most important reason; empty if there is none."""
-        return self.causes[0].reason if self.causes else ""
-
-    @property
-    def note(self) -> str:
-        """All causes as text."""
-        return "; ".join(cause.message for cause in self.causes)
-
-    def number(self, name: str) -> float:
-        """A number of the causes, such as clear_points; NaN if none has it."""
-        return next((float(cause.numbers[name]) for cause in self.causes if name in cause.numbers), float("nan"))
+def and_because(result: Any, reason: Reason, **numbers: Any) -> dict[str, Any]:
+    """The fields `reason` and `note` of a result with one more reason: the first stays, and the note has both."""
+    also = message(reason, **numbers)
+    return {"reason": result.reason or reason, "note": f"{result.note}; {also}" if result.note else also}
