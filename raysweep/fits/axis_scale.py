@@ -9,14 +9,10 @@ import numpy as np
 
 from raysweep.fits.draws import DrawCurves, log_axis, not_zero
 from raysweep.fits.extremum import Extremum
+from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import clearly_positive, two_way_anova
-
-BEST_AT_ZERO = "degrades from x = 0, which is clearly better than any x above it"
-NOT_TOLD_FROM_ZERO = "x = 0 is not clearly worse than the best x above it"
-EITHER_SCALE = "the values of x span decades: the interval holds on a linear and on a logarithmic scale"
-SCALE_DECIDES = "the values of x span decades: a linear and a logarithmic scale say different things"
 
 
 def on_scale(find: Callable[[bool], Extremum], x: np.ndarray, logarithmic: bool) -> Extremum:
@@ -34,9 +30,9 @@ def on_scale(find: Callable[[bool], Extremum], x: np.ndarray, logarithmic: bool)
         return answer
     other = find(True)
     if other.status != answer.status:
-        return Extremum(method=answer.method, note=SCALE_DECIDES)
+        return Extremum(method=answer.method, exact=answer.exact, **because(Reason.SCALE_DECIDES))
     low, high = min(answer.low, other.low), max(answer.high, other.high)
-    return replace(answer, low=low, high=high, note="; ".join(filter(None, (answer.note, EITHER_SCALE))))
+    return replace(answer, low=low, high=high, **and_because(answer, Reason.EITHER_SCALE))
 
 
 def beside_zero(answer: Extremum, curves: DrawCurves, level: float, exact: bool) -> Extremum:
@@ -56,7 +52,9 @@ def beside_zero(answer: Extremum, curves: DrawCurves, level: float, exact: bool)
     nothing = replace(answer, estimate=np.nan, low=-np.inf, method_spread=np.nan, advice=NO_ADVICE)
     if clearly_positive(-higher, level, exact).all():
         first = float(curves.x[~zero][0])
-        return replace(nothing, status=Status.MONOTONE, high=first, note=BEST_AT_ZERO, falls=False, climbs=True)
+        best = because(Reason.BEST_AT_ZERO)
+        return replace(nothing, status=Status.MONOTONE, high=first, falls=False, climbs=True, **best)
+    nothing = replace(nothing, **because(Reason.ZERO_ALIKE))
     if answer.high == np.inf:
-        return replace(nothing, status=Status.UNDETERMINED, low=np.nan, high=np.nan, note=NOT_TOLD_FROM_ZERO)
-    return replace(nothing, status=Status.CENSORED_LOW, note=NOT_TOLD_FROM_ZERO)
+        return replace(nothing, status=Status.UNDETERMINED, low=np.nan, high=np.nan)
+    return replace(nothing, status=Status.CENSORED_LOW)

@@ -15,13 +15,13 @@ import numpy as np
 
 from raysweep.fits.crossing import Crossing, interpolated_crossing, joined
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
 from raysweep.fits.zero_posterior.crossing import Located, in_posterior
 from raysweep.fits.zero_posterior.mixture import mixture
-from raysweep.phrases import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,6 @@ SCALES = ("linear", "asinh", "sign")
 # In robust standard deviations. The farthest of 8 normal draws exceeds it in 0.5 % of cells; of 20 draws, in none.
 OUTLYING = 10.0
 SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 %
-# The mean at a point is over all draws there, an interpolation over the draws at both ends: these may not change sign.
-DIFFERENT_DRAWS = "the sign changes only between points with different draws"
 PAIR = 2  # draws, of which it cannot be seen how they move together
 METHOD = (
     "posterior of the mean curve, a mixture of Gaussian processes with and without a kink or a jump near the zero, and "
@@ -40,7 +38,7 @@ METHOD = (
 )
 COLUMNS = (
     *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "crossings"),
-    *("points", "draws", "scale", "note"),
+    *("points", "draws", "scale", "sign", "clear_points", "zero_end", "reason", "note"),
 )
 COLUMNS_OF_CROSSINGS = ("estimate", "low", "high", "method_spread", "rising")
 
@@ -81,7 +79,7 @@ def fit_boundary(
         number of independent points but at least 2. (Exact values, two draws and the sign scale: by a test at that
         level.)
     censored_low, censored_high: the slice has one sign and clearly comes nearer to zero at the lower (upper) edge of x.
-    undetermined: otherwise; the column `note` of the table says why.
+    undetermined: otherwise; the column `reason` of the table says why.
 
     The interval is valid for curves that are smooth on the scale of the grid spacing, and for curves with a kink or a
     step near the zero, however sharp (measured in COVERAGE.md). It is not valid for curves that bend several times
@@ -154,6 +152,11 @@ class Zero:
     points, draws: how many were used.
     located: the root of the clearest sign change in the posterior, with its interval at any level; None if not located,
         for exact values and on the sign scale.
+    sign: 1 or -1 if every clear sign is this one; otherwise 0.
+    clear_points: at how many points the sign is clear.
+    zero_end: the last (first) x at which all values are exactly 0, where the curve meets zero without crossing; NaN
+        otherwise.
+    reason, note: why there is no zero, or what a reader must know of it, and its text (see `Reason`).
     """
 
     status: Status
@@ -163,6 +166,10 @@ class Zero:
     scale: str
     points: int
     draws: int
+    sign: int = 0
+    clear_points: int = 0
+    zero_end: float = np.nan
+    reason: Reason = Reason.NONE
     note: str = ""
     located: Located | None = None
 
@@ -193,8 +200,10 @@ def find_zero(
     answer = Zero(Status.UNDETERMINED, (), np.nan, np.nan, scale, len(x), draws)
     needed = 1 if exact else SIGN_DRAWS if scale == "sign" else 2
     if len(x) < 2 or draws < needed:
-        few, there = "points" if len(x) < 2 else "draws", f"{counted(len(x), 'point')}, {counted(draws, 'draw')}"
-        return replace(answer, note=f"too few {few}: {there}" if draws else "no usable rows")
+        if not draws:
+            return replace(answer, **because(Reason.NO_ROWS))
+        few, least = (Reason.TOO_FEW_POINTS, 2) if len(x) < 2 else (Reason.TOO_FEW_DRAWS, needed)
+        return replace(answer, **because(few, points=len(x), draws=draws, least=least))
     if exact and scale == "sign":
         scale = "linear"
     axis, levels = Axis(log_axis(x, logarithmic)), (level, strict_level or level)
@@ -206,10 +215,10 @@ def find_zero(
     curve = mixture(t, transformed) if noisy else None
     labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
     clear = np.flatnonzero(labels)
+    answer = replace(answer, clear_points=len(clear))
     brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
     if not brackets:
-        status, low, high, note = without_crossing(x, values, labels, level, exact)
-        return replace(answer, status=status, low=low, high=high, note=note)
+        return replace(answer, **without_crossing(x, values, labels, level, exact))
     if curve is None:
         middle = np.nanmedian(transformed, axis=0) if scale == "sign" else standard_error(transformed)[0]
         curve = mixture(t, middle[None], exact=True)
@@ -229,7 +238,8 @@ def find_zero(
             continue
         crossings.append((min(clearness(mean, labels, j), clearness(mean, labels, k)), crossing, located))
     if not crossings:
-        return replace(answer, note=DIFFERENT_DRAWS)
+        # The mean at a point is over all draws there, an interpolation over those at both ends: it may not change sign.
+        return replace(answer, **because(Reason.DIFFERENT_DRAWS))
     crossings.sort(key=lambda each: -each[0])
     best = crossings[0][1]
     return replace(
@@ -238,6 +248,7 @@ def find_zero(
         crossings=tuple(crossing for _, crossing, _ in crossings),
         low=best.low,
         high=best.high,
+        reason=best.reason,
         note=best.note,
         located=crossings[0][2],
     )

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import half_width, sign_test_limit, standard_error
 
 # The points that an interpolation uses in addition to the ends k and k+1 of a cell, relative to k.
@@ -43,6 +44,7 @@ class Crossing:
     low_simultaneous, high_simultaneous: its interval at the stricter level that holds for all slices at once.
     method_spread: the difference between the interpolations of the mean curve.
     rising: whether the curve is negative before the root and positive after it.
+    reason, note: what a reader must know of the interval, and its text (see `Reason`).
     """
 
     estimate: float
@@ -52,6 +54,7 @@ class Crossing:
     high_simultaneous: float
     method_spread: float
     rising: bool
+    reason: Reason = Reason.NONE
     note: str = ""
 
 
@@ -234,7 +237,7 @@ def joined(first: Crossing, *others: Crossing) -> Crossing:
         low_simultaneous=min(min(part.low, part.low_simultaneous) for part in every),
         high_simultaneous=max(max(part.high, part.high_simultaneous) for part in every),
         method_spread=max(part.method_spread for part in every),
-        note=next((part.note for part in every if part.note), ""),
+        **because(next((part.reason for part in every if part.reason), Reason.NONE)),
     )
 
 

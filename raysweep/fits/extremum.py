@@ -7,6 +7,7 @@ interpolated (`between_points`). COVERAGE.md says how often the interval contain
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.posterior.curve import curve_posterior
 from raysweep.fits.posterior.places import at_ends, clarity, interval, minimum_places
 from raysweep.fits.posterior.prediction import ExpectedWidth, expected_width
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import EXACT, Status
 from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
 from raysweep.fits.statistics import (
@@ -40,7 +42,6 @@ FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the poi
 OPEN = 0.5  # at 95 %: chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
 OPEN_EDGES = (-np.inf, np.inf)
 METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
-COARSE_NOTE = "the grid is coarse for this curve: the interval allows for many shapes between the points"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Extremum:
     method_spread: what the points leave open: the width that the interval would keep with very many draws, in the
         units of x; NaN unless located and asked for advice.
     method: how the interval was computed.
-    note: what a reader must know.
+    exact: whether the curve has no noise: the interval is then the spread of the interpolations.
+    reason, note: why there is no place, or what a reader must know of it, and its text (see `Reason`).
     falls: whether the curve clearly falls, before its lowest point or overall.
     climbs: whether the curve clearly rises, after its lowest point or overall.
     late_gain: whether the last point is clearly lower than the middle point.
@@ -67,6 +69,8 @@ class Extremum:
     high: float = np.nan
     method_spread: float = np.nan
     method: str = "none"
+    exact: bool = False
+    reason: Reason = Reason.NONE
     note: str = ""
     falls: bool = False
     climbs: bool = False
@@ -117,12 +121,12 @@ def extremum_along(
     wall: a coordinate above all u at which the values are higher than at any of u, however high; inf if none is known.
     """
     if len(u) < FEWEST_POINTS:
-        return Extremum(note=f"too few points: {len(u)}, at least {FEWEST_POINTS} are needed")
+        return Extremum(**because(Reason.TOO_FEW_POINTS, points=len(u), least=FEWEST_POINTS))
     if len(values) < 2 and not exact:
-        return Extremum(note=f"too few draws: {len(values)}")
+        return Extremum(**because(Reason.TOO_FEW_DRAWS, draws=len(values), least=2))
     fit = two_way_anova(values)
     if fit.degrees < 1 and not exact:
-        return Extremum(note="no two draws share two values of x: nothing tells noise from curve")
+        return Extremum(**because(Reason.NOISE_UNKNOWN))
     if exact or noiseless(values, fit):
         return replace(without_noise(u, fit.curve, wall), late_gain=gains_late(fit.curve[None], level, True))
     return replace(with_noise(u, values, level, advise, wall), late_gain=gains_late(values, level, False))
@@ -131,9 +135,9 @@ def extremum_along(
 def without_noise(u: np.ndarray, curve: np.ndarray, wall: float) -> Extremum:
     """The extremum of a curve without noise. Its interval covers what the points leave open, and nothing else."""
     index = int(np.argmin(curve))
-    answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
+    answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation", exact=True)
     if np.ptp(curve) <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
-        return replace(answer, note="flat")
+        return replace(answer, **because(Reason.FLAT))
     walled = index == len(u) - 1 and bool(np.isfinite(wall))
     answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1 or walled)
     if index in (0, len(u) - 1) and not walled:
@@ -141,7 +145,7 @@ def without_noise(u: np.ndarray, curve: np.ndarray, wall: float) -> Extremum:
         return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index], OPEN_EDGES)
     estimate, low, high, coarse = (*u[[-1, -1, -1]].tolist(), False) if walled else possible_places(u, curve)
     answer = replace(answer, estimate=estimate, low=low, high=high, method_spread=high - low)
-    answer = replace(answer, note=COARSE_NOTE if coarse else "")
+    answer = replace(answer, **because(Reason.COARSE if coarse else Reason.NONE))
     return turning(answer, u, wall, (low <= u[0], high >= u[-1]), (float(u[0]), float(u[-1])))
 
 
@@ -159,14 +163,15 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool, wa
     if wider:
         fall = climb = True
     if not fall and not climb:
-        return Extremum(method=METHOD, note=not_clear(u, values))
+        return Extremum(method=METHOD, **not_clear(u, values))
     climb |= fall and bool(np.isfinite(wall))
     low, middle, high = wider or ends
     one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
     answer = Extremum(method=METHOD, falls=fall, climbs=climb, throughout=one_way)
     edges = edges_above(u, values, curve, level)
     if fall and climb:
-        answer = replace(answer, estimate=middle, low=low, high=high, note=COARSE_NOTE if wider else "")
+        reason = Reason.COARSE if wider else Reason.NONE
+        answer = replace(answer, estimate=middle, low=low, high=high, **because(reason))
         found = turning(answer, u, wall, (low <= u[0], high >= u[-1]) if wider else at_ends(places, level), edges)
         if not advise or found.status != Status.LOCATED:
             return found
@@ -253,10 +258,10 @@ def turning(
         return replace(answer, status=Status.LOCATED)
     nothing = replace(answer, estimate=np.nan, method_spread=np.nan)
     if at_lower and at_upper:
-        return replace(nothing, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
+        return replace(nothing, low=-np.inf, high=np.inf, **because(Reason.WHOLE_GRID))
     if at_lower:
-        return replace(nothing, status=Status.CENSORED_LOW, low=edges[0], note="the interval reaches the lower edge")
-    return replace(nothing, status=Status.CENSORED_HIGH, high=edges[1], note="the interval reaches the upper edge")
+        return replace(nothing, status=Status.CENSORED_LOW, low=edges[0], **because(Reason.REACHES_LOW))
+    return replace(nothing, status=Status.CENSORED_HIGH, high=edges[1], **because(Reason.REACHES_HIGH))
 
 
 def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
@@ -267,13 +272,13 @@ def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
     return bool(rising_chances(gain, float(np.nanmax(np.abs(values))))[0] <= 1 - level)
 
 
-def not_clear(u: np.ndarray, values: np.ndarray) -> str:
-    """A note that says why no fall or rise was found. (This does not prove that the curve is flat.)"""
+def not_clear(u: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+    """Why no fall or rise was found, as `because`. (This does not prove that the curve is flat.)"""
     own = complete_draws(values) @ slope_weights(u)
     if len(own) > 1 and (own[0] * own > 0).all():
-        word = "degrades" if own[0] > 0 else "improves"
-        return f"not clear: it {word} in each of {len(own)} draws, but by amounts too different to be sure of the mean"
-    return "no clear fall or rise"
+        each = Reason.EACH_DRAW_DEGRADES if own[0] > 0 else Reason.EACH_DRAW_IMPROVES
+        return because(each, draws=len(own))
+    return because(Reason.NO_CLEAR_CHANGE)
 
 
 def at_edge(
@@ -286,19 +291,23 @@ def at_edge(
     edges: as of `edges_above`: the other bound.
     """
     near, rest, far = edge_slopes(u, curve, upper=edge > 0)
-    words = ("improves", "upper") if edge else ("degrades", "lower")  # how the metric changes as x grows
     low, high = (float(bound), edges[1]) if edge else (edges[0], float(bound))
     at_rim = int(np.argmin(curve)) == edge
     hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
     if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
-        note = f"{words[0]} throughout" if answer.throughout else words[0]
-        return replace(answer, status=Status.MONOTONE, note=note, low=low, high=high)
-    note = f"best towards the {words[1]} edge, no clear turn inside"
-    if not at_rim:
-        both = bool(np.isfinite([low, high]).all())
-        unclear = "it is not clear where" if both else f"not clearly better than at the {words[1]} edge"
-        note = f"the mean is best inside the grid, but {unclear}"
-    return replace(answer, status=Status.CENSORED_HIGH if edge else Status.CENSORED_LOW, note=note, low=low, high=high)
+        if answer.throughout:
+            reason = Reason.IMPROVES_THROUGHOUT if edge else Reason.DEGRADES_THROUGHOUT
+        else:
+            reason = Reason.IMPROVES if edge else Reason.DEGRADES  # the metric, as x grows
+        return replace(answer, status=Status.MONOTONE, low=low, high=high, **because(reason))
+    if at_rim:
+        reason = Reason.TOWARDS_HIGH if edge else Reason.TOWARDS_LOW
+    elif np.isfinite([low, high]).all():
+        reason = Reason.INSIDE_UNCLEAR
+    else:
+        reason = Reason.HIGH_EDGE_ALIKE if edge else Reason.LOW_EDGE_ALIKE
+    status = Status.CENSORED_HIGH if edge else Status.CENSORED_LOW
+    return replace(answer, status=status, low=low, high=high, **because(reason))
 
 
 def edge_slopes(u: np.ndarray, curve: np.ndarray, upper: bool) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 from raysweep.fits.axis_scale import beside_zero, on_scale
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, find_extremum
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = (
-    *("estimate", "low", "high", "status", "method_spread", "points", "draws", "turn", "method", "note"),
+    *("estimate", "low", "high", "status", "method_spread"),
+    *("points", "draws", "turn", "method", "exact", "reason", "note"),
     *("draws_to_halve", "points_to_halve", "points_from", "points_to", "halved"),
 )
 
@@ -58,8 +60,8 @@ def fit_inflection(
     located: the curve clearly falls before the place and clearly rises after it.
     censored_low, censored_high: the place lies at or beyond the lower (upper) edge of the grid, or too near to tell.
         `high` (`low`) is the known bound. The edge is the other one where the curve clearly rises to it.
-    monotone: the curve falls or rises overall and does not flatten. The note says "throughout" if every step was shown
-        to go the same way.
+    monotone: the curve falls or rises overall and does not flatten. The reason says so (`IMPROVES_THROUGHOUT`) if
+        every step was shown to go the same way.
     undetermined: fewer than 5 points, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
     Raises ValueError for an unknown column, level or turn.
@@ -92,8 +94,8 @@ def fit_inflection(
                 estimate=np.nan,
                 low=float(places.max()),
                 high=np.inf,
-                note="best at x = inf, clearly better than at any finite x",
                 advice=NO_ADVICE,
+                **because(Reason.BEST_AT_INFINITY),
             )
     if found.note:
         notes.append(found.note)

@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.fits.draws import check_options, usable
 from raysweep.fits.power_law import FEWEST_POINTS, log_curves
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile
 from raysweep.fits.trend import slope_weights
 
@@ -24,7 +25,7 @@ class Meeting:
     low, high: its interval.
     beyond: whether it lies outside of the values of x.
     draws: how many were used.
-    note: why there is no result, or what was left out.
+    reason, note: why there is no result, or what was left out, and its text (see `Reason`).
     """
 
     place: float = np.nan
@@ -32,6 +33,7 @@ class Meeting:
     high: float = np.nan
     beyond: bool = False
     draws: int = 0
+    reason: Reason = Reason.NONE
     note: str = ""
 
 
@@ -49,13 +51,15 @@ def fit_meeting(frame: pd.DataFrame, x: str, y: str, meets: str, seed: str, leve
     Raises ValueError for an unknown column or level.
     """
     check_options(level)
-    curves, note = log_curves(frame, x, y, seed)
+    curves, left_out = log_curves(frame, x, y, seed)
     levels, _ = usable(frame, meets, [x, seed])
-    found = Meeting(note=note)
+    found = Meeting(**left_out)
     if len(curves.x) < FEWEST_POINTS:
-        return replace(found, note=note or f"{len(curves.x)} values of {x}, at least {FEWEST_POINTS} are needed")
+        few = because(Reason.TOO_FEW_POINTS, points=len(curves.x), least=FEWEST_POINTS)
+        return replace(found, **(left_out or few))
     if not len(levels) or (levels[meets] <= 0).any():
-        return replace(found, note=f"{meets} is not above 0 everywhere" if len(levels) else f"no value of {meets}")
+        reason = Reason.LEVEL_NOT_POSITIVE if len(levels) else Reason.NO_VALUES
+        return replace(found, **because(reason, y=meets))
     level_of = np.log(levels[meets]).groupby(levels[seed]).mean().reindex(curves.seeds).to_numpy()
     known = np.isfinite(level_of)
     values, draws = curves.values[known], int(known.sum())
@@ -63,12 +67,12 @@ def fit_meeting(frame: pd.DataFrame, x: str, y: str, meets: str, seed: str, leve
     slopes, heights = values @ slope_weights(u), values.mean(axis=1) - level_of[known]
     found = replace(found, draws=draws)
     if draws < 2:
-        return replace(found, note="a single draw has no interval")
+        return replace(found, **because(Reason.SINGLE_DRAW))
     (rise, covariance), (_, spread) = np.cov(slopes, heights) * t_quantile(level, draws - 1) ** 2 / draws
     slope, height = float(slopes.mean()), float(heights.mean())
     a, b, c = slope**2 - rise, slope * height - covariance, height**2 - spread
     if a <= (ROUNDING * np.abs(values).max()) ** 2:
-        return replace(found, note="the slope is not clear enough to say where they meet")
+        return replace(found, **because(Reason.SLOPE_UNCLEAR))
     middle, half = -b / a, np.sqrt(max(b**2 - a * c, 0.0)) / a
     with np.errstate(over="ignore"):  # a flat line meets its level far away
         place, low, high = (float(np.exp(u.mean() + at)) for at in (-height / slope, middle - half, middle + half))

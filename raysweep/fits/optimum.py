@@ -24,6 +24,7 @@ from raysweep.fits.draws import (
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
+from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
 from raysweep.workloads.declaration import DIVERGED
@@ -40,7 +41,7 @@ HIDDEN = 5.0  # times: a cliff that makes values scatter so much more than witho
 
 COLUMNS = (
     *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "diverged_from"),
-    *("points", "draws", "turn", "method", "note"),
+    *("points", "draws", "turn", "method", "exact", "reason", "note"),
     *("draws_to_halve", "points_to_halve", "points_from", "points_to", "halved"),
 )
 
@@ -118,8 +119,7 @@ def fit_optimum(
     for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
         partly = part.loc[(bad[part.index] > 0) & (part[x] < limit), x]
         if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
-            note = "some draws diverged within the interval and are missing there"
-            found = replace(found, note="; ".join([*([found.note] if found.note else []), note]))
+            found = replace(found, **and_because(found, Reason.DIVERGED_WITHIN))
         about = {
             "low_simultaneous": wide.low,
             "high_simultaneous": wide.high,
@@ -195,7 +195,7 @@ def find_optimum(
     lr: the name of the rate. level, exact, logarithmic: as in `fit_optimum`.
     """
     if not len(not_zero(curves.x)):
-        return Extremum(note="no usable rows")
+        return Extremum(**because(Reason.NO_ROWS))
     find = partial(_on_one_scale, curves, lr, level, exact, limit, advise)
     return on_scale(find, curves.x, logarithmic)
 

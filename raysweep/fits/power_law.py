@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.draws import DrawCurves, check_options, draw_curves, usable
+from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, holm, t_quantile, two_sided
 from raysweep.fits.trend import slope_weights
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST_POINTS = 3  # two points always lie on a line
-NO_INTERVAL = "a single draw has no interval"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class PowerLaw:
     bend_p: the two-sided p-value of a bend of 0.
     first, last: the range of the x that are used.
     points, draws: how many were used.
-    note: why there is no result, or what was left out.
+    reason, note: why there is no result, or what was left out, and its text (see `Reason`).
     """
 
     exponent: float = np.nan
@@ -45,6 +45,7 @@ class PowerLaw:
     last: float = np.nan
     points: int = 0
     draws: int = 0
+    reason: Reason = Reason.NONE
     note: str = ""
 
 
@@ -65,11 +66,11 @@ def fit_power_law(
     Raises ValueError for an unknown column or level.
     """
     check_options(level)
-    curves, note = log_curves(frame, x, y, seed)
+    curves, left_out = log_curves(frame, x, y, seed)
     points, draws = len(curves.x), len(curves.values)
-    found = PowerLaw(points=points, draws=draws, note=note)
+    found = PowerLaw(points=points, draws=draws, **left_out)
     if points < FEWEST_POINTS or not draws:
-        return replace(found, note=note or f"{points} values of {x}, at least {FEWEST_POINTS} are needed")
+        return replace(found, **(left_out or because(Reason.TOO_FEW_POINTS, points=points, least=FEWEST_POINTS)))
     u = np.log(curves.x)
     slopes, bends = curves.values @ slope_weights(u), curves.values @ bend_weights(u)
     size = max(float(np.abs(curves.values).max()), 1.0)  # rounding of y is absolute in log y
@@ -84,7 +85,7 @@ def fit_power_law(
         found, exponent=exponent, prefactor=prefactor, bend=bend, first=float(curves.x[0]), last=float(curves.x[-1])
     )
     if draws < 2 and not exact:
-        return replace(found, note="; ".join(filter(None, [note, NO_INTERVAL])))
+        return replace(found, **{**and_because(found, Reason.SINGLE_DRAW), "reason": Reason.SINGLE_DRAW})
     errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]
     errors = [0.0 if error <= ROUNDING * size else error for error in errors]
     half, bend_half = (t_quantile(level, draws - 1) * error if error else 0.0 for error in errors)
@@ -98,8 +99,8 @@ def fit_power_law(
     )
 
 
-def log_curves(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[DrawCurves, str]:
-    """(log y of each draw over x, what was left out in words) for a power law.
+def log_curves(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[DrawCurves, dict[str, Any]]:
+    """(log y of each draw over x, what was left out as `because`, empty if nothing was) for a power law.
 
     Rows with x = inf or x <= 0 are not used. An x at which a draw has no usable value is left out in all draws, so that
     all slopes are over the same range. If a y is not above 0, there is no curve at all: without these values the others
@@ -110,12 +111,13 @@ def log_curves(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[DrawCurv
     nothing = DrawCurves(np.empty(0), np.empty((0, 0)), np.empty(0))
     low = int((rows[y] <= 0).sum())
     if low or not len(rows):
-        return nothing, f"{low} of {len(rows)} values of {y} are not above 0" if low else f"no value of {y}"
+        reason = Reason.NOT_POSITIVE if low else Reason.NO_VALUES
+        return nothing, because(reason, low=low, rows=len(rows), y=y)
     curves = draw_curves(rows.assign(**{y: np.log(rows[y])}), x, y, seed)
     known = np.isfinite(curves.values).all(axis=0)
-    missing = [f"{at:g}" for at in curves.x[~known]]
-    note = f"left out, because not every draw has a value there: {x} = {', '.join(missing)}" if missing else ""
-    return DrawCurves(curves.x[known], curves.values[:, known], curves.seeds), note
+    missing = ", ".join(f"{at:g}" for at in curves.x[~known])
+    left_out = because(Reason.LEFT_OUT, x=x, places=missing) if missing else {}
+    return DrawCurves(curves.x[known], curves.values[:, known], curves.seeds), left_out
 
 
 def bend_weights(u: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile
 
 Array = np.ndarray
@@ -27,7 +28,7 @@ class Explained:
     """R² over units: its mean over draws, the interval over units, and its standard deviation over draws.
 
     correlation: the mean correlation (by Fisher's scale), whose sign R² does not show.
-    note: why there is no result.
+    reason, note: why there is no result, and its text (see `Reason`).
     """
 
     r_squared: float
@@ -37,6 +38,7 @@ class Explained:
     over_draws: float
     draws: int
     units: int
+    reason: Reason = Reason.NONE
     note: str = ""
 
 
@@ -45,10 +47,10 @@ def explained(x: Array, y: Array, level: float = LEVEL) -> Explained:
     x, y = _complete(x, y)
     draws, units = x.shape
     if units < FEWEST or not draws:
-        return _without(draws, units, f"fewer than {FEWEST} units have both in every draw")
+        return _without(draws, units, Reason.TOO_FEW_UNITS)
     each = _correlation(x, y)
     if not np.isfinite(each).all():
-        return _without(draws, units, "one of the two does not vary over units")
+        return _without(draws, units, Reason.NO_VARIATION)
     z = np.arctanh(np.clip(each, -ONE, ONE))
     with np.errstate(invalid="ignore", divide="ignore"):
         error = _jackknife(np.arctanh(np.clip(_without_each(x, y), -ONE, ONE)).mean(0))
@@ -84,8 +86,8 @@ def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[
 ONE = 1 - 1e-15  # a correlation of 1 in rounding; atanh of it is finite
 
 
-def _without(draws: int, units: int, note: str) -> Explained:
-    return Explained(np.nan, np.nan, np.nan, np.nan, np.nan, draws, units, note)
+def _without(draws: int, units: int, reason: Reason) -> Explained:
+    return Explained(np.nan, np.nan, np.nan, np.nan, np.nan, draws, units, **because(reason, least=FEWEST))
 
 
 def _complete(*arrays: Array) -> list[Array]:

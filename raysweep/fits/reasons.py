@@ -1,4 +1,4 @@
-"""Why a fit has no place, or what a reader must know about its interval: a reason and its numbers, and their message."""
+"""Why a fit has no place, or what a reader must know of its interval: the reasons, and the message of each."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Reason(StrEnum):
     CONSTANT = "constant"
     NOT_POSITIVE = "not_positive"
     LEFT_OUT = "left_out"
-    NO_LEVEL = "no_level"
+    NO_VALUES = "no_values"
     LEVEL_NOT_POSITIVE = "level_not_positive"
     SLOPE_UNCLEAR = "slope_unclear"
     SPEED_UNDECIDED = "speed_undecided"
@@ -130,8 +130,8 @@ MESSAGES = {
     Reason.CONSTANT: "constant",
     Reason.NOT_POSITIVE: "{low} of {rows} values of {y} are not above 0",
     Reason.LEFT_OUT: "left out, because not every draw has a value there: {x} = {places}",
-    Reason.NO_LEVEL: "no value of {level}",
-    Reason.LEVEL_NOT_POSITIVE: "{level} is not above 0 everywhere",
+    Reason.NO_VALUES: "no value of {y}",
+    Reason.LEVEL_NOT_POSITIVE: "{y} is not above 0 everywhere",
     Reason.SLOPE_UNCLEAR: "the slope is not clear enough to say where they meet",
     Reason.SPEED_UNDECIDED: "decreasing; whether slowly or quickly is not decided",
     Reason.CENSORED_LENGTHS: "lengths with a censored optimum leave it open",

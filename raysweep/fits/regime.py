@@ -22,6 +22,7 @@ import numpy as np
 from raysweep.fits.at_best_lr import AtBestLr, RateRows, best_rates, metric_at_rates
 from raysweep.fits.extremum import Extremum
 from raysweep.fits.optimum import fit_optimum
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.slope import fit_slope
 from raysweep.fits.statistics import LEVEL
@@ -62,7 +63,7 @@ class Regime:
     optimum: the fit of the optimum at each length.
     at_best_lr: the metric at the best rate of each length.
     beside: other metrics at the same rates.
-    note: why the verdict is undetermined.
+    reason, note: why the verdict is undetermined, and its text (see `Reason`).
     """
 
     verdict: Verdict
@@ -78,6 +79,7 @@ class Regime:
     optimum: Fit
     at_best_lr: AtBestLr
     beside: dict[str, AtBestLr]
+    reason: Reason = Reason.NONE
     note: str = ""
 
 
@@ -175,15 +177,15 @@ def fit_regime(
         slope, intercept, low, high = fit_slope(table, rows, y, turn, level, exact)
         word = verdict(low, high)
     if word != Verdict.UNDETERMINED:
-        note = ""
+        why = because(Reason.NONE)
     elif len(table) < FEWEST_LENGTHS:
-        note = f"{len(table)} lengths with an optimum or a bound, at least {FEWEST_LENGTHS} are needed"
+        why = because(Reason.TOO_FEW_LENGTHS, points=len(table), least=FEWEST_LENGTHS)
     elif high < 0:
-        note = "decreasing; whether slowly or quickly is not decided"
+        why = because(Reason.SPEED_UNDECIDED)
     elif located < len(table) and not (np.isfinite(low) and np.isfinite(high)):
-        note = "lengths with a censored optimum leave it open"
+        why = because(Reason.CENSORED_LENGTHS)
     else:
-        note = "the interval of the slope holds more than one regime"
+        why = because(Reason.SEVERAL_REGIMES)
     rates = best_rates(fit, rows, y, turn)
     return Regime(
         verdict=word,
@@ -201,5 +203,5 @@ def fit_regime(
         beside={
             name: metric_at_rates(rows, rates, name, better, level, exact) for name, better in (beside or {}).items()
         },
-        note=note,
+        **why,
     )

@@ -32,15 +32,13 @@ class Status(StrEnum):
 
 
 EXACT = "exact values"
-"""The `method` of a fit starts with this text if its draws are all equal."""
+"""The method of a fit of draws that are all equal, for readers; the column `exact` of its table says it to code."""
 
 
 def without_chance(table: pd.DataFrame) -> np.ndarray:
     """Whether all draws of the curve are equal, for each row of a table of fits: its interval is then the spread of the
     interpolations, and no error."""
-    if "method" not in table.columns:
-        return np.zeros(len(table), dtype=bool)
-    return table["method"].str.startswith(EXACT).to_numpy(bool)
+    return table["exact"].to_numpy(bool) if "exact" in table.columns else np.zeros(len(table), dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)

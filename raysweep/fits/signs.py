@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from raysweep.fits.crossing import middle_and_margins
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, standard_error
 from raysweep.fits.zero_posterior.mixture import Mixture
-
-NO_CLEAR_SIGN = "no point has a clear sign"
-NOT_CLEAR = "no clear sign at"  # in the note of a bound inside the grid: the zero may lie inside it too
 
 
 def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndarray:
@@ -50,45 +50,41 @@ def clearness(mean: np.ndarray, labels: np.ndarray, node: int) -> float:
 
 def without_crossing(
     x: np.ndarray, values: np.ndarray, labels: np.ndarray, level: float, exact: bool
-) -> tuple[Status, float, float, str]:
-    """(status, low, high, note) of a curve without a sign change.
+) -> dict[str, Any]:
+    """The fields status, low, high, sign, zero_end, reason and note of the `Zero` of a curve without a sign change.
 
     It is censored if the curve has one clear sign and comes nearer to zero towards one edge; otherwise undetermined.
-    The zero lies beyond the last point with a clear sign: beyond the grid only if this point is the edge. The note says
-    if it is not.
+    The zero lies beyond the last point with a clear sign: beyond the grid only if this point is the edge. The reason
+    says if it is not.
     """
     if not np.nanmax(np.abs(values)) > 0:
-        return Status.UNDETERMINED, np.nan, np.nan, "zero everywhere"
+        return because(Reason.ZERO_EVERYWHERE)
     clear = np.flatnonzero(labels)
     if not len(clear):
-        return Status.UNDETERMINED, np.nan, np.nan, NO_CLEAR_SIGN
+        return because(Reason.NO_CLEAR_SIGN)
     first, last, sign = clear[0], clear[-1], int(labels[clear[0]])
     present = np.nan_to_num(values).any(axis=0)
-    if first > 0 and not present[:first].any():
-        return (
-            Status.UNDETERMINED,
-            np.nan,
-            np.nan,
-            f"exactly zero up to {x[first - 1]:.6g}: meets zero without crossing",
-        )
-    if last < len(x) - 1 and not present[last + 1 :].any():
-        return Status.UNDETERMINED, np.nan, np.nan, f"exactly zero from {x[last + 1]:.6g}: meets zero without crossing"
+    for zero, end, reason in (
+        (present[:first], first - 1, Reason.ZERO_UP_TO),
+        (present[last + 1 :], last + 1, Reason.ZERO_FROM),
+    ):
+        if len(zero) and not zero.any():
+            return {"sign": sign, "zero_end": float(x[end]), **because(reason, zero_end=x[end])}
     mean = standard_error(values)[0]
     lower = bool(sign * mean[0] < sign * mean[-1])  # the edge that is nearer to zero
     nearer, farther = (labels[0], labels[-1]) if lower else (labels[-1], labels[0])
-    word = "positive" if sign > 0 else "negative"
-    partly = f"{word} at {len(clear)} of {len(x)} points, no clear sign at the others"
-    if farther == 0 or (nearer == 0 and (np.diff(clear) > 1).any()):
-        return Status.UNDETERMINED, np.nan, np.nan, partly
-    if not falls_towards(lower, sign * values, level, exact):
-        if len(clear) < len(x):
-            return Status.UNDETERMINED, np.nan, np.nan, partly
-        return Status.UNDETERMINED, np.nan, np.nan, f"{word} everywhere, towards neither edge"
+    gaps = nearer == 0 and (np.diff(clear) > 1).any()
+    if farther == 0 or gaps or not falls_towards(lower, sign * values, level, exact):
+        everywhere = Reason.POSITIVE_EVERYWHERE if sign > 0 else Reason.NEGATIVE_EVERYWHERE
+        reason = Reason.PARTLY_CLEAR if len(clear) < len(x) else everywhere
+        return {"sign": sign, **because(reason, sign=sign, clear_points=len(clear), points=len(x))}
     if lower:
-        inside = f", {NOT_CLEAR} the lower edge" if nearer == 0 else ""
-        return Status.CENSORED_LOW, -np.inf, float(x[first]), f"{word} above{inside}"
-    inside = f", {NOT_CLEAR} the upper edge" if nearer == 0 else ""
-    return Status.CENSORED_HIGH, float(x[last]), np.inf, f"{word} below{inside}"
+        reason = Reason.LOW_SIGN_UNCLEAR if nearer == 0 else Reason.BEYOND_LOW
+        place = {"status": Status.CENSORED_LOW, "low": -np.inf, "high": float(x[first])}
+    else:
+        reason = Reason.HIGH_SIGN_UNCLEAR if nearer == 0 else Reason.BEYOND_HIGH
+        place = {"status": Status.CENSORED_HIGH, "low": float(x[last]), "high": np.inf}
+    return {**place, "sign": sign, **because(reason, sign=sign)}
 
 
 def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool) -> bool:

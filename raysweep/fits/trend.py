@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import draw_curves, log_axis, usable
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import (
     LEVEL,
@@ -48,7 +49,8 @@ class Trend:
     logarithmic: whether the slope is over log10 x.
     points, draws: how many were used.
     method: how the error of the slope was computed.
-    note: why there is no result.
+    exact: whether the curve has no noise.
+    reason, note: why there is no result, and its text (see `Reason`).
     move, move_from, move_to: the largest change of the mean curve in the direction of the slope, and between which x.
     back, back_from, back_to: the largest change against the direction of the slope (0 if there is none), likewise.
     """
@@ -64,6 +66,8 @@ class Trend:
     points: int
     draws: int
     method: str = "none"
+    exact: bool = False
+    reason: Reason = Reason.NONE
     note: str = ""
     move: float = np.nan
     move_from: float = np.nan
@@ -98,10 +102,11 @@ def fit_trend(
     draws, points = values.shape
     nothing = Trend(logarithmic=logarithmic, points=points, draws=draws)
     if points < FEWEST_POINTS or draws < 2:
-        return replace(nothing, note=f"{points} points and {draws} draws: too few")
+        few, least = (Reason.TOO_FEW_POINTS, FEWEST_POINTS) if points < FEWEST_POINTS else (Reason.TOO_FEW_DRAWS, 2)
+        return replace(nothing, **because(few, points=points, draws=draws, least=least))
     fit = two_way_anova(values)
     if fit.degrees < 1:
-        return replace(nothing, note="no two draws share two values of x: nothing tells noise from curve")
+        return replace(nothing, **because(Reason.NOISE_UNKNOWN))
     u = np.log10(at) if logarithmic else at
     if noiseless(values, fit):
         return exact_trend(nothing, at, u, fit.curve)
@@ -131,9 +136,9 @@ def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray
     u: (points,), the coordinate of the slope: x or log10 x.
     curve: (points,), the values.
     """
-    size = float(np.ptp(curve))
+    nothing, size = replace(nothing, method=EXACT, exact=True), float(np.ptp(curve))
     if size <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
-        return replace(nothing, slope=0.0, low=0.0, high=0.0, p_value=1.0, method=EXACT, note="constant")
+        return replace(nothing, slope=0.0, low=0.0, high=0.0, p_value=1.0, **because(Reason.CONSTANT))
     slope = float(slope_weights(u) @ curve)
     if abs(slope) * np.ptp(u) <= ROUNDING**0.75 * size:
         slope = 0.0
@@ -148,7 +153,6 @@ def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray
         p_against=float(not (steps < -ROUNDING * size).any()),
         p_along=float(not (steps > ROUNDING * size).any()),
         p_throughout=float(not (steps > ROUNDING * size).all()),
-        method=EXACT,
         **moves(at, curve, sign),
     )
 
@@ -256,10 +260,10 @@ def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, Any]:
     return out
 
 
-def trend_verdict(slope: float, p_value: float, level: float, note: str = "") -> str:
+def trend_verdict(slope: float, p_value: float, level: float, reason: str = Reason.NONE) -> str:
     """The trend in words: rises, falls, no clear trend, does not change, or not tested."""
     if not np.isfinite(p_value):
         return UNTESTED
     if not p_value <= 1 - level:
-        return SAME if note == "constant" else UNCLEAR
+        return SAME if reason == Reason.CONSTANT else UNCLEAR
     return RISES if slope > 0 else FALLS

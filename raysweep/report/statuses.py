@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.axis_scale import NOT_TOLD_FROM_ZERO
+from raysweep.fits.reasons import MESSAGES, Reason
 from raysweep.fits.result import Status
-from raysweep.fits.signs import NOT_CLEAR
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.names import plain
@@ -37,11 +36,12 @@ NO_ROW_OK = ", no row is ok"  # stands in the note of a curve whose bound is the
 
 NOTHING_THERE = ("zero everywhere", "flat")  # notes of curves that do not vary at all
 NO_CROSSING = ("positive everywhere", "negative everywhere", "exactly zero")  # how notes of such curves begin
+NOT_CLEAR = "no clear sign at"  # in the note of a bound inside the grid: the zero may lie inside it too
 BEST_INSIDE = "the mean is best inside the grid"  # so begins the note of a curve that may turn there all the same
 TOWARDS_EDGE = ("best towards the lower edge", "best towards the upper edge")
 PARTLY = re.compile(r" at (\d+) of (\d+) points")  # in the note of a curve whose sign is clear at some points only
 SOME_POINTS = "sign clear at some values only"
-MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge", NOT_TOLD_FROM_ZERO)
+MAY_BE = ("the interval reaches the lower edge", "the interval reaches the upper edge", MESSAGES[Reason.ZERO_ALIKE])
 AT_LARGEST, AT_SMALLEST = "best at the largest value", "best at the smallest value"
 WAYS = {"improves": AT_LARGEST, "degrades": AT_SMALLEST}  # by how their notes begin
 NOTES = {

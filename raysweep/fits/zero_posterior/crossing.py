@@ -8,13 +8,13 @@ import numpy as np
 
 from raysweep.fits.crossing import METHODS, Crossing, between, interpolated
 from raysweep.fits.draws import Axis
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.zero_posterior.mixture import Mixture
 from raysweep.fits.zero_posterior.root import Root, root_between
 
 # If a jump in a cell has more than this chance, the zero may lie anywhere in the cell, at every level. At 0.2 the
 # intervals of steps (benchmarks/steps.py) cover 0.96 instead of 0.98, at 0.5 0.95, and of one kind of steps below 0.9.
 POSSIBLE = 0.1
-UNRESOLVED = "the grid does not resolve the step: it lies somewhere in one cell"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +63,12 @@ def in_posterior(
     near = slice(max(j - 1, 0), k + 2)
     drawn = (interpolated(curve.t[near], mean[None, near], method, levels, "linear", True) for method in METHODS)
     places = [part.estimate for each in drawn if (part := between(each, j - near.start, k - near.start, rising))]
-    spread, note, cell = (max(places) - min(places) if places else 0.0), "", None
+    spread, reason, cell = (max(places) - min(places) if places else 0.0), Reason.NONE, None
     jumped = np.flatnonzero(curve.jump_chances() > POSSIBLE)
     jumped = jumped[(jumped >= j - 1) & (jumped <= k)]  # a zero beside a jump of the next cell may lie at their point
     if len(jumped):
         first, last = np.clip([jumped[0], jumped[-1] + 1], j, k)
-        note, cell = UNRESOLVED, (float(curve.t[first]), float(curve.t[last]))
+        reason, cell = Reason.STEP, (float(curve.t[first]), float(curve.t[last]))
         spread = max(spread, cell[1] - cell[0])
     found = Located(root, axis, float(u[0]), float(u[-1]), cell)
     (low, high), (low_strict, high_strict) = (found.interval(level) for level in levels)
@@ -76,4 +76,5 @@ def in_posterior(
     spread *= found.last - found.first
     if axis.logarithmic:
         spread = estimate * float(np.expm1(spread))
-    return Crossing(estimate, low, high, min(low, low_strict), max(high, high_strict), spread, rising, note), found
+    strict = min(low, low_strict), max(high, high_strict)
+    return Crossing(estimate, low, high, *strict, spread, rising, **because(reason)), found

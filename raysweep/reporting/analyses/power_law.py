@@ -10,7 +10,8 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, is_exact
-from raysweep.fits.power_law import NO_INTERVAL, clear_signs, fit_power_law, log_curves
+from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
+from raysweep.fits.reasons import MESSAGES, Reason
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
 from raysweep.numbers import interval, number
@@ -136,7 +137,7 @@ def of_one(row: Mapping[str, Any], asked: Question) -> tuple[str, str]:
     over = f"{asked.metric} over {plain(asked.x)}"
     if not np.isfinite(row["exponent"]):
         return f"no power law of {over} can be fitted ({row['note']})", ""
-    sure = asked.percent if np.isfinite(row["low"]) else NO_INTERVAL
+    sure = asked.percent if np.isfinite(row["low"]) else MESSAGES[Reason.SINGLE_DRAW]
     headline = f"{way([row], asked)[0]} {known(row, 'exponent', 'low', 'high')} ({sure})"
     detail = [f"{THEORY} {number(row['theory'], 4)}"] if np.isfinite(row["theory"]) else []
     if row["bends"]:
@@ -161,7 +162,7 @@ def of_several(whole: pd.DataFrame, asked: Question) -> tuple[str, str]:
         headline += f", in {some_of(len(found), len(whole), 'setting')}"
     intervals = " to ".join(known(row, "exponent", "low", "high") for row in ends)
     if found["low"].isna().all():
-        return headline, NO_INTERVAL
+        return headline, MESSAGES[Reason.SINGLE_DRAW]
     return headline, f"{intervals} ({asked.percent}); {changes(found, asked)}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.question import Question
-from raysweep.fits.signs import NO_CLEAR_SIGN
+from raysweep.fits.reasons import MESSAGES, Reason
 from raysweep.fits.statistics import mean_band
 from raysweep.numbers import interval, number
 from raysweep.report.names import amount, plain, unit_of, without_common_beginning
@@ -24,7 +24,7 @@ def one_sign(asked: Question, row: Mapping[str, Any], signs: tuple[str, str]) ->
     row: its place (see `fitted_places.Places.table`). signs: what positive and negative values mean, if something.
     """
     word, x = row["note"].split(" ")[0], plain(asked.x)
-    if row["note"] == NO_CLEAR_SIGN and all(signs):
+    if row["note"] == MESSAGES[Reason.NO_CLEAR_SIGN] and all(signs):
         tried = asked.rows[asked.x].nunique()
         return f"at none of {tried} values of {x} is it clear whether {signs[0]} or {without_common_beginning(*signs)}"
     meaning = dict(zip(("positive", "negative"), signs, strict=True)).get(word, "")
