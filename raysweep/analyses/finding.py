@@ -42,6 +42,8 @@ class Outcome(StrEnum):
     POSITIVE = "positive"
     """No zero: positive everywhere."""
     NEGATIVE = "negative"
+    TOUCHES = "touches"
+    """No change of sign: the values are exactly zero up to a place, or from it on."""
     NO_EFFECT = "no_effect"
     """The values are equal everywhere, or zero."""
     RISES = "rises"

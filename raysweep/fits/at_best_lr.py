@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.draws import DrawCurves, draw_curves, usable
-from raysweep.fits.extremum import FEWEST_POINTS, Extremum, find_extremum, gains_late
+from raysweep.fits.extremum import FEWEST_POINTS, Extremum, find_extremum, gains_late, one_way
 from raysweep.fits.optimum import without_cliffs
+from raysweep.fits.reasons import because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import half_width, standard_error, t_quantile, two_way_anova
 from raysweep.fits.trend import every_step
@@ -129,8 +130,8 @@ def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: 
     falls = bool(mean[0] < 0)
     low, high = (float(at[-1]), np.inf) if falls else (-np.inf, float(at[0]))
     curve = two_way_anova(values).curve
-    one_way = -np.diff(curve) if falls else np.diff(curve)
-    throughout = (one_way > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
+    steps = -np.diff(curve) if falls else np.diff(curve)
+    throughout = (steps > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
     return replace(
         nothing,
         status=Status.MONOTONE,
@@ -140,6 +141,7 @@ def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: 
         climbs=not falls,
         throughout=bool(throughout),
         late_gain=gains_late(values, level, exact),
+        **because(one_way(falls, bool(throughout))),
     )
 
 

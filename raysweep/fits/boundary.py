@@ -15,7 +15,7 @@ import numpy as np
 
 from raysweep.fits.crossing import Crossing, interpolated_crossing, joined
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
-from raysweep.fits.reasons import Reason, because
+from raysweep.fits.reasons import Reason, because, message
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
@@ -123,7 +123,7 @@ def fit_boundary(
     table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     several = int((table["crossings"] > 1).sum())
     if several:
-        notes.append(f"{several} slices change sign more than once: the table has the clearest, .crossings all")
+        notes.append(message(Reason.SEVERAL_ZEROS, slices=several))
     scales = table["scale"].unique()
     return Fit(
         kind="boundary",

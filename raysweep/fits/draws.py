@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.lost_draws import among_lost, can_be_fitted
+from raysweep.fits.reasons import Reason, message
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +143,7 @@ def arranged(frame: pd.DataFrame, x: str, value: str, seed: str) -> tuple[np.nda
 def repeated(frame: pd.DataFrame, keys: list[str], where: str = "point") -> list[str]:
     """A note that says how many rows repeat an earlier row in `keys`; an empty list if no row does."""
     twice = int(frame.duplicated(keys).sum())
-    return [f"{twice} rows repeat a draw at the same {where}; each such draw enters with its mean"] if twice else []
+    return [message(Reason.REPEATED_ROWS, rows=twice, place=where)] if twice else []
 
 
 def decades(x: np.ndarray) -> bool:

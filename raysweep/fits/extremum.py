@@ -295,10 +295,7 @@ def at_edge(
     at_rim = int(np.argmin(curve)) == edge
     hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
     if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
-        if answer.throughout:
-            reason = Reason.IMPROVES_THROUGHOUT if edge else Reason.DEGRADES_THROUGHOUT
-        else:
-            reason = Reason.IMPROVES if edge else Reason.DEGRADES  # the metric, as x grows
+        reason = one_way(edge > 0, answer.throughout)
         return replace(answer, status=Status.MONOTONE, low=low, high=high, **because(reason))
     if at_rim:
         reason = Reason.TOWARDS_HIGH if edge else Reason.TOWARDS_LOW
@@ -308,6 +305,13 @@ def at_edge(
         reason = Reason.HIGH_EDGE_ALIKE if edge else Reason.LOW_EDGE_ALIKE
     status = Status.CENSORED_HIGH if edge else Status.CENSORED_LOW
     return replace(answer, status=status, low=low, high=high, **because(reason))
+
+
+def one_way(falls: bool, throughout: bool) -> Reason:
+    """The reason of a curve that falls or rises: the metric improves or degrades as x grows, perhaps in every step."""
+    if throughout:
+        return Reason.IMPROVES_THROUGHOUT if falls else Reason.DEGRADES_THROUGHOUT
+    return Reason.IMPROVES if falls else Reason.DEGRADES
 
 
 def edge_slopes(u: np.ndarray, curve: np.ndarray, upper: bool) -> tuple[float, float, float]:

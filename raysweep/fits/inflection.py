@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.fits.axis_scale import beside_zero, on_scale
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, find_extremum
-from raysweep.fits.reasons import Reason, because
+from raysweep.fits.reasons import Reason, because, message
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
@@ -83,10 +83,10 @@ def fit_inflection(
 
     found = on_scale(find, places, log)
     if log and (places == 0).any():
-        notes.append("x = 0 has no logarithm: it is compared with the best of the others")
+        notes.append(message(Reason.ZERO_APART))
     outside = curves.x == np.inf
     if outside.any():
-        notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")
+        notes.append(message(Reason.INFINITY_APART))
         if inside.size and clearly_positive(inside - curves.values[:, outside], level, exact).all():
             found = replace(
                 found,

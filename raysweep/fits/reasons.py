@@ -74,6 +74,12 @@ class Reason(StrEnum):
     SEVERAL_REGIMES = "several_regimes"
     NO_VARIATION = "no_variation"
 
+    # a whole fit
+    REPEATED_ROWS = "repeated_rows"
+    SEVERAL_ZEROS = "several_zeros"
+    ZERO_APART = "zero_apart"
+    INFINITY_APART = "infinity_apart"
+
 
 MESSAGES = {
     Reason.NONE: "",
@@ -137,6 +143,10 @@ MESSAGES = {
     Reason.CENSORED_LENGTHS: "lengths with a censored optimum leave it open",
     Reason.SEVERAL_REGIMES: "the interval of the slope holds more than one regime",
     Reason.NO_VARIATION: "one of the two does not vary over units",
+    Reason.REPEATED_ROWS: "{rows} rows repeat a draw at the same {place}; each such draw enters with its mean",
+    Reason.SEVERAL_ZEROS: "{slices} slices change sign more than once: the table has the clearest, .crossings all",
+    Reason.ZERO_APART: "x = 0 has no logarithm: it is compared with the best of the others",
+    Reason.INFINITY_APART: "x = inf (converged) is compared with the finite points, but lies outside the fit",
 }
 """The text of each reason, a format of its numbers."""
 

@@ -35,6 +35,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.DEGRADES: "best at the smallest value",
     Outcome.POSITIVE: "positive everywhere",
     Outcome.NEGATIVE: "negative everywhere",
+    Outcome.TOUCHES: "meets zero without crossing",
     Outcome.NO_EFFECT: "no effect",
     Outcome.UNDECIDED: "not decided",
     Outcome.UNCLEAR: "not clear",

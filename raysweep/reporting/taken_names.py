@@ -12,7 +12,7 @@ from raysweep.space.analyses import ANALYSES, NAME_AXES, opened
 from raysweep.workloads.declaration import Workload
 
 MEANS = "mean standard_error median draws computed no_variance theory"
-FITTED = "draws estimate high low method_spread note points scale status theory z"
+FITTED = "draws estimate exact high low method_spread note points reason scale status theory z"
 HALVED = "draws_to_halve half_the_interval_takes halved method points_from points_to points_to_halve turn"
 EVERYWHERE = "high_simultaneous low_simultaneous"
 ADDED = {
@@ -20,14 +20,15 @@ ADDED = {
     "curves": MEANS,
     "learning_curves": "draws draws_left_out first_mean high left_out low mean metric share shares step steps",
     "agreement": f"{MEANS} cell difference inside_95 z",
-    "boundary": f"{FITTED} {EVERYWHERE} closed_form crossings",
+    "boundary": f"{FITTED} {EVERYWHERE} clear_points closed_form crossings sign zero_end",
     "inflection": f"{FITTED} {HALVED} closed_form",
     "optimum": f"{FITTED} {HALVED} {EVERYWHERE} closed_form diverged_from",
-    "trend": "back back_from back_to changes closed_form draws high logarithmic low method move move_from move_to note "
-    "p_against p_against_holm p_along p_along_holm p_holm p_if_it_never_turns_back p_if_some_step_does_not_go_its_way "
-    "p_if_there_is_no_trend p_throughout p_throughout_holm p_value points slope status throughout trend turns_back",
+    "trend": "back back_from back_to changes closed_form draws exact high logarithmic low method move move_from "
+    "move_to note p_against p_against_holm p_along p_along_holm p_holm p_if_it_never_turns_back "
+    "p_if_some_step_does_not_go_its_way p_if_there_is_no_trend p_throughout p_throughout_holm p_value points reason slope status "
+    "throughout trend turns_back",
     "power_law": "bend bend_high bend_low bend_p bend_p_holm bends closed_form draws exponent first "
-    "geometric_mean high last low note p_if_it_has_none points prefactor theory values",
+    "geometric_mean high last low note p_if_it_has_none points prefactor reason theory values",
     "predicted_boundary": "apart beyond draws estimate high low measured note predicted predicted_high predicted_low "
     "predicted_note ratio status",
     "shift": "draws factor high left_out low setting shown slices values_averaged",
@@ -38,7 +39,7 @@ ADDED = {
     "reference rows size standard_error three_quarters times_less_variance value",
     "relation": f"{MEANS} cells cells_of group high low note rank_correlation",
     "r_squared": "best correlation draws high low more more_high more_low more_than_the_first note over_draws "
-    "predictor r_squared units",
+    "predictor r_squared reason units",
     "landscape": "draws grid metric seed value",
     "comparison": f"{EVERYWHERE} difference draws error high low p_holm p_value size status",
 }

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from raysweep.fits import fit_inflection, fit_optimum
-from raysweep.fits.axis_scale import BEST_AT_ZERO, NOT_TOLD_FROM_ZERO, SCALE_DECIDES
+from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.shift import fit_shift
@@ -50,7 +50,7 @@ def test_a_zero_leaves_the_answer_of_the_other_values_as_it_is(fitted: Callable[
 def test_a_zero_that_is_best_is_the_answer(fitted: Callable[[pd.DataFrame], Fit]) -> None:
     found = fitted(rows(at_zero=-0.2))
     assert (found.status, found.low, found.high) == (Status.MONOTONE, -np.inf, DECAYS[0])
-    assert found.table["note"].item() == BEST_AT_ZERO
+    assert found.table["reason"].item() == Reason.BEST_AT_ZERO
 
 
 @pytest.mark.parametrize("fitted", [turn, best])
@@ -58,7 +58,7 @@ def test_a_zero_that_cannot_be_told_from_the_best_is_not_left_out(fitted: Callab
     frame = rows(at_zero=0.0)
     found, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
     assert (found.status, found.low, found.high) == (Status.CENSORED_LOW, -np.inf, positive.high)
-    assert found.table["note"].item() == NOT_TOLD_FROM_ZERO
+    assert found.table["reason"].item() == Reason.ZERO_ALIKE
 
 
 def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
@@ -67,7 +67,7 @@ def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
     assert best(frame[~zero]).status == Status.CENSORED_HIGH
     frame.loc[zero, "loss"] += frame.loc[largest, "loss"].mean() - frame.loc[zero, "loss"].mean()
     found = best(frame)
-    assert (found.status, found.table["note"].item()) == (Status.UNDETERMINED, NOT_TOLD_FROM_ZERO)
+    assert (found.status, found.table["reason"].item()) == (Status.UNDETERMINED, Reason.ZERO_ALIKE)
     assert best(frame.assign(loss=frame["loss"] + 0.2 * zero)).status == Status.CENSORED_HIGH
 
 
@@ -79,7 +79,7 @@ def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place()
         frame = frame[frame["decay"] > 0]
         found = fit_optimum(frame, "decay", "loss", None, "seed", logarithmic=False)
         assert found.status != Status.LOCATED or found.low <= 3e-3 <= found.high
-        right += found.status == Status.LOCATED or found.table["note"].item() == SCALE_DECIDES
+        right += found.status == Status.LOCATED or found.table["reason"].item() == Reason.SCALE_DECIDES
     assert right >= 5
 
 

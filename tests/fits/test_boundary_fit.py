@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep.analyses.finding import Outcome
+from raysweep.analyses.outcomes import outcome
 from raysweep.fits.boundary import find_zero
-from raysweep.report.statuses import status_word
+from raysweep.fits.reasons import Reason
 from raysweep.reporting import fit_boundary, fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
@@ -223,16 +226,18 @@ def test_a_line_beyond_the_grid_is_censored_not_located(root: float, status: str
 
 def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
     """With three draws an edge has often no clear sign although the zero lies inside."""
-    x, words = np.array([10.0, 30.0, 50.0, 70.0, 90.0]), []
+    x, outcomes = np.array([10.0, 30.0, 50.0, 70.0, 90.0]), Counter[Outcome]()
     for seed in range(60):
         rng = np.random.default_rng(seed)
         mean = np.cos(np.radians(x)) - np.cos(np.radians(59.2))
         zero = find_zero(x, mean + draws_of("shift and slope", rng, 3, x / 90, 0.15), 0.95)
-        words.append(status_word(zero.status, zero.note))
+        outcomes[outcome(zero.status, zero.reason)] += 1
         assert not np.isfinite(zero.low) or zero.low < 90
         assert not np.isfinite(zero.high) or zero.high > 10
-    assert words.count("only a bound is known") >= 10
-    assert words.count("beyond the grid") <= 3  # 5 % of clear signs at an edge may be wrong
+    assert outcomes[Outcome.BOUND_LOW] + outcomes[Outcome.BOUND_HIGH] >= 10
+    assert (
+        outcomes[Outcome.BEYOND_LOW] + outcomes[Outcome.BEYOND_HIGH] <= 3
+    )  # 5 % of clear signs at an edge may be wrong
 
 
 @pytest.mark.parametrize(("draws", "size"), [(2, 0.02), (4, 0.04)])
@@ -252,25 +257,27 @@ def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws: int, size: f
 def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
     fit = fit_boundary(frame_of(np.linspace(0, 1, 10), np.full((5, 10), 0.7)), "x", None, "value", "seed", exact=exact)
     assert fit.status == "undetermined"
-    assert fit.table["note"].tolist() == ["positive everywhere, towards neither edge"]
+    assert fit.table["reason"].item() == Reason.POSITIVE_EVERYWHERE
 
 
 @pytest.mark.parametrize(
-    ("mean", "said"),
+    ("mean", "expected"),
     [
-        ([-0.2, 0.01, -0.6], "negative at 1 of 3 points, no clear sign at the others"),
-        ([-0.6, 0.01, -0.2], "negative at 1 of 3 points, no clear sign at the others"),
-        ([0.6, 0.6, 0.6], "positive everywhere, towards neither edge"),
-        ([0.01, 0.01, 0.01], "no point has a clear sign"),
+        ([-0.2, 0.01, -0.6], (Reason.PARTLY_CLEAR, -1, 1)),
+        ([-0.6, 0.01, -0.2], (Reason.PARTLY_CLEAR, -1, 1)),
+        ([0.6, 0.6, 0.6], (Reason.POSITIVE_EVERYWHERE, 1, 3)),
+        ([0.01, 0.01, 0.01], (Reason.NO_CLEAR_SIGN, 0, 0)),
     ],
 )
-def test_a_curve_has_one_sign_everywhere_only_where_every_point_shows_it(mean: list[float], said: str) -> None:
+def test_a_curve_has_one_sign_everywhere_only_where_every_point_shows_it(
+    mean: list[float], expected: tuple[Reason, int, int]
+) -> None:
     noise = np.random.default_rng(5).normal(0, 0.25, (6, 3))
     fit = fit_boundary(
         frame_of(np.array([1.0, 2.0, 3.0]), np.array(mean) + noise - noise.mean(0)), "x", None, "value", "seed"
     )
     assert fit.status == "undetermined"
-    assert fit.table["note"].tolist() == [said]
+    assert tuple(fit.table.loc[0, ["reason", "sign", "clear_points"]]) == expected
 
 
 def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
@@ -339,7 +346,7 @@ def test_a_sign_that_changes_only_between_different_draws_is_undetermined() -> N
     for values in ([[5.0, 1.0], [missing, -9.0]], [[5.0, missing], [missing, -9.0]]):
         zero = find_zero(np.array([1.0, 2.0]), np.array(values), 0.95, exact=True)
         assert (zero.status, zero.crossings) == ("undetermined", ())
-        assert "different draws" in zero.note
+        assert zero.reason == Reason.DIFFERENT_DRAWS
     beside = np.array([[-2.0, 2.0, 2.0], [missing, missing, -9.0]])
     zero = find_zero(np.array([1.0, 2.0, 3.0]), beside, 0.95, exact=True)
     assert (zero.status, len(zero.crossings)) == ("located", 1)

@@ -23,6 +23,7 @@ from raysweep.fits.posterior.noise import Seen, seen
 from raysweep.fits.posterior.places import Places, at_ends, interval, minimum_places
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
+from raysweep.fits.reasons import Reason
 from raysweep.reporting import fit_inflection
 
 T = np.linspace(0, 1, 9)
@@ -278,7 +279,7 @@ def test_a_wall_between_two_points_may_be_anywhere_between_them(wall: float) -> 
     assert found.status == "located"
     assert found.low <= wall <= found.high
     assert found.high - found.low < 2 / 12
-    assert "coarse" in found.note
+    assert found.reason == Reason.COARSE
 
 
 def test_one_path_decides_no_quantile() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from raysweep.fits.extremum import find_extremum
+from raysweep.fits.reasons import Reason, message
 from raysweep.reporting import fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
@@ -101,7 +102,7 @@ def test_a_straight_fall_is_monotone_and_noise_is_undetermined() -> None:
     few = fit_inflection(frame_of(t[:4], (t[:4] - 0.15) ** 2 * np.ones((3, 1))), "x", "loss", "seed")
     assert few.status == "undetermined"
     assert few.points == 4
-    assert "at least 5" in few.notes[0]
+    assert few.table["reason"].item() == Reason.TOO_FEW_POINTS
 
 
 def test_a_maximum_is_the_minimum_of_the_negative() -> None:
@@ -137,7 +138,7 @@ def test_converged_rows_stay_outside_the_fit_but_count_if_they_are_best() -> Non
     assert fit.status == "located"
     assert fit.low <= 1.3 <= fit.high
     assert fit.points == 11
-    assert any("x = inf" in note for note in fit.notes)
+    assert message(Reason.INFINITY_APART) in fit.notes
     better = np.append(inside, -1.0) + 0.01 * rng.standard_normal((5, 12))
     fit = fit_inflection(frame_of(x, better), "x", "loss", "seed")
     assert (fit.status, fit.low, fit.high) == ("censored_high", 10.0, np.inf)
@@ -161,11 +162,11 @@ def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> Non
         own = np.exp(0.35 * rng.standard_normal((draws, 1)))
         values = 0.68 + 0.84 * t**4 * own + rng.standard_normal((draws, 1)) + 0.01 * rng.standard_normal((draws, 9))
         found = find_extremum(2 ** (8 * t), values, 0.95)
-        assert "flat" not in found.note
+        assert found.reason != Reason.FLAT
         rising += found.climbs
         tested += ttest_1samp(values[:, -1] - values[:, 0], 0.0, alternative="greater").pvalue <= 0.05 / 8
         if found.status == "undetermined":
-            assert found.note.startswith(f"not clear: it degrades in each of {draws} draws")
+            assert found.reason == Reason.EACH_DRAW_DEGRADES
     assert rising >= max(tested - 1, {2: 6, 3: 10, 5: 18}[draws])
     level = [find_extremum(2 ** (8 * t), 0.1 * rng.standard_normal((draws, 9)), 0.95) for _ in range(40)]
     assert np.mean([found.falls and found.climbs for found in level]) <= 0.05
@@ -175,21 +176,21 @@ def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> Non
 def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_shown() -> None:
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(13)
     stairs = -np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1.0])
-    for curve, note in ((-8 * t, "improves throughout"), (stairs, "improves")):
+    for curve, reason in ((-8 * t, Reason.IMPROVES_THROUGHOUT), (stairs, Reason.IMPROVES)):
         found = find_extremum(2 ** (8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
-        assert (found.status, found.note) == ("monotone", note)
+        assert (found.status, found.reason) == ("monotone", reason)
 
 
 @pytest.mark.parametrize(
-    ("turn", "slope", "note", "side"),
+    ("turn", "slope", "reason", "side"),
     [
-        ("min", -1, "improves throughout", "low"),
-        ("min", 1, "degrades throughout", "high"),
-        ("max", 1, "improves throughout", "low"),
-        ("max", -1, "degrades throughout", "high"),
+        ("min", -1, Reason.IMPROVES_THROUGHOUT, "low"),
+        ("min", 1, Reason.DEGRADES_THROUGHOUT, "high"),
+        ("max", 1, Reason.IMPROVES_THROUGHOUT, "low"),
+        ("max", -1, Reason.DEGRADES_THROUGHOUT, "high"),
     ],
 )
-def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, note: str, side: str) -> None:
+def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, reason: Reason, side: str) -> None:
     stream = np.random.default_rng(0)
     rows = [
         {"x": float(x), "seed": seed, "y": slope * x + 0.01 * stream.standard_normal()}
@@ -198,5 +199,5 @@ def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, no
     ]
     found = fit_inflection(pd.DataFrame(rows), "x", "y", "seed", turn=turn)
     assert found.status == "monotone"
-    assert found.table["note"].tolist() == [note]
+    assert found.table["reason"].item() == reason
     assert np.isfinite(getattr(found, side))  # improving: the place lies beyond a lower bound

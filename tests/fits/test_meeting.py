@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from raysweep.fits.meeting import Meeting, fit_meeting
+from raysweep.fits.reasons import Reason
 from raysweep.reporting.report import write_report
 
 X = np.geomspace(50, 700, 8)
@@ -68,12 +69,12 @@ def test_without_noise_it_is_where_the_line_has_the_level() -> None:
 def test_what_cannot_be_said_is_not_said() -> None:
     rng = np.random.default_rng(3)
     flat = frame_of(0.5 * rng.standard_normal((4, len(X))), rng.standard_normal(4))
-    assert met(flat).note == "the slope is not clear enough to say where they meet"
+    assert met(flat).reason == Reason.SLOPE_UNCLEAR
     assert math.isnan(met(flat).place)
     good = drawn(rng, 4, 0.1, 0.0)
-    assert met(good[good["seed"] == 0]).note == "a single draw has no interval"
-    assert met(good.assign(level=0.0)).note == "level is not above 0 everywhere"
-    assert met(good[good["n"] < X[2]]).note == "2 values of n, at least 3 are needed"
+    assert met(good[good["seed"] == 0]).reason == Reason.SINGLE_DRAW
+    assert met(good.assign(level=0.0)).reason == Reason.LEVEL_NOT_POSITIVE
+    assert met(good[good["n"] < X[2]]).reason == Reason.TOO_FEW_POINTS
     assert met(good.assign(risk=good["risk"] - 1)).note == "32 of 32 values of risk are not above 0"
     wider = met(good, 0.99)
     assert wider.low < met(good).low < met(good).place < met(good).high < wider.high

@@ -14,6 +14,7 @@ from benchmarks.edges import stays_level
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
+from raysweep.fits.reasons import Reason
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.space.analyses import ANALYSES
 
@@ -254,7 +255,7 @@ def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error() -> None:
     few = fit_optimum(flat[flat["lr"] < 1e-3], "lr", "loss", None, "seed")
     assert few.status == "undetermined"
     assert few.points < 5
-    assert "at least 5" in few.notes[0]
+    assert few.table["reason"].item() == Reason.TOO_FEW_POINTS
     gone = fit_optimum(flat.assign(status="diverged"), "lr", "loss", None, "seed")
     assert gone.status == "undetermined"
     assert gone.rows == 0
@@ -300,7 +301,7 @@ def test_equally_low_points_do_not_make_a_curve_flat(curve: list[float], noise: 
     """Draws share their noise, so that the lowest points are equal in each, up to rounding."""
     level = noise * np.random.default_rng(0).normal(size=(4, 1)) + 0.25
     found = fit_optimum(frame_of(np.arange(1.0, len(curve) + 1), np.array(curve) + level), "lr", "loss", None, "seed")
-    assert found.table["note"].iloc[0] != "flat"
+    assert found.table["reason"].item() != Reason.FLAT
 
 
 def test_the_axis_has_one_name_in_all_fits_and_in_the_analyses_of_a_space() -> None:

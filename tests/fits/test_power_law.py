@@ -11,6 +11,7 @@ import pytest
 from test_regime import as_transfer, frame_of
 
 from raysweep.fits.power_law import PowerLaw, fit_power_law
+from raysweep.fits.reasons import Reason
 from raysweep.reporting.report import write_report
 
 X = np.geomspace(1e-4, 1e-2, 7)
@@ -86,15 +87,16 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
     missing = whole.assign(status=np.where((whole["x"] == X[-1]) & (whole["seed"] == 2), "diverged", "ok"))
     one = fitted(missing)
     assert one.exponent == fitted(inner).exponent
+    assert one.reason == Reason.LEFT_OUT
     assert one.note == "left out, because not every draw has a value there: x = 0.01"
     ends = pd.concat([inner, inner.head(2).assign(x=[0.0, np.inf])])
     assert fitted(ends).exponent == fitted(inner).exponent
     assert fitted(whole.assign(y=whole["y"] - whole["y"].min())).note == "1 of 28 values of y are not above 0"
-    assert fitted(whole[whole["x"] < X[2]]).note == "2 values of x, at least 3 are needed"
+    assert fitted(whole[whole["x"] < X[2]]).reason == Reason.TOO_FEW_POINTS
     single = fitted(whole[whole["seed"] == 0])
     assert math.isfinite(single.exponent)
     assert math.isnan(single.low)
-    assert single.note == "a single draw has no interval"
+    assert single.reason == Reason.SINGLE_DRAW
 
 
 def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from raysweep.fits.r_squared import difference, explained
+from raysweep.fits.reasons import Reason
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -21,7 +22,7 @@ def test_it_is_the_mean_squared_correlation_and_its_interval_is_a_jackknife_of_u
     each = np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(x, y, strict=True)])
     assert found.r_squared == pytest.approx((each**2).mean())
     assert found.over_draws == pytest.approx((each**2).std(ddof=1))
-    assert (found.draws, found.units, found.note) == (3, 12, "")
+    assert (found.draws, found.units, found.reason) == (3, 12, Reason.NONE)
     cut = [[np.corrcoef(np.delete(a, i), np.delete(b, i))[0, 1] for a, b in zip(x, y, strict=True)] for i in range(12)]
     left = np.arctanh(cut).mean(1)
     error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
@@ -40,12 +41,12 @@ def test_a_line_explains_everything_and_a_unit_without_a_value_is_left_out() -> 
     assert found.low == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize(("units", "value", "said"), [(3, 1.0, "fewer than 4 units"), (5, 0.0, "does not vary")])
-def test_where_there_is_none_it_says_why(units: int, value: float, said: str) -> None:
+@pytest.mark.parametrize(("units", "value", "reason"), [(3, 1.0, Reason.TOO_FEW_UNITS), (5, 0.0, Reason.NO_VARIATION)])
+def test_where_there_is_none_it_says_why(units: int, value: float, reason: Reason) -> None:
     x = value * np.arange(units, dtype=float)[None]
     found = explained(x, np.random.default_rng(0).standard_normal((1, units)))
     assert np.isnan(found.r_squared)
-    assert said in found.note
+    assert found.reason == reason
 
 
 @pytest.mark.parametrize("value", [0.1, 7.7, 1e9 + 0.1])
@@ -54,7 +55,7 @@ def test_a_predictor_that_varies_by_rounding_only_explains_nothing(value: float)
     y = np.random.default_rng(0).standard_normal((3, 11))
     found = explained(np.full((3, 11), value), y)
     assert np.isnan(found.r_squared)
-    assert "does not vary" in found.note
+    assert found.reason == Reason.NO_VARIATION
     assert np.isnan(difference(np.full((3, 11), value), y, y)).all()
 
 

@@ -17,6 +17,7 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import with_choice
 from raysweep.errors import InputError
 from raysweep.fits.at_best_lr import change_word
+from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
@@ -251,7 +252,7 @@ def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     frame = frame_of(-0.3, np.random.default_rng(4))
     two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")
     assert two.verdict == "undetermined"
-    assert "at least 3" in two.note
+    assert two.reason == Reason.TOO_FEW_LENGTHS
     odd = frame.assign(length=frame["length"].replace({LENGTHS[0]: 0.0, LENGTHS[-1]: np.inf}))
     found = fit_regime(odd, "lr", "length", "loss", "seed")
     assert (found.located, found.left_out) == (3, 2)

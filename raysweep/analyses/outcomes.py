@@ -1,0 +1,82 @@
+"""The outcome of a setting from the status and the reason of its fit, and what would decide an open one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from raysweep.analyses.finding import Needed, Outcome
+from raysweep.fits.reasons import Reason
+from raysweep.fits.result import Status
+
+BY_REASON = {
+    Reason.IMPROVES: Outcome.IMPROVES,
+    Reason.IMPROVES_THROUGHOUT: Outcome.IMPROVES,
+    Reason.DEGRADES: Outcome.DEGRADES,
+    Reason.DEGRADES_THROUGHOUT: Outcome.DEGRADES,
+    Reason.BEST_AT_ZERO: Outcome.DEGRADES,
+    Reason.FLAT: Outcome.NO_EFFECT,
+    Reason.ZERO_EVERYWHERE: Outcome.NO_EFFECT,
+    Reason.CONSTANT: Outcome.NO_EFFECT,
+    Reason.POSITIVE_EVERYWHERE: Outcome.POSITIVE,
+    Reason.NEGATIVE_EVERYWHERE: Outcome.NEGATIVE,
+    Reason.ZERO_UP_TO: Outcome.TOUCHES,
+    Reason.ZERO_FROM: Outcome.TOUCHES,
+}
+"""Of curves that have no place; others are undecided."""
+CENSORED = {
+    Status.CENSORED_LOW: (Outcome.BEYOND_LOW, Outcome.EDGE_LOW, Outcome.BOUND_LOW, Outcome.OK_LOW),
+    Status.CENSORED_HIGH: (Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH, Outcome.BOUND_HIGH, Outcome.OK_HIGH),
+}
+AT_EDGE = (Reason.TOWARDS_LOW, Reason.TOWARDS_HIGH)
+BOUND_ONLY = (
+    *(Reason.REACHES_LOW, Reason.REACHES_HIGH, Reason.ZERO_ALIKE),
+    *(Reason.INSIDE_UNCLEAR, Reason.LOW_EDGE_ALIKE, Reason.HIGH_EDGE_ALIKE),
+    *(Reason.LOW_SIGN_UNCLEAR, Reason.HIGH_SIGN_UNCLEAR),
+)
+NOT_OK = (Reason.LOW_NOT_OK, Reason.HIGH_NOT_OK)
+
+MORE_X = (Reason.TOO_FEW_POINTS, Reason.TOO_FEW_LENGTHS)
+OK_ROWS = (Reason.NO_ROWS, Reason.NO_VALUES)
+NO_HELP = (
+    *(Reason.TOO_FEW_UNITS, Reason.TOO_FEW_CELLS, Reason.NO_VARIATION),
+    *(Reason.NOT_POSITIVE, Reason.LEVEL_NOT_POSITIVE),
+)
+"""Neither draws nor values of x decide these."""
+
+
+def outcome(status: str, reason: str) -> Outcome:
+    """What the rows say of one setting.
+
+    status, reason: a `Status` and a `Reason` (empty if there is none), as in the table of a fit.
+    """
+    if status == Status.LOCATED:
+        return Outcome.LOCATED
+    if status in CENSORED:
+        beyond, edge, bound, ok = CENSORED[Status(status)]
+        return edge if reason in AT_EDGE else bound if reason in BOUND_ONLY else ok if reason in NOT_OK else beyond
+    return BY_REASON.get(Reason(reason), Outcome.UNDECIDED)
+
+
+def needed(
+    outcome: Outcome, reason: str, low_edge: float, high_edge: float, seeds: int = 0
+) -> tuple[Needed | Literal[""], float]:
+    """What would decide a setting, with its number; empty and NaN if it is decided or nothing of the kind would.
+
+    low_edge, high_edge: the smallest and the largest x that was tried; of OK_LOW and OK_HIGH, with rows that are ok.
+    seeds: of each cell; 0 if unknown.
+    """
+    places = {
+        **dict.fromkeys((Outcome.BEYOND_LOW, Outcome.EDGE_LOW), (Needed.SMALLER_X, low_edge)),
+        **dict.fromkeys((Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH), (Needed.LARGER_X, high_edge)),
+        Outcome.OK_LOW: (Needed.OK_BELOW, low_edge),
+        Outcome.OK_HIGH: (Needed.OK_ABOVE, high_edge),
+    }
+    if outcome in places:
+        return places[outcome]
+    if outcome not in (Outcome.BOUND_LOW, Outcome.BOUND_HIGH, Outcome.UNCLEAR, Outcome.UNDECIDED) or reason in NO_HELP:
+        return "", float("nan")
+    if reason in MORE_X:
+        return Needed.MORE_X, float("nan")
+    if reason in OK_ROWS:
+        return Needed.OK_ROWS, float("nan")
+    return Needed.MORE_DRAWS, float(seeds) if seeds else float("nan")

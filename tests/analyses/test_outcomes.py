@@ -1,0 +1,72 @@
+"""What the rows say of a setting, and what would decide it, from the status and the reason of its fit."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from raysweep.analyses.finding import Needed, Outcome
+from raysweep.analyses.outcomes import needed, outcome
+from raysweep.fits.reasons import Reason
+from raysweep.fits.result import Status
+
+LOW, HIGH, MONOTONE, OPEN = Status.CENSORED_LOW, Status.CENSORED_HIGH, Status.MONOTONE, Status.UNDETERMINED
+NUMBERS = {
+    Needed.SMALLER_X: 0.1,
+    Needed.OK_BELOW: 0.1,
+    Needed.LARGER_X: 9.0,
+    Needed.OK_ABOVE: 9.0,
+    Needed.MORE_DRAWS: 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected", "decides"),
+    [
+        (Status.LOCATED, Reason.NONE, Outcome.LOCATED, ""),
+        (Status.LOCATED, Reason.COARSE, Outcome.LOCATED, ""),
+        (LOW, Reason.BEYOND_LOW, Outcome.BEYOND_LOW, Needed.SMALLER_X),
+        (HIGH, Reason.BEYOND_HIGH, Outcome.BEYOND_HIGH, Needed.LARGER_X),
+        (HIGH, Reason.BEST_AT_INFINITY, Outcome.BEYOND_HIGH, Needed.LARGER_X),
+        (HIGH, Reason.IMPROVES_THROUGHOUT, Outcome.BEYOND_HIGH, Needed.LARGER_X),
+        (LOW, Reason.TOWARDS_LOW, Outcome.EDGE_LOW, Needed.SMALLER_X),
+        (HIGH, Reason.TOWARDS_HIGH, Outcome.EDGE_HIGH, Needed.LARGER_X),
+        (LOW, Reason.REACHES_LOW, Outcome.BOUND_LOW, Needed.MORE_DRAWS),
+        (HIGH, Reason.REACHES_HIGH, Outcome.BOUND_HIGH, Needed.MORE_DRAWS),
+        (LOW, Reason.ZERO_ALIKE, Outcome.BOUND_LOW, Needed.MORE_DRAWS),
+        (HIGH, Reason.INSIDE_UNCLEAR, Outcome.BOUND_HIGH, Needed.MORE_DRAWS),
+        (LOW, Reason.LOW_EDGE_ALIKE, Outcome.BOUND_LOW, Needed.MORE_DRAWS),
+        (HIGH, Reason.HIGH_SIGN_UNCLEAR, Outcome.BOUND_HIGH, Needed.MORE_DRAWS),
+        (LOW, Reason.LOW_NOT_OK, Outcome.OK_LOW, Needed.OK_BELOW),
+        (HIGH, Reason.HIGH_NOT_OK, Outcome.OK_HIGH, Needed.OK_ABOVE),
+        (MONOTONE, Reason.IMPROVES_THROUGHOUT, Outcome.IMPROVES, ""),
+        (MONOTONE, Reason.DEGRADES, Outcome.DEGRADES, ""),
+        (MONOTONE, Reason.BEST_AT_ZERO, Outcome.DEGRADES, ""),
+        (OPEN, Reason.FLAT, Outcome.NO_EFFECT, ""),
+        (OPEN, Reason.ZERO_EVERYWHERE, Outcome.NO_EFFECT, ""),
+        (OPEN, Reason.POSITIVE_EVERYWHERE, Outcome.POSITIVE, ""),
+        (OPEN, Reason.NEGATIVE_EVERYWHERE, Outcome.NEGATIVE, ""),
+        (OPEN, Reason.ZERO_UP_TO, Outcome.TOUCHES, ""),
+        (OPEN, Reason.PARTLY_CLEAR, Outcome.UNDECIDED, Needed.MORE_DRAWS),
+        (OPEN, Reason.NO_CLEAR_CHANGE, Outcome.UNDECIDED, Needed.MORE_DRAWS),
+        (OPEN, Reason.ZERO_ALIKE, Outcome.UNDECIDED, Needed.MORE_DRAWS),
+        (OPEN, Reason.TOO_FEW_DRAWS, Outcome.UNDECIDED, Needed.MORE_DRAWS),
+        (OPEN, Reason.TOO_FEW_POINTS, Outcome.UNDECIDED, Needed.MORE_X),
+        (OPEN, Reason.NO_ROWS, Outcome.UNDECIDED, Needed.OK_ROWS),
+        (OPEN, Reason.NO_VARIATION, Outcome.UNDECIDED, ""),
+    ],
+)
+def test_status_and_reason_give_the_outcome_and_what_decides_it(
+    status: Status, reason: Reason, expected: Outcome, decides: Needed | str
+) -> None:
+    assert outcome(str(status), str(reason)) == expected  # as a table from a file has them
+    what, number = needed(expected, reason, 0.1, 9.0, seeds=5)
+    assert what == decides
+    assert number == NUMBERS[what] if what in NUMBERS else math.isnan(number)
+
+
+def test_without_a_number_of_seeds_more_are_needed_all_the_same() -> None:
+    what, number = needed(Outcome.UNCLEAR, Reason.NONE, 0.1, 9.0)
+    assert what == Needed.MORE_DRAWS
+    assert math.isnan(number)
