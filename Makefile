@@ -16,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv data demo test test-long test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
+.PHONY: help venv data demo reports test test-long test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -55,6 +55,9 @@ $(DATA)/axe/node_modules/axe-core:
 
 demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 	$(BIN)/raysweep run transfer_phase_diagram --executor ray --storage $(STORAGE)
+
+reports: $(STAMP) data ## reports/: tables, pictures and manifest anew, some hours (REPORTS="quickstart four_axes": these only)
+	$(BIN)/python reports/make.py --storage $(STORAGE) $(REPORTS)
 
 test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
 	@command -v npm > /dev/null && $(MAKE) --silent $(DATA)/axe/node_modules/axe-core || true  # else these checks are skipped

@@ -1,4 +1,4 @@
-"""Every number of CLAIMS.md that has an error or an interval stands in a table or a report of its space."""
+"""Every number of CLAIMS.md that has an error or an interval stands in a committed table of its space."""
 
 from __future__ import annotations
 
@@ -47,25 +47,21 @@ def claims() -> list[Claim]:
 
 def table(space: str, name: str) -> pd.DataFrame:
     """A committed table in full."""
-    return pd.read_csv(REPORTS / space / "tables" / f"{name}.csv")
+    return pd.read_csv(REPORTS / "tables" / space / f"{name}.csv")
 
 
 def written(space: str) -> list[np.ndarray]:
-    """What a space's tables and report hold: arrays whose rows have the numbers that belong together.
+    """What a space's tables hold: arrays whose rows have the numbers that belong together.
 
     A mean of draws has its 95 % interval beside its standard error.
     """
     arrays = []
-    for path in sorted((REPORTS / space / "tables").glob("*.csv")):
+    for path in sorted((REPORTS / "tables" / space).glob("*.csv")):
         rows = pd.read_csv(path)
         if {"mean", "standard_error", "draws"} <= set(rows):
             half = t.ppf(0.975, np.maximum(rows["draws"] - 1, 1)) * rows["standard_error"]
             rows = rows.assign(below=rows["mean"] - half, above=rows["mean"] + half)
         arrays.append(rows.select_dtypes("number").to_numpy(float))
-    report = REPORTS / space / "report.md"
-    if report.exists():
-        shown = [[float(value.replace(",", "")) for value in one.values] for one in measured(report.read_text())]
-        arrays += [np.array([values for values in shown if len(values) == size]).reshape(-1, size) for size in (2, 3)]
     return arrays
 
 
@@ -103,7 +99,7 @@ def test_numbers_with_an_error_or_an_interval_stand_in_a_table_or_are_listed_wit
 
 
 def test_every_claim_rests_on_a_committed_table() -> None:
-    bare = [claim.text for claim in claims() if not any(list(REPORTS.glob(f"{s}/tables/*.csv")) for s in claim.spaces)]
+    bare = [claim.text for claim in claims() if not any(list(REPORTS.glob(f"tables/{s}/*.csv")) for s in claim.spaces)]
     assert bare == []
 
 

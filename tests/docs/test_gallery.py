@@ -1,23 +1,24 @@
-"""The gallery of reports agrees with the claims, with the reports and with the spaces."""
+"""The gallery of reports agrees with the claims, with the committed tables and with the spaces."""
 
 from __future__ import annotations
 
 import json
 import re
+import runpy
 from typing import NamedTuple
 
 import pytest
-import yaml
 from conftest import TESTS
 from documented import DOCS
 
 from raysweep.commands.listing import first_comment
-from raysweep.reporting.document.parts import words_in
 from raysweep.space import packaged
 from raysweep.theory.papers import PAPERS, cited
 
 REPORTS = TESTS.parent / "reports"
 GALLERY, CLAIMS = ((REPORTS / name).read_text() for name in ("README.md", "CLAIMS.md"))
+MANIFEST = json.loads((REPORTS / "manifest.json").read_text())
+DIGEST = runpy.run_path(str(REPORTS / "make.py"))["space_digest"]
 NUMBER = re.compile(r"(?<![\w.,_])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w.])")
 
 
@@ -37,7 +38,7 @@ def rows() -> list[Shown]:
         if line.startswith("| <a"):
             picture, answer, papers, made = line.strip("| ").split(" | ")
             time, space = re.fullmatch(r"(.*)<br>\[(\w+)\]\(../search_spaces/\w+\.yaml\)", made).groups()
-            folder = re.match(r'<a href="(\w+)/report\.md">', picture)[1]
+            folder = re.match(r'<a href="pictures/(\w+)\.png">', picture)[1]
             found.append(Shown(space, folder, f"{answer.split('** ')[1]} {papers}", time))
     return found
 
@@ -48,12 +49,12 @@ def numbers(text: str) -> set[float]:
 
 
 @pytest.mark.parametrize("shown", rows(), ids=lambda shown: shown.folder)
-def test_every_number_of_a_row_stands_among_the_claims_or_in_the_report(shown: Shown) -> None:
+def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table(shown: Shown) -> None:
     claims = [line for line in CLAIMS.splitlines() if line.startswith("| ") and f"`{shown.space}" in line]
     assert claims
+    tables = [path.read_text() for path in sorted((REPORTS / "tables" / shown.folder).glob("*.csv"))]
     space = packaged.spaces()[shown.space].read_text()
-    text = "\n".join([*claims, (REPORTS / shown.folder / "report.md").read_text(), space])
-    assert numbers(shown.said) - numbers(text) == set()
+    assert numbers(shown.said) - numbers("\n".join([*claims, *tables, space])) == set()
 
 
 @pytest.mark.parametrize("shown", rows(), ids=lambda shown: shown.folder)
@@ -61,11 +62,30 @@ def test_the_time_of_a_row_is_that_which_the_space_says(shown: Shown) -> None:
     assert re.search(rf"\b{re.escape(shown.time)}\b", first_comment(packaged.spaces()[shown.space]))
 
 
-def test_every_committed_report_is_shown_or_is_a_variant_of_one_that_is() -> None:
+def test_every_report_of_the_manifest_is_shown_or_is_a_variant_of_one_that_is() -> None:
     shown = {row.space for row in rows()}
-    folders = {path.parent.name for path in REPORTS.glob("*/report.md")}
     assert len(shown) == len(rows()) > 25
-    assert {folder for folder in folders if not any(folder.startswith(space) for space in shown)} == set()
+    without = {name for name, entry in MANIFEST.items() if entry["space"] not in shown}
+    assert without == {"dataset_distance", "engine_check", "transfer_phase_diagram_noiseless"} | {
+        "depth_scale",
+        "frozen_layers",
+        "norm_scale",
+        "ridge_transfer",
+    }
+
+
+def test_committed_files_are_those_of_the_manifest() -> None:
+    tables = {f"{name}/{table}" for name, entry in MANIFEST.items() for table in entry["tables"]}
+    assert {f"{path.parent.name}/{path.stem}" for path in REPORTS.glob("tables/*/*.csv")} == tables
+    pictures = {name for name, entry in MANIFEST.items() if entry["picture"]}
+    assert {path.stem for path in REPORTS.glob("pictures/*.png")} == {*pictures, "mlflow"}
+    assert sum(path.stat().st_size for path in REPORTS.rglob("*") if path.is_file()) < 6e6
+
+
+@pytest.mark.parametrize("name", sorted(MANIFEST))
+def test_a_table_was_made_of_the_space_as_it_is(name: str) -> None:
+    """One that was made of an older space would answer what nobody asks any more."""
+    assert MANIFEST[name]["space_digest"] == DIGEST(MANIFEST[name])
 
 
 def test_the_letters_of_papers_are_spelled_out_before_they_are_used() -> None:
@@ -78,24 +98,3 @@ def test_the_letters_of_papers_are_spelled_out_before_they_are_used() -> None:
             assert f"*{title}*" in words
             first = re.search(rf"(?<!\w){letter}(?:'s\b|: | Fig| Thm| Table| §)", words.replace(f"**{letter}**", ""))
             assert first is None or words.index(f"*{title}*") < first.start() or f"**{letter}**" in words
-
-
-@pytest.mark.parametrize("folder", sorted(path.parent.name for path in REPORTS.glob("*/report.md")))
-def test_a_report_asks_what_its_space_asks(folder: str) -> None:
-    """One that was made of older questions would answer what nobody asks any more."""
-    text = (REPORTS / folder / "report.md").read_text()
-    made = json.loads(re.search(r"```json\n(.*?)\n```", text, re.DOTALL)[1])
-    space = yaml.safe_load(packaged.spaces()[made["name"]].read_text())
-    assert made["analysis"] == space["analysis"]
-    question = re.search(r"^\*\*(.*?)\*\*$", text, re.MULTILINE)[1]
-    assert " ".join(space["description"].split()).startswith(question.removesuffix(" …"))
-
-
-@pytest.mark.parametrize("folder", sorted(path.parent.name for path in REPORTS.glob("*/report.md")))
-def test_a_report_shows_600_words_at_most_before_a_click_and_spells_the_letters_of_papers_out(folder: str) -> None:
-    text = (REPORTS / folder / "report.md").read_text()
-    screen = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
-    assert 150 < sum(map(words_in, screen.splitlines())) <= 600
-    *parts, _ = re.split(r"<a id=\"set-up\">", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    spelled = {letter for letter, title in PAPERS.items() if f"{letter} is {title}" in text}
-    assert set(cited(parts[0])) <= spelled
