@@ -64,11 +64,11 @@ def without_crossing(
         return because(Reason.NO_CLEAR_SIGN)
     first, last, sign = clear[0], clear[-1], int(labels[clear[0]])
     present = np.nan_to_num(values).any(axis=0)
-    for zero, end, reason in (
+    for outside, end, reason in (
         (present[:first], first - 1, Reason.ZERO_UP_TO),
         (present[last + 1 :], last + 1, Reason.ZERO_FROM),
     ):
-        if len(zero) and not zero.any():
+        if len(outside) and not outside.any():
             return {"sign": sign, "zero_end": float(x[end]), **because(reason, zero_end=x[end])}
     mean = standard_error(values)[0]
     lower = bool(sign * mean[0] < sign * mean[-1])  # the edge that is nearer to zero

@@ -25,8 +25,8 @@ ADDED = {
     "optimum": f"{FITTED} {HALVED} {EVERYWHERE} closed_form diverged_from",
     "trend": "back back_from back_to changes closed_form draws exact high logarithmic low method move move_from "
     "move_to note p_against p_against_holm p_along p_along_holm p_holm p_if_it_never_turns_back "
-    "p_if_some_step_does_not_go_its_way p_if_there_is_no_trend p_throughout p_throughout_holm p_value points reason slope status "
-    "throughout trend turns_back",
+    "p_if_some_step_does_not_go_its_way p_if_there_is_no_trend p_throughout p_throughout_holm p_value points "
+    "reason slope status throughout trend turns_back",
     "power_law": "bend bend_high bend_low bend_p bend_p_holm bends closed_form draws exponent first "
     "geometric_mean high last low note p_if_it_has_none points prefactor reason theory values",
     "predicted_boundary": "apart beyond draws estimate high low measured note predicted predicted_high predicted_low "
