@@ -99,7 +99,8 @@ def places_with(methods: list[str]) -> Places:
     estimate = np.array([40.0, 50.0, 60.0])
     table = pd.DataFrame({"gamma": [0.1, 0.2, 0.3], "status": "located", "note": "", "theory": np.nan})
     half = np.array([1.0, 2.0, 9.0])
-    table = table.assign(estimate=estimate, low=estimate - half, high=estimate + half, method=methods)
+    exact = [method == EXACT for method in methods]
+    table = table.assign(estimate=estimate, low=estimate - half, high=estimate + half, exact=exact)
     return Places(asked, table, ["gamma"], "zero", "setting", "boundary", "the sign changes at {place}")
 
 
