@@ -1,0 +1,71 @@
+"""Findings as JSON: `report.json`, whose schema is docs/report.schema.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep import plain_json
+from raysweep.analyses.finding import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERSION = 1
+"""The version of the schema. It rises when a field changes its meaning or goes."""
+INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+"""JSON has no infinity. NaN, a number that is not there, is null."""
+
+
+def report_json(sweeps: Sequence[str], findings: Sequence[Finding]) -> str:
+    """The text of `report.json`.
+
+    sweeps: the names of the sweeps. findings: in the order of the report.
+    """
+    report = {"version": VERSION, "sweeps": list(sweeps), "findings": [as_json(one) for one in findings]}
+    return plain_json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_json(finding: Finding) -> dict[str, Any]:
+    """A finding as plain data. Its complete tables are named; they lie beside `report.json` as tables/NAME.csv."""
+    return plain(
+        {
+            "kind": finding.kind,
+            "name": finding.name,
+            "question": finding.question,
+            "metric": finding.metric,
+            "x": finding.x,
+            "keys": list(finding.keys),
+            "level": finding.level,
+            "where": finding.where,
+            "idle": list(finding.idle),
+            "meanings": finding.meanings,
+            "settings": records(finding.table),
+            "moves": [asdict(move) for move in finding.moves],
+            "facts": finding.facts,
+            "tables": list(finding.tables),
+            "texts": list(finding.texts),
+        }
+    )
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """One object per row."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def plain(value: Any) -> Any:
+    """The value in types that JSON has: NaN is null, infinities are texts, enums and NumPy's scalars plain values."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return None if math.isnan(value) else INFINITE.get(value, value)
+    return str(value) if isinstance(value, str) else value
