@@ -27,7 +27,7 @@ LONGEST = 200  # characters of the name of a folder
 
 
 def report(
-    sweeps: list[StoredSweep],
+    sweeps: Sequence[StoredSweep],
     directory: str | AnyPath | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
@@ -160,7 +160,7 @@ def _labels(sweeps: Sequence[StoredSweep]) -> list[str]:
     return labels
 
 
-def _caveats(sweeps: list[StoredSweep]) -> list[str]:
+def _caveats(sweeps: Sequence[StoredSweep]) -> list[str]:
     """At most three different sentences about what the closed forms in a report do not describe."""
     caveat = sweeps[0].workload.caveat
     if caveat is None:
