@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysweep import phrases
-from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers, verdict
+from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
@@ -21,8 +21,6 @@ from raysweep.driver.options import Options
 from raysweep.driver.placement import Placement, place, total_seconds
 from raysweep.driver.progress import Phase, Progress
 from raysweep.driver.shared_stages import SharedStages
-from raysweep.driver.state import PendingRows, State
-from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import temporary
 from raysweep.ledger import compaction, segments, sweep_record
@@ -32,6 +30,9 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.pack import Pack, rest_of
 from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.queue import PackQueue
+from raysweep.query import verdict
+from raysweep.query.state import PendingRows, State
+from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
