@@ -220,7 +220,7 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
     Its rows and report are deleted here; MLflow keeps the runs in its trash.
     """
     from raysweep.commands import delete as deletion
-    from raysweep.driver.stored_sweep import open_sweep
+    from raysweep.query.sweep import open_sweep
 
     found = open_sweep(sweep, storage, to_delete=True)
     if not yes:

@@ -11,14 +11,14 @@ from functools import cached_property, partial
 import numpy as np
 
 from raysweep import search
-from raysweep.driver import changed_content
-from raysweep.driver.options import code_note
 from raysweep.fits.lost_draws import LOST, can_be_fitted, losses, most
 from raysweep.ledger import curves, segments, sweep_record
 from raysweep.phrases import counted, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
+from raysweep.query import changed_content
+from raysweep.query.code_note import code_note
 from raysweep.search import precision
 from raysweep.search.known_steps import KnownSteps
 from raysweep.search.verdicts import Verdict, verdicts
@@ -73,7 +73,7 @@ class State:
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
         self._redo: set[tuple[str, int]] = set()
         if on_code_change is not None:
-            found, note = changed_content.find(self)
+            found, note = changed_content.find(self.workload, cells, self.rows)
             self.notes += [note] * bool(note)
             self._redo = found | self._changed(on_code_change)
         if retry_failed:
