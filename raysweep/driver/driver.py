@@ -123,6 +123,7 @@ class Driver:
                         signs.forget_death(self.folder)
                     self._say_if_nothing_was_logged()
                     self._remember_learned()
+                    self._state = self._sweep.state()  # read once more, for the report and the mirror
                     self.report()
                     self.close()
             except (KeyboardInterrupt, SystemExit) as told:  # SystemExit: Ray's SIGTERM handler while it starts
@@ -341,7 +342,7 @@ class Driver:
         steps = [(0, 0)]  # the number of steps is known once the rows are read
         try:
             with Phase(self.folder, "report", lambda: steps[-1]):
-                self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)))
+                self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)), state=self._state)
         except Exception:
             self._go_on = "report"
             self.close()
@@ -387,7 +388,7 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
     from raysweep.ledger import results_table
 
     return logging.close(
-        results_table.dump(sweep.results(), "csv"),
+        results_table.dump(sweep.results(state), "csv"),
         state.statuses(),
         "KILLED" if state.missing().rows else "FINISHED",
         Phase(sweep.folder, "mirror", logging.counts),

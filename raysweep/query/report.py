@@ -30,12 +30,14 @@ def report(
     sweeps: Sequence[StoredSweep],
     directory: str | AnyPath | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
+    states: Sequence[State] = (),
 ) -> Report:
     """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
 
     directory: where to write it; None for `report` in the sweep's folder, and there, with several sweeps, for `with-`
         and the names of the others.
     on_step: called with the number of finished steps and of all steps.
+    states: of the sweeps, each once; empty to read the ledger.
     """
     import pandas
 
@@ -44,7 +46,7 @@ def report(
     # a sweep that is named twice appears once
     sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
     first = sweeps[0]
-    labels, states, tables = tables_of(sweeps)
+    labels, states, tables = tables_of(sweeps, states)
 
     def curves() -> pandas.DataFrame:
         parts = zip(sweeps, labels, states, strict=True)
@@ -105,10 +107,12 @@ def report(
     return replace(written, directory=folder, files=there)
 
 
-def tables_of(sweeps: Sequence[StoredSweep]) -> tuple[list[str], list[State], list[pandas.DataFrame]]:
+def tables_of(
+    sweeps: Sequence[StoredSweep], states: Sequence[State] = ()
+) -> tuple[list[str], Sequence[State], list[pandas.DataFrame]]:
     """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label.
 
-    Raises InputError if the sweeps are not of one workload.
+    states: of the sweeps; empty to read the ledger. Raises InputError if the sweeps are not of one workload.
     """
     first = sweeps[0]
     for other in sweeps[1:]:
@@ -119,7 +123,7 @@ def tables_of(sweeps: Sequence[StoredSweep]) -> tuple[list[str], list[State], li
                 "workload can be put side by side",
             )
     labels = _labels(sweeps)
-    states = [sweep.state() for sweep in sweeps]
+    states = states or [sweep.state() for sweep in sweeps]
     tables = [
         sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]

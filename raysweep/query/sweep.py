@@ -10,6 +10,7 @@ from raysweep.ledger import sweep_record
 from raysweep.phrases import place
 from raysweep.query import questions, summary
 from raysweep.query import report as reports
+from raysweep.query.state import State
 from raysweep.query.stored_sweep import StoredSweep
 from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
@@ -77,14 +78,18 @@ class Sweep(StoredSweep):
         return summary.in_html(self)
 
     def report(
-        self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None
+        self,
+        directory: str | AnyPath | None = None,
+        on_step: Callable[[int, int], None] = lambda done, of: None,
+        state: State | None = None,
     ) -> Report:
         """Fit, draw and write the report.
 
         directory: where to write it. None for a folder in the sweep's own folder; a part has a folder of its own there.
         on_step: called with the number of finished steps and of all steps.
+        state: None to read the ledger again.
         """
-        return reports.report([self], directory, on_step)
+        return reports.report([self], directory, on_step, [state] if state else ())
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:

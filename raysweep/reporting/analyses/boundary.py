@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, heavy_rows, is_exact, is_number, means_table, signs_of
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
@@ -24,15 +25,7 @@ from raysweep.report.names import first_capital, line_label, plain, settings, wi
 from raysweep.report.statuses import THEORY, outside, why_one
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary_drawings import line_of, maps_of, slices_of
-from raysweep.reporting.analyses.closed_form import (
-    add_lines,
-    add_theory,
-    displacements,
-    excluded,
-    smooth,
-    summary,
-    zero_line,
-)
+from raysweep.reporting.analyses.closed_form import summary
 from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import excluded
 from raysweep.analyses.question import Question
 from raysweep.fits.result import Status
 from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted, some_of
 from raysweep.report.names import plain, settings, unit_of
 from raysweep.report.statuses import NO_EFFECT, THEORY, others, outside, status_word, status_words, why_one
-from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.no_place import among_all, nowhere
 from raysweep.reporting.analyses.single_place import one_sign, sizes_at_the_ends

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.report.figures.lines import points_in_words
 from raysweep.report.names import first_capital, plain
-from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
+from raysweep.reporting.analyses.closed_form import summary
 from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
 from raysweep.reporting.analyses.movement import movement
@@ -22,7 +24,7 @@ from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
-from raysweep.reporting.analyses.series import curves_drawing, marked_panels
+from raysweep.reporting.analyses.series import curves_drawing
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def inflection_section(asked: Question) -> Section:
         panels = marked_panels(parts, keys, whole, asked)
         caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
         line = line_drawing(places, along, f"at the {word} of {metric}", line_caption)
-        curves = curves_drawing(asked, panels, caption, placed=f"fitted {word}")
+        curves = curves_drawing(asked, panels, caption, placed=word)
         return [*curves, *line] if places.few else [*line, *curves]
 
     headline, detail = places.said(places.against_theory(), places.beside_theory)

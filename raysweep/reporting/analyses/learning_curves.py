@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.question import Question
+from raysweep.analyses.series import by_panel
 from raysweep.errors import unknown
 from raysweep.fits.draws import log_axis
 from raysweep.fits.lost_draws import among_lost
@@ -22,7 +23,7 @@ from raysweep.report.figures.learning_curves import Learning, learning_figure
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses.explored_learning import explored_learning
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import by_panel, laid_out
+from raysweep.reporting.analyses.series import laid_out
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import DIVERGED
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, is_exact
+from raysweep.analyses.series import grid_theory
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.reasons import MESSAGES, Reason
 from raysweep.fits.statistics import holm, mean_band
@@ -20,7 +21,7 @@ from raysweep.report.figures.power_law import Law, power_law_figure
 from raysweep.report.names import plain
 from raysweep.report.statuses import THEORY
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import grid_theory, laid_out
+from raysweep.reporting.analyses.series import laid_out
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, cell_means, groups, is_exact, spread, with_choice
+from raysweep.analyses.series import base_means, base_metric
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.processes import mapped
 from raysweep.fits.regime import Regime, fit_regime
@@ -25,7 +26,7 @@ from raysweep.reporting.analyses.regime_words import (
     verdict_word,
 )
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
+from raysweep.reporting.analyses.series import laid_out
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
