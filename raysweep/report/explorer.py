@@ -20,7 +20,9 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
     of each key, and, if the finding has a row of it, `place` (estimate, low, high, theory) and `lines`."""
     names = [key["name"] for key in data["keys"]]
     numbers = [key["name"] for key in data["keys"] if key["number"]]
-    varied = [name for name in names if len({labels([one["values"][names.index(name)]]) for one in data["settings"]}) > 1]
+    varied = [
+        name for name in names if len({labels([one["values"][names.index(name)]]) for one in data["settings"]}) > 1
+    ]
     table = table_of(finding, workload, range(len(finding.table))) if len(finding.table) else None
     out = []
     for one in data["settings"]:

@@ -106,7 +106,9 @@ def to_html(page: Page, folder: Path) -> str:
 
 def to_markdown(page: Page) -> str:
     """The page as Markdown, in which all but the first screen is folded (as GitHub shows it)."""
-    return _environment(markdown=True).get_template("report.md").render(page=page)
+    from markupsafe import Markup
+
+    return _environment(markdown=True).get_template("report.md").render(page=page, raw=Markup)
 
 
 @cache
@@ -117,7 +119,7 @@ def _environment(markdown: bool) -> Environment:
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
-        autoescape=not markdown,
+        autoescape=True,
         finalize=escaped if markdown else None,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -127,10 +129,14 @@ def _environment(markdown: bool) -> Environment:
 
 def escaped(value: Any) -> Any:
     """A text for Markdown, in one line: without HTML, and with signs of Markdown as they are."""
+    from markupsafe import Markup
+
+    if isinstance(value, Markup):  # the output of a macro
+        return value
     text = html.escape(" ".join(str(value).split()), quote=False)
     for sign in "\\`*[]|":
         text = text.replace(sign, f"\\{sign}")
-    return text
+    return Markup(text)
 
 
 def policy(script: str) -> str:

@@ -266,7 +266,9 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
     for lost in finding.facts.get("lost", ()):
         few = f"{lost['fewest']}" + (f" to {lost['most']}" if lost["most"] > lost["fewest"] else "")
-        places = [", ".join(setting(*item, workload) for item in place.items()) for place in lost["where"] if place]
+        places = [
+            ", ".join(setting(key, value, workload) for key, value in place.items()) for place in lost["where"] if place
+        ]
         where = f": {'; '.join(places)}" if places else ""
         cells = counted(lost["cells"], "cell")
         out.append(

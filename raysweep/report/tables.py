@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import spread
 from raysweep.numbers import interval, number
-from raysweep.report.names import settings, unit_of
+from raysweep.report.names import called, setting, unit_of
 from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES, needed_words
 from raysweep.workloads.declaration import Workload
 
@@ -58,7 +58,7 @@ def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Tab
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
     varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
     columns: list[tuple[str, bool, list[str]]] = [
-        ("setting", False, [settings(varied, [row[key] for key in varied], workload) for row in rows]),
+        ("setting", False, [setting_words(row, varied, workload) for row in rows]),
         (_head(finding), True, [_known(row, unit) for row in rows]),
         ("status", False, [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]),
         ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
@@ -81,3 +81,10 @@ def _known(row: dict[str, Any], unit: str) -> str:
     if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
         text = number(row["estimate"])
     return text if text == NOTHING else f"{text}{unit}"
+
+
+def setting_words(row: Mapping[str, Any], keys: Sequence[str], workload: Workload) -> str:
+    """The values of the keys; metrics and sweeps without the word for it."""
+    plain = {"metric", "sweep"} - workload.by_name.keys()
+    texts = [called(row[key], workload) if key in plain else setting(key, row[key], workload) for key in keys]
+    return ", ".join(texts)
