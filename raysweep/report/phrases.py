@@ -7,6 +7,7 @@ Clauses are added in that order as long as the sentence has at most `MOST` words
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
+from raysweep.report.names import called, listed, setting, settings, unit_of, without_common_beginning
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -60,8 +61,35 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.IMPROVES: "the largest {x} is best for {metric}",
         Outcome.DEGRADES: "the smallest {x} is best for {metric}",
     },
+    "power_law": {
+        Outcome.RISES: "{metric} grows with {x} to the power {place}",
+        Outcome.FALLS: "{metric} falls with {x} to the power {place}",
+        Outcome.NO_EFFECT: "{metric} does not change with {x}",
+        Outcome.UNCLEAR: "whether {metric} grows or falls with {x} is not clear (exponent {place})",
+        Outcome.UNDECIDED: "no power of {x} is known for {metric}",
+    },
+    "shift": {
+        Outcome.HIGHER: "the best {x} is higher, by a factor {place}",
+        Outcome.LOWER: "the best {x} is lower, by a factor {place}",
+        Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
+        Outcome.UNDECIDED: "how far the best {x} shifts is not decided",
+    },
+    "regime": {
+        Outcome.CONSTANT: "the best {x} hardly changes with {length} (log-log slope {place})",
+        Outcome.INCREASING: "the best {x} rises with {length} (log-log slope {place})",
+        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length} (log-log slope {place})",
+        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length} (log-log slope {place})",
+        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open (log-log slope {place})",
+        Outcome.UNDECIDED: "how the best {x} changes with {length} is not decided",
+    },
+    "learning_curves": {
+        Outcome.MEASURED: "{metric} ends at {place}",
+        Outcome.UNDECIDED: "too few draws with {metric} are ok",
+    },
+    "landscape": {Outcome.MEASURED: "{metric} is on average {place} above its value in the middle"},
 }
-"""What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
+"""What a setting says, by kind and outcome. {x}, {metric}, {length}: names; {place}: the estimate, or between what it
+lies."""
 
 MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
@@ -92,12 +120,15 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
+    if "metric" in finding.keys and finding.metric:  # of several metrics, the first
+        finding = replace(finding, table=finding.table[finding.table["metric"] == finding.metric])
     lead, *others = groups_of(finding)
     several = len(finding.table) > 1
     text = clause(finding, lead, workload)
     if several:
         text += f" in {share(lead.count, len(finding.table))}"
         text = _longer(text, where_words(lead.where, workload), " ({})")
+    text = _longer(text, further_words(finding, workload), "{}")
     text = _longer(text, theory_words(finding, workload), "; {}")
     for group in others:
         said = f"{clause(finding, group, workload)} in {group.count}"
@@ -119,6 +150,7 @@ def clause(finding: Finding, group: Group, workload: Workload) -> str:
         metric=called(finding.metric, workload),
         x=called(finding.x, workload),
         place=place_words(finding, group, workload),
+        length=called(finding.facts.get("length", ""), workload),
         **_sides(finding),
     )
 
@@ -134,9 +166,22 @@ def _sides(finding: Finding) -> dict[str, str]:
     return sides
 
 
+def further_words(finding: Finding, workload: Workload) -> str:
+    """What the facts of a finding add to what most settings say, with the mark before it; empty if nothing."""
+    facts = finding.facts
+    if base := facts.get("base"):
+        return f", beside {settings(base, base.values(), workload)}"
+    if bends := facts.get("bends"):
+        return "; not one power" + (f" in {bends}" if len(finding.table) > 1 else "")
+    if ends := facts.get("ends"):
+        lowest, highest = (settings(one, one.values(), workload) for one in ends)
+        return f"; least with {lowest}, most with {highest}"
+    return ""
+
+
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The estimate with its interval if one setting has it, else between what the estimates lie."""
-    unit = unit_of(finding.x, workload) if finding.x else ""
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     if group.count == 1:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
         return f"{interval(row['estimate'], row['low'], row['high'])}{unit}"
@@ -194,7 +239,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
         Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
-        Needed.MORE_X: f"more values of {x}",
+        Needed.MORE_X: f"more values of {called(finding.facts.get('length', finding.x), workload)}",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",
         Needed.OK_ROWS: "rows that are ok",
@@ -205,16 +250,51 @@ TITLES: Mapping[str, str] = {
     "boundary": "Where {metric} changes sign in {x}",
     "inflection": "Where {metric} turns in {x}",
     "optimum": "The best {x} for {metric}",
+    "power_law": "The power of {x} with which {metric} grows",
+    "shift": "How the best {x} for {metric} shifts between settings",
+    "regime": "How the best {x} for {metric} changes with {length}",
+    "learning_curves": "What was logged along training: {metric}",
+    "landscape": "The landscape of {metric}",
 }
 """The title of a finding in the report, by kind."""
 
-METHODS: Mapping[str, str] = {}
+METHODS: Mapping[str, str] = {
+    "power_law": (
+        "Each draw has a least-squares line of its own on log scales; the interval is Student's t over their slopes. "
+        "That the metric grows or falls is corrected for all settings (Holm). The bend is how much the exponent grows "
+        "from the first value to the last, by a parabola."
+    ),
+    "shift": (
+        "The best value is fitted in both settings at each value of the axis that is averaged over, and the logarithm "
+        "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t). "
+        "An interval that holds 1 shows no shift."
+    ),
+    "regime": (
+        "The slope is that of a least-squares line of the log best rate over the log length; bounds count as bounds. "
+        "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
+        "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate."
+    ),
+    "learning_curves": (
+        "Each mean is over the ok draws, where all of them logged; its band is Student's t over draws, at each point "
+        "by itself."
+    ),
+    "landscape": (
+        "The figure shows one draw: others have other directions. The numbers are means over draws of how much higher "
+        "the values are on average over the grid than in the middle, with Student's t interval."
+    ),
+}
 """How the numbers of a kind are made, in at most three sentences."""
 
-ESTIMATES: Mapping[str, str] = {}
+ESTIMATES: Mapping[str, str] = {
+    "power_law": "exponent",
+    "shift": "factor",
+    "regime": "slope",
+    "learning_curves": "last mean",
+    "landscape": "above the middle",
+}
 """What the column of estimates is called, by kind."""
 
-IN_X = ("boundary", "inflection", "optimum", "regime", "predicted_boundary")
+IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 
 NOTHINGS: Mapping[Nothing, str] = {
@@ -250,7 +330,8 @@ def title(finding: Finding, workload: Workload) -> str:
     form = TITLES.get(finding.kind) or (
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
-    text = form.format(metric=called(finding.metric, workload), x=called(finding.x, workload))
+    names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
+    text = form.format(**{key: called(name, workload) for key, name in names.items()})
     text = text[:1].upper() + text[1:]
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
