@@ -42,6 +42,8 @@ class Nothing(StrEnum):
     """A function of the user is not there (about: the error)."""
     FAILED = "failed"
     """A function of the user failed (about: the error)."""
+    ONE_SETTING = "one_setting"
+    """There is no other setting to compare with."""
     NO_SEED_SHARED = "no_seed_shared"
     NO_CELL_SHARED = "no_cell_shared"
 

@@ -309,6 +309,7 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.NOTHING_LOGGED: "{about} logged nothing of this",
     Nothing.NO_FUNCTION: "{about}",
     Nothing.FAILED: "{about}",
+    Nothing.ONE_SETTING: "there is only one setting, so nothing is compared",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
     Nothing.NO_CELL_SHARED: "the sweeps have no cell in common",
 }
