@@ -13,6 +13,7 @@ import numpy as np
 
 from raysweep.analyses.counts import Condition, Group, groups_of
 from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
@@ -89,6 +90,8 @@ def sentence(finding: Finding, workload: Workload) -> str:
     """The answer of a finding in at most `MOST` words."""
     if finding.texts:
         return finding.texts[0]
+    if not len(finding.table):
+        return without_settings(finding, workload)
     lead, *others = groups_of(finding)
     several = len(finding.table) > 1
     text = clause(finding, lead, workload)
@@ -207,3 +210,68 @@ TITLES: Mapping[str, str] = {
 
 METHODS: Mapping[str, str] = {}
 """How the numbers of a kind are made, in at most three sentences."""
+
+ESTIMATES: Mapping[str, str] = {}
+"""What the column of estimates is called, by kind."""
+
+IN_X = ("boundary", "inflection", "optimum", "regime", "predicted_boundary")
+"""The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
+
+NOTHINGS: Mapping[Nothing, str] = {
+    Nothing.NO_ROW_OK: "no row is ok, so nothing can be analysed; `raysweep debug` shows why",
+    Nothing.NOT_FINITE: "{about} is finite in no row",
+    Nothing.TOO_LARGE: "every value of {about} is not finite, or too large to be squared",
+    Nothing.MOST_LOST: "in every cell most draws diverged or failed",
+    Nothing.AXIS_TOO_LARGE: "{about} has values that are too large to be analysed",
+    Nothing.AXIS_NOT_POSITIVE: "{about} has values that are not finite and positive, so no best one is sought",
+    Nothing.AXIS_NOT_FINITE: "{about} has values that are not finite, so no best one is sought",
+    Nothing.NO_CURVE: "no two cells differ in {about} alone, so there is no curve; ask for a grid over it",
+    Nothing.NOTHING_LOGGED: "{about} logged nothing of this",
+    Nothing.NO_FUNCTION: "{about}",
+    Nothing.FAILED: "{about}",
+    Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
+    Nothing.NO_CELL_SHARED: "the sweeps have no cell in common",
+}
+"""Why there is nothing to say; {about}: as in `Nothing`."""
+
+
+def without_settings(finding: Finding, workload: Workload) -> str:
+    """The sentence of a finding that has no setting: why, or what a function of the user returned."""
+    why = finding.facts.get(NOTHING)
+    if why is None:
+        return f"{finding.kind} returned {counted(finding.facts.get('rows', 0), 'row')} and no text."
+    about = finding.facts.get("about", "")
+    text = NOTHINGS[Nothing(why)].format(about=called(about, workload))
+    return text[:1].upper() + text[1:] + "."
+
+
+def title(finding: Finding, workload: Workload) -> str:
+    """The title of a finding."""
+    form = TITLES.get(finding.kind) or (
+        finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
+    )
+    text = form.format(metric=called(finding.metric, workload), x=called(finding.x, workload))
+    text = text[:1].upper() + text[1:]
+    where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
+    return f"{text} ({where})" if where else text
+
+
+def notes(finding: Finding, workload: Workload) -> list[str]:
+    """What else a reader must know of a finding: which rows it has, and further texts of a user's function."""
+    out = list(finding.texts[1:])
+    if finding.idle:
+        idle = " and ".join(called(name, workload) for name in finding.idle)
+        out.append(f"This does not depend on {idle}: each draw counts once.")
+    for metric, count in finding.facts.get("left_out", {}).items():
+        out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
+    for lost in finding.facts.get("lost", ()):
+        few = f"{lost['fewest']}" + (f" to {lost['most']}" if lost["most"] > lost["fewest"] else "")
+        places = [
+            ", ".join(setting(key, value, workload) for key, value in place.items()) for place in lost["where"] if place
+        ]
+        where = f": {'; '.join(places)}" if places else ""
+        cells = counted(lost["cells"], "cell")
+        out.append(
+            f"Left out: {cells} in which most draws diverged or failed ({few} of {lost['draws']} draws ok){where}."
+        )
+    return out
