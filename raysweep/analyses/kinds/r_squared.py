@@ -146,13 +146,8 @@ ANALYSIS = Analysis(
     kind="r_squared",
     question="what explains {metric}?",
     run=run,
-    required={
-        "metric": checks.metric,
-        "predictors": allowed.metrics,
-        "x": allowed.fitted,
-        "unit": checks.axis,
-    },
-    optional={"by": allowed.axes, "level": allowed.level},
+    required={**allowed.METRIC_X, "predictors": allowed.metrics, "unit": checks.axis},
+    optional=allowed.BY_LEVEL,
     columns=("best", "correlation", "draws", "low", "high", "more", "more_high", "more_low", "more_than_the_first")
     + ("note", "over_draws", "predictor", "r_squared", "reason", "units"),
 )
