@@ -11,7 +11,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import heavy_rows, means_table, parameters_of
+from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of
 from raysweep.fits.comparison import FEWEST, Joint, joint, student_coverage
 from raysweep.fits.reasons import Reason
 from raysweep.fits.statistics import LEVEL, t_quantile
@@ -128,6 +128,5 @@ ANALYSIS = Analysis(
     question="does the experiment agree with theory?",
     run=run,
     optional={"metrics": allowed.metrics},
-    columns=("mean", "standard_error", "median", "draws", "computed", "no_variance", "theory", "cell", "difference")
-    + ("inside_95", "z"),
+    columns=(*MEANS, "cell", "difference", "inside_95", "z"),
 )

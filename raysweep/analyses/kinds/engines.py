@@ -29,6 +29,21 @@ EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding 
 FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
 
 
+OWN = [
+    "difference",
+    "engine",
+    "largest",
+    "median",
+    "metric",
+    "quarter",
+    "reference",
+    "rows",
+    "size",
+    "three_quarters",
+    "value",
+]
+
+
 @dataclass(frozen=True, eq=False)
 class EnginesPlot(Plot):
     """The differences to the reference over x. table: their quartiles over rows. The lines are the finding's rows."""
@@ -221,8 +236,6 @@ ANALYSIS = Analysis(
     question="how do engines differ from the reference?",
     run=run,
     optional={"metrics": allowed.metrics, "reference": engine, "x": allowed.number_axis, "by": allowed.axes},
-    columns=("difference", "draws", "engine", "error_by_reference", "largest", "mean", "mean_by_reference", "median")
-    + ("metric", "quarter", "reference", "rows", "size", "standard_error", "three_quarters", "times_less_variance")
-    + ("value",),
+    columns=(*control_variate.COLUMNS, "reference", *OWN),
     check=check,
 )

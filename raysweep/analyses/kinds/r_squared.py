@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,9 +96,7 @@ def run(question: Question) -> Finding:
     )
 
 
-def of_group(
-    rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float
-) -> list[dict[str, Any]]:
+def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float) -> list[dict[str, Any]]:
     """One row per predictor: R², its interval, and by how much it is above or below that of the first predictor."""
     shaped = {
         name: rows.pivot_table(index="seed", columns=unit, values=name, dropna=False).to_numpy(float)
@@ -148,6 +146,5 @@ ANALYSIS = Analysis(
     run=run,
     required={**allowed.METRIC_X, "predictors": allowed.metrics, "unit": checks.axis},
     optional=allowed.BY_LEVEL,
-    columns=("best", "correlation", "draws", "low", "high", "more", "more_high", "more_low", "more_than_the_first")
-    + ("note", "over_draws", "predictor", "r_squared", "reason", "units"),
+    columns=(*(one.name for one in fields(r_squared.Explained)), "best", "more", "more_high", "more_low", "predictor"),
 )

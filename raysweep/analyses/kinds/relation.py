@@ -12,7 +12,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, heavy_rows, means_table, parameters_of
+from raysweep.analyses.rows import MEANS, groups, heavy_rows, means_table, parameters_of
 from raysweep.fits import rank
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
@@ -88,7 +88,8 @@ def run(question: Question) -> Finding:
     if keys:
         x_means, y_means = (means_table(good, keys, metric, workload) for metric in (x, y))
         tables[f"{question.name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
-    facts = {"y": y, "sample": "cells" if by_cells else "draws", "rows": len(good), "without_value": len(ok) - len(good)}
+    facts: dict[str, Any] = {"y": y, "sample": "cells" if by_cells else "draws"}
+    facts |= {"rows": len(good), "without_value": len(ok) - len(good), "infinite": int(np.isinf(good[x]).sum())}
     return Finding(
         "relation",
         question.name,
@@ -96,11 +97,7 @@ def run(question: Question) -> Finding:
         metric=y,
         x=x,
         keys=by,
-        facts={
-            **facts,
-            "infinite": int(np.isinf(good[x].astype(float)).sum()),
-            **({"overall": asdict(overall)} if by else {}),
-        },
+        facts={**facts, **({"overall": asdict(overall)} if by else {})},
         tables=tables,
         plots=lambda: [RelationPlot(question.name, x, y, [cloud(rows, x, y, w, workload) for w, rows in parts])],
     )
@@ -108,19 +105,19 @@ def run(question: Question) -> Finding:
 
 def setting(where: Mapping[str, Any], one: Rank, by_cells: bool) -> dict[str, Any]:
     """The row of one group. by_cells: whether intervals are over cells."""
-    row = {**where, "reason": one.reason, "estimate": one.rank_correlation, "low": one.low, "high": one.high}
-    row |= {"draws": one.draws, "cells": one.cells}
-    more = (Needed.MORE_UNITS, one.cells) if by_cells or one.reason == Reason.TOO_FEW_CELLS else None
+    row: dict[str, Any] = {**where, "estimate": one.rank_correlation, "low": one.low, "high": one.high}
+    row |= {"reason": one.reason, "draws": one.draws, "cells": one.cells}
     if not np.isfinite(one.rank_correlation):
-        outcome, more = Outcome.UNDECIDED, more if one.reason == Reason.TOO_FEW_CELLS else ("", np.nan)
+        outcome = Outcome.UNDECIDED
     elif not np.isfinite(one.low):
         outcome = Outcome.MEASURED
     else:
         outcome = Outcome.RISES if one.low > 0 else Outcome.FALLS if one.high < 0 else Outcome.UNCLEAR
-    if outcome in (Outcome.RISES, Outcome.FALLS):
-        return {**row, "outcome": outcome}
-    needed, number = more or (Needed.MORE_DRAWS, one.draws)
-    return {**row, "outcome": outcome, "needed": needed, "needed_number": number}
+    if outcome not in (Outcome.RISES, Outcome.FALLS) and one.reason != Reason.NO_VARIATION:
+        of_cells = by_cells or one.reason == Reason.TOO_FEW_CELLS
+        row["needed"] = Needed.MORE_UNITS if of_cells else Needed.MORE_DRAWS
+        row["needed_number"] = one.cells if of_cells else one.draws
+    return {**row, "outcome": outcome}
 
 
 def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
@@ -192,6 +189,5 @@ ANALYSIS = Analysis(
     run=run,
     required={"x": checks.metric, "y": checks.metric},
     optional={"by": allowed.axes, "sample": allowed.sample},
-    columns=("mean", "standard_error", "median", "draws", "computed", "no_variance", "theory", "cells", "group")
-    + ("high", "low", "note", "rank_correlation", "reason"),
+    columns=(*MEANS, "cells", "group", "high", "low", "note", "rank_correlation", "reason"),
 )
