@@ -10,7 +10,7 @@ from raysweep.analyses.kinds.power_law import Law, PowerLawPlot
 from raysweep.analyses.series import Panel
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.draw import draw
-from raysweep.report.names import axis_label, called, plain
+from raysweep.report.names import axis_label, called
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ def draw_power_laws(plot: PowerLawPlot, finding: Finding, workload: Workload) ->
     figure, said = power_law_figure(plot.panels, plot.x, plot.metric, workload, percent)
     several = (finding.table["draws"] > 1).any()
     points = f"geometric mean over draws, pointwise {percent} interval" if several else "the value of the only draw"
-    caption = (
-        f"{called(plot.metric, workload)} against {plain(plot.x)}, both logarithmic: {points}, and the fitted line."
-    )
-    caption = f"{caption} {said}"
+    names = f"{called(plot.metric, workload)} against {called(plot.x, workload)}"
+    caption = f"{names}, both logarithmic: {points}, and the fitted power law. {said}"
     shown = sum(len(panel.lines) for panel in plot.panels)
     return figure, caption.strip() + drawing.left_out_words(shown, plot.every)
 
