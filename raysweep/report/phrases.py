@@ -7,6 +7,7 @@ Clauses are added in that order as long as the sentence has at most `MOST` words
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from raysweep.analyses.counts import Condition, Group, groups_of
 from raysweep.analyses.finding import Finding, Move, Needed, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
-from raysweep.analyses.rows import signs_of
+from raysweep.analyses.rows import groups, signs_of
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
@@ -72,6 +73,54 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.DEGRADES: "the smallest {x} is best for {metric}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
+    "agreement": {
+        Outcome.AGREES: "theory and experiment agree",
+        Outcome.DIFFERS: "theory and experiment differ",
+        Outcome.UNDECIDED: "too few seeds compare theory and experiment",
+    },
+    "relation": {
+        Outcome.RISES: "{metric} rises with {x} (rank correlation {place})",
+        Outcome.FALLS: "{metric} falls with {x} (rank correlation {place})",
+        Outcome.UNCLEAR: "{x} is not shown to predict {metric} (rank correlation {place})",
+        Outcome.MEASURED: "{metric} and {x} have rank correlation {place}",
+        Outcome.UNDECIDED: "{metric} and {x} have no rank correlation",
+    },
+    "r_squared": {
+        Outcome.BEST: "{predictor} clearly explains {metric} best (R² {place})",
+        Outcome.UNCLEAR: "no predictor clearly explains {metric} best",
+        Outcome.MEASURED: "{predictor} explains {metric} with R² {place}",
+    },
+    "engines": {
+        Outcome.NO_EFFECT: "{metric} equals that of {reference} up to rounding",
+        Outcome.CONSTANT: "{metric} differs from {reference} by the same at every {x}",
+        Outcome.INCREASING: "{metric} approaches that of {reference} as {x} → 0 (order {place})",
+        Outcome.DECREASING: "{metric} departs from that of {reference} as {x} → 0 (order {place})",
+        Outcome.MEASURED: "{metric} differs from {reference} at a single {x}",
+    },
+    "trend": {
+        Outcome.RISES: "{metric} rises with {x}{throughout}",
+        Outcome.FALLS: "{metric} falls with {x}{throughout}",
+        Outcome.UNCLEAR: "{metric} shows no clear trend with {x}",
+        Outcome.NO_EFFECT: "{metric} does not change with {x}",
+        Outcome.UNDECIDED: "no trend of {metric} can be tested",
+    },
+    "best": {
+        Outcome.BEST: "the best {metric} is {place}",
+        Outcome.ALIKE: "{count} not told from it",
+        Outcome.WORSE: "{count} worse",
+    },
+    "curves": {
+        Outcome.MEASURED: "{metric} is {place}",
+        Outcome.HIGHER: "{metric} is higher than {beside}",
+        Outcome.LOWER: "{metric} is lower than {beside}",
+        Outcome.NO_EFFECT: "{metric} equals {beside}",
+    },
+    "comparison": {
+        Outcome.HIGHER: "{metric} is higher by {place}",
+        Outcome.LOWER: "{metric} is lower (difference {place})",
+        Outcome.UNCLEAR: "{metric} is not shown to differ (difference {place})",
+        Outcome.NO_EFFECT: "{metric} is the same in every draw",
+    },
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
 
@@ -82,6 +131,9 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NEGATIVE: "{negative} everywhere",
     },
     "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {x} {place}"},
+    "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
+    "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
+    "curves": {Outcome.HIGHER: "{positive}", Outcome.LOWER: "{negative}"},
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
@@ -114,25 +166,55 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
+    texts = [_answer(one, workload) for one in _by_metric(finding)]
+    text = texts[0]
+    for other in texts[1:]:
+        text = _longer(text, other, "; {}")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _by_metric(finding: Finding) -> list[Finding]:
+    """The finding as one for each metric and each constant beside it, if an answer is about one at a time."""
+    split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
+    keys, out = [key for key in finding.keys if key not in split], []
+    for values, table in groups(finding.table, split):
+        own = dict(zip(split, values, strict=True))
+        facts = {**finding.facts, **({"lines": [own["against"]]} if "against" in own else {})}
+        out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
+    return out
+
+
+def _first_setting(finding: Finding, workload: Workload) -> str:
+    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
+    return ", ".join(setting(key, finding.table[key].iloc[0], workload) for key in varied)
+
+
+def _answer(finding: Finding, workload: Workload) -> str:
+    """The answer of a finding that is no function of the user and has a setting."""
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: not _leads(group, finding))
     text = clause(finding, lead, workload)
     if text.startswith("it ") and finding.kind in SUBJECTS:
         metric, x = called(finding.metric, workload), called(finding.x, workload)
         text = SUBJECTS[finding.kind].format(metric=metric, x=x) + text.removeprefix("it")
-    if several:
-        text += f" in {share(lead.count, len(finding.table))}"
+    if finding.kind == "best":
+        text = _longer(text, _first_setting(finding, workload), " at {}")
+    elif several:
+        text += f" in {share(lead.count, len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
         text = _longer(text, where_words(lead.where, workload), " ({})")
+    if overall := finding.facts.get("overall"):
+        whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
+        text = _longer(text, whole, "; over all cells {}")
     text = _longer(text, theory_words(finding, workload), "; {}")
     for group in others:
-        said = f"{clause(finding, group, workload)} in {group.count}"
+        said = clause(finding, group, workload) + ("" if finding.kind == "best" else f" in {group.count}")
         text = _longer(text, said, "; {}")
-    return text[:1].upper() + text[1:] + "."
+    return text
 
 
 def _leads(group: Group, finding: Finding) -> bool:
-    """Whether places are said first: a quarter of all settings have one."""
-    return group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+    """Whether a group is said first: the best, and places if a quarter of all settings have one."""
+    return group.outcome == Outcome.BEST or (group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table))
 
 
 def _longer(text: str, addition: str, form: str) -> str:
@@ -150,8 +232,22 @@ def clause(finding: Finding, group: Group, workload: Workload) -> str:
         metric=called(finding.metric, workload),
         x=called(finding.x, workload),
         place=place_words(finding, group, workload),
+        count=group.count,
+        **_further(finding, group, workload),
         **sides,
     )
+
+
+def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
+    """What some kinds say besides: beside what a metric stands, the best predictor, whether a trend has no exception."""
+    rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
+    predictors = rows["predictor"].unique() if "predictor" in rows else []
+    return {
+        "reference": str(facts.get("reference", "")),
+        "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("lines", ())) or "0",
+        "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
+        "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else "",
+    }
 
 
 def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
@@ -169,17 +265,24 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
 
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The estimate with its interval if one setting has it, else between what the estimates lie."""
-    unit = unit_of(finding.x, workload) if finding.x else ""
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     if group.count == 1:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
-        return f"{interval(row['estimate'], row['low'], row['high'])}{unit}"
+        known = np.isfinite(row["low"]) or np.isfinite(row["high"])
+        return f"{interval(row['estimate'], row['low'], row['high']) if known else number(row['estimate'])}{unit}"
     low, high = f"{number(group.low, 3)}", f"{number(group.high, 3)}{unit}"
     return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
 
 
-def share(count: int, every: int) -> str:
+NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
+"""What a setting is, by kind."""
+PER_METRIC = ("comparison", "curves", "engines")
+"""The kinds whose answer is about one metric at a time."""
+
+
+def share(count: int, every: int, noun: str = "setting") -> str:
     """How many settings of all."""
-    return f"all {every:,} settings" if count == every else f"{count:,} of {every:,} settings"
+    return f"all {every:,} {noun}s" if count == every else f"{count:,} of {every:,} {noun}s"
 
 
 def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
@@ -188,6 +291,8 @@ def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
 
 
 def _condition_words(one: Condition, workload: Workload) -> str:
+    if one.key in {"metric", "sweep"} - workload.by_name.keys():
+        return ", ".join(called(value, workload) for value in one.values)
     if one.relation == "=":
         return setting(one.key, one.values[0], workload)
     if one.relation == "in":
@@ -207,6 +312,8 @@ SIGNS = {"<=": "≤", ">=": "≥"}
 def theory_words(finding: Finding, workload: Workload) -> str:
     """Whether theory's values lie in the intervals; empty without a theory."""
     table = finding.table
+    if finding.kind in ("best", "curves"):  # intervals of single cells, whose draws are shared
+        return ""
     known = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
     if not len(known):
         return ""
@@ -225,6 +332,9 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
     value = f"{number(at)}{unit_of(finding.x, workload)}" if finding.x and np.isfinite(at) else number(at)
     return {
         Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
+        Needed.MORE_UNITS: f"more than {counted(int(at), called(finding.facts.get('unit', 'cell'), workload))}"
+        if np.isfinite(at)
+        else "",
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
         Needed.MORE_X: f"more values of {x}",
@@ -239,6 +349,14 @@ TITLES: Mapping[str, str] = {
     "predicted_boundary": "Where a power law predicts the zero of {metric}",
     "inflection": "Where {metric} turns in {x}",
     "optimum": "The best {x} for {metric}",
+    "agreement": "Theory and experiment",
+    "relation": "{metric} and {x}",
+    "r_squared": "What explains {metric}",
+    "engines": "Engines on the same draws",
+    "trend": "How {metric} changes with {x}",
+    "best": "The best {metric}",
+    "curves": "Curves over {x}",
+    "comparison": "The sweeps on the same draws",
 }
 """The title of a finding in the report, by kind."""
 
@@ -251,6 +369,20 @@ METHODS: Mapping[str, str] = {
     "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
     "predicted_boundary": "Predicted is where the least-squares power law meets the level, with Fieller's interval "
     "over draws; measured is the zero. They differ where their intervals have nothing in common.",
+    "agreement": "Differences to the closed form, in standard deviations of a draw, are averaged over cells, draw by "
+    "draw, and Student's t over draws tests their mean (Bonferroni over metrics).",
+    "relation": "Spearman's rank correlation over cells is found in each draw, with Student's t over draws; with cells "
+    "as the sample it is that of means, with an interval for other cells.",
+    "r_squared": "R² over units is found in each draw; its interval is for other units (a jackknife, Fisher's scale). "
+    "A predictor is clearly the best if its interval lies above all others.",
+    "engines": "Rows of one seed and equal parameters are paired. The order is the slope of log |difference|, with "
+    "Student's t over draws.",
+    "trend": "The least-squares slope is tested after Holm's correction for all settings. Throughout: every step "
+    "between neighbouring values is shown to go the same way.",
+    "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
+    "new seeds at this cell show how much.",
+    "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
+    "comparison": "Draws of one seed and equal parameters are paired, and averaged over cells in each draw.",
 }
 """How the numbers of a kind are made, in at most three sentences."""
 
@@ -259,6 +391,14 @@ ESTIMATES: Mapping[str, str] = {
     "inflection": "turning point",
     "optimum": "best value",
     "predicted_boundary": "measured",
+    "agreement": "mean difference (SD)",
+    "relation": "rank correlation",
+    "r_squared": "R²",
+    "engines": "order",
+    "trend": "slope",
+    "best": "mean",
+    "curves": "mean",
+    "comparison": "mean difference",
 }
 """What the column of estimates is called, by kind."""
 
@@ -277,6 +417,8 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.NOTHING_LOGGED: "{about} logged nothing of this",
     Nothing.NO_FUNCTION: "{about}",
     Nothing.FAILED: "{about}",
+    Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws of {about}",
+    Nothing.NO_PAIR: "no row that is ok pairs with {about}",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
     Nothing.NO_CELL_SHARED: "the sweeps have no cell in common",
 }
@@ -326,6 +468,9 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if finding.idle:
         idle = " and ".join(called(name, workload) for name in finding.idle)
         out.append(f"This does not depend on {idle}: each draw counts once.")
+    if shares := finding.facts.get("importance"):
+        listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
+        out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
     for metric, count in finding.facts.get("left_out", {}).items():
         out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
     for lost in finding.facts.get("lost", ()):
