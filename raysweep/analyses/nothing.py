@@ -42,6 +42,10 @@ class Nothing(StrEnum):
     """A function of the user is not there (about: the error)."""
     FAILED = "failed"
     """A function of the user failed (about: the error)."""
+    NO_CLOSED_FORM = "no_closed_form"
+    """No closed form stands beside two usable draws of a cell (about: the metrics)."""
+    NO_PAIR = "no_pair"
+    """No row has a value of both (about: what they are paired with)."""
     NO_SEED_SHARED = "no_seed_shared"
     NO_CELL_SHARED = "no_cell_shared"
 

@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from raysweep.analyses.maps import Map
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import comparable
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.result import Status
 from raysweep.report.figures.fitted_places import PlaceLine, places_figure
-from raysweep.report.figures.phase_diagram import Map, surface_figure
+from raysweep.report.figures.phase_diagram import surface_figure
 from raysweep.report.figures.regions import region_words, signs
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary import boundary_section
@@ -54,7 +55,7 @@ def field(edge: Any, metric: str = "transferability_finetune") -> pd.DataFrame:
 def map_of(rows: pd.DataFrame, metric: str = "transferability_finetune", roots: float | None = None) -> Map:
     table = fit_boundary(rows, "overlap_angle", "gamma", metric, "seed", 0.95).table
     known = [np.array([roots] if roots else []) for _ in SIZES]
-    return Map("", rows, table, SIZES, known)
+    return Map({}, rows, table, SIZES, known)
 
 
 def drawn(one: Map, workload: Workload, metric: str = "transferability_finetune") -> tuple[list[str], list[str], str]:

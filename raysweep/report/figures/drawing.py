@@ -174,6 +174,11 @@ def titled(panels: Sequence[Panel[Line]], workload: Workload) -> list[tuple[str,
     ]
 
 
+def left_out_words(shown: int, every: int) -> str:
+    """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
+    return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
+
+
 def mark(label: str, **look: Any) -> Line2D:
     """A legend entry that explains a kind of mark; grey and without a line by default."""
     from matplotlib.lines import Line2D

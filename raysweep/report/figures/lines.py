@@ -17,7 +17,7 @@ from raysweep.numbers import NOTHING
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FIT, THEORY
-from raysweep.report.names import BARS, axis_label, called, plain
+from raysweep.report.names import BARS, as_called, axis_label, called, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def points_in_words(panels: Sequence[Panel[Series]]) -> str:
 @draw.register(CurvesPlot)
 def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of a metric over an axis, and its caption."""
+    workload = as_called(finding, workload)
     figure, said = curves_figure(
         plot.panels,
         plot.x,
@@ -56,13 +57,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         finding.level,
     )
     shown = sum(len(panel.lines) for panel in plot.panels)
-    caption = f"{plot.metric} against {plain(plot.x)}: {points_in_words(plot.panels)}. {said}".strip()
-    return figure, caption + left_out_words(shown, plot.every)
-
-
-def left_out_words(shown: int, every: int) -> str:
-    """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
-    return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
+    caption = f"{called(plot.metric, workload)} against {plain(plot.x)}: {points_in_words(plot.panels)}. {said}".strip()
+    return figure, caption + drawing.left_out_words(shown, plot.every)
 
 
 def curves_figure(

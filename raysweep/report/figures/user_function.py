@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@draw.register
+@draw.register(UserPlot)
 def user_figure(plot: UserPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     return plot.figure, plot.caption or f"What {finding.kind} draws."

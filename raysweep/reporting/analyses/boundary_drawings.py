@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.closed_form import smooth, zero_line
+from raysweep.analyses.maps import Map
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import comparable, groups, is_number
 from raysweep.analyses.series import series_panels
 from raysweep.fits.result import Status
 from raysweep.report.figures.fitted_places import PlaceLine
 from raysweep.report.figures.lines import points_in_words
-from raysweep.report.figures.phase_diagram import Map, surface_figure
+from raysweep.report.figures.phase_diagram import surface_figure
 from raysweep.report.names import plain
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_lines import line_figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,19 +34,6 @@ def settings_noun(table: pd.DataFrame, keys: Sequence[str], noun: str) -> str:
     """The word for a setting with the axes that tell settings apart, if they are one or two: "setting of depth"."""
     varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
     return f"{noun} of {' and '.join(map(plain, varied))}" if 0 < len(varied) <= NAMED else noun
-
-
-def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
-    """Concatenate the tables of several settings, with the values of the keys as columns."""
-    import pandas as pd
-
-    tables = [table.assign(**dict(zip(keys, values, strict=True))) for values, table in parts]
-    return pd.concat(tables, ignore_index=True)
-
-
-def in_front(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The table with the columns `names` first."""
-    return table[[*names, *(name for name in table.columns if name not in names)]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.analyses.closed_form import add_theory, closed_form, extrema
+from raysweep.analyses.closed_form import add_theory, extrema
+from raysweep.analyses.kinds.optimum import knows_no_rate
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, with_choice
 from raysweep.analyses.series import marked_panels
@@ -28,7 +29,6 @@ from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.reporting.analyses.series import curves_drawing
 from raysweep.space.analyses import opened
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,16 +106,6 @@ def lengths_of_regimes(asked: Question) -> list[str]:
         for kind, options in entries
         if kind == "regime" and options["lr"] == asked.x and options.get("metric") == asked.metric
     ]
-
-
-def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
-    """Whether there is a closed form that does not depend on the rate."""
-    curve = closed_form(rows, metric, workload, x)
-    values = np.sort(rows[x].unique().astype(float))
-    if curve is None or len(values) < 2:
-        return False
-    ends = curve(values[[0, -1]])
-    return bool(ends[0] == ends[1])
 
 
 def divergence(whole: pd.DataFrame) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from raysweep.analyses.places import joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, cell_means, groups, is_exact, spread, with_choice
 from raysweep.analyses.series import base_means, base_metric
@@ -14,7 +15,6 @@ from raysweep.fits.regime import Regime, fit_regime
 from raysweep.numbers import interval, number
 from raysweep.report.figures.regime import Setting, at_best_lr_figure, rates_figure
 from raysweep.report.names import plain
-from raysweep.reporting.analyses.fitted_places import joined
 from raysweep.reporting.analyses.regime_words import (
     Regimes,
     cases_and_losses,
