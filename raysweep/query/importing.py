@@ -32,8 +32,7 @@ def create(table: Table, storage: str | AnyPath = "sweeps") -> Sweep:
         raise InputError(name, f"there is a sweep of this name in {place(paths.locate(storage))}; name another")
     if reason := files.why_not_writable(paths.storage(storage)):
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
-    rows = table.rows
-    space = validate({**table.space, "search": {"imported": {"cells": max(1, rows["cell"].nunique())}}})
+    space = space_of(table)
     found = rows_of(table, space)
     if isinstance(folder, Path):
         (folder / sweep_record.LEDGER).mkdir(parents=True, exist_ok=True)
@@ -42,6 +41,11 @@ def create(table: Table, storage: str | AnyPath = "sweeps") -> Sweep:
         segments.write_segment(path, found[first : first + PACK])
     sweep_record.create(folder, name, space.as_dict(), None, "cell")
     return open_sweep(name, storage)
+
+
+def space_of(table: Table) -> Space:
+    """The space of the rows of a table. Raises InputError for a part that does not fit, such as an analysis."""
+    return validate({**table.space, "search": {"imported": {"cells": max(1, table.rows["cell"].nunique())}}})
 
 
 def rows_of(table: Table, space: Space) -> list[segments.Row]:
