@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.counts import Condition, Group, groups_of
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Finding, Move, Needed, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.rows import signs_of
+from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
+from raysweep.report.names import as_called, called, line_label, listed, setting, unit_of, without_common_beginning
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -49,16 +51,26 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.LOCATED: "{metric} changes sign at {x} {place}",
         Outcome.POSITIVE: "{metric} is positive everywhere",
         Outcome.NEGATIVE: "{metric} is negative everywhere",
+        Outcome.TOUCHES: "{metric} meets zero without crossing",
+        Outcome.NO_EFFECT: "{metric} is zero everywhere",
+    },
+    "predicted_boundary": {
+        Outcome.AGREES: "the predicted {x} agrees with the measured one",
+        Outcome.HIGHER: "the predicted {x} is too high",
+        Outcome.LOWER: "the predicted {x} is too low",
+        Outcome.UNDECIDED: "one of the two is not known",
     },
     "inflection": {
         Outcome.LOCATED: "{metric} turns at {x} {place}",
         Outcome.IMPROVES: "more {x} is better throughout",
         Outcome.DEGRADES: "less {x} is better throughout",
+        Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
     "optimum": {
         Outcome.LOCATED: "the best {x} for {metric} is {place}",
         Outcome.IMPROVES: "the largest {x} is best for {metric}",
         Outcome.DEGRADES: "the smallest {x} is best for {metric}",
+        Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
@@ -68,7 +80,8 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.LOCATED: "{below} below {x} {place} and {above} above",
         Outcome.POSITIVE: "{positive} everywhere",
         Outcome.NEGATIVE: "{negative} everywhere",
-    }
+    },
+    "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {x} {place}"},
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
@@ -77,13 +90,22 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.BEYOND_HIGH: "it lies above the grid",
     Outcome.EDGE_LOW: "it lies at the lower edge or below",
     Outcome.EDGE_HIGH: "it lies at the upper edge or above",
-    Outcome.BOUND_LOW: "only an upper bound is known",
-    Outcome.BOUND_HIGH: "only a lower bound is known",
+    Outcome.BOUND_LOW: "it is only bounded from above",
+    Outcome.BOUND_HIGH: "it is only bounded from below",
+    Outcome.OK_LOW: "it lies below the rows that are ok",
+    Outcome.OK_HIGH: "it lies above the rows that are ok",
     Outcome.NO_EFFECT: "it makes no difference",
     Outcome.UNCLEAR: "no clear difference",
     Outcome.UNDECIDED: "it is not decided",
 }
 """What a setting says where its kind has no clause of its own."""
+
+SUBJECTS: Mapping[str, str] = {
+    "boundary": "the zero of {metric}",
+    "inflection": "the turning point of {metric}",
+    "optimum": "the best {x} for {metric}",
+}
+"""What "it" is, by kind; named where such a clause comes first."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -92,9 +114,12 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
-    lead, *others = groups_of(finding)
-    several = len(finding.table) > 1
+    workload, several = as_called(finding, workload), len(finding.table) > 1
+    lead, *others = sorted(groups_of(finding), key=lambda group: not _leads(group, finding))
     text = clause(finding, lead, workload)
+    if text.startswith("it ") and finding.kind in SUBJECTS:
+        metric, x = called(finding.metric, workload), called(finding.x, workload)
+        text = SUBJECTS[finding.kind].format(metric=metric, x=x) + text.removeprefix("it")
     if several:
         text += f" in {share(lead.count, len(finding.table))}"
         text = _longer(text, where_words(lead.where, workload), " ({})")
@@ -105,6 +130,11 @@ def sentence(finding: Finding, workload: Workload) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
+def _leads(group: Group, finding: Finding) -> bool:
+    """Whether places are said first: a quarter of all settings have one."""
+    return group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+
+
 def _longer(text: str, addition: str, form: str) -> str:
     """The text with the addition, if there is one and both together are short enough."""
     longer = text + form.format(addition)
@@ -113,19 +143,22 @@ def _longer(text: str, addition: str, form: str) -> str:
 
 def clause(finding: Finding, group: Group, workload: Workload) -> str:
     """What the settings of one outcome say."""
-    meant = MEANT.get(finding.kind, {}) if finding.meanings else {}
+    sides = _sides(finding, workload)
+    meant = MEANT.get(finding.kind, {}) if sides else {}
     form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
     return (form or OUTCOMES.get(group.outcome, str(group.outcome))).format(
         metric=called(finding.metric, workload),
         x=called(finding.x, workload),
         place=place_words(finding, group, workload),
-        **_sides(finding),
+        **sides,
     )
 
 
-def _sides(finding: Finding) -> dict[str, str]:
-    """The meanings of a finding, and of its sides below and above a zero."""
+def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
+    """The meanings of a finding, and of its sides below and above a zero, if it goes one way through all."""
     sides = dict(finding.meanings)
+    if "between" in finding.facts:
+        sides = dict(zip(("positive", "negative"), signs_of(finding.metric, workload), strict=True)) | sides
     if {"positive", "negative"} <= sides.keys():
         first, second = sides["positive"], sides["negative"]
         if finding.facts.get("rising"):
@@ -203,15 +236,30 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
 
 TITLES: Mapping[str, str] = {
     "boundary": "Where {metric} changes sign in {x}",
+    "predicted_boundary": "Where a power law predicts the zero of {metric}",
     "inflection": "Where {metric} turns in {x}",
     "optimum": "The best {x} for {metric}",
 }
 """The title of a finding in the report, by kind."""
 
-METHODS: Mapping[str, str] = {}
+_SHAPES = "Intervals hold for one setting at a time, and allow for the shape of the curve between its points."
+METHODS: Mapping[str, str] = {
+    "boundary": "The draw is the unit: intervals come from a posterior of the mean curve and of the noise between "
+    "draws. They hold for one setting at a time; the CSV has simultaneous ones. Where draws have no variance, the zero "
+    "is that of the median, and theory is not compared.",
+    "inflection": _SHAPES,
+    "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
+    "predicted_boundary": "Predicted is where the least-squares power law meets the level, with Fieller's interval "
+    "over draws; measured is the zero. They differ where their intervals have nothing in common.",
+}
 """How the numbers of a kind are made, in at most three sentences."""
 
-ESTIMATES: Mapping[str, str] = {}
+ESTIMATES: Mapping[str, str] = {
+    "boundary": "zero",
+    "inflection": "turning point",
+    "optimum": "best value",
+    "predicted_boundary": "measured",
+}
 """What the column of estimates is called, by kind."""
 
 IN_X = ("boundary", "inflection", "optimum", "regime", "predicted_boundary")
@@ -247,6 +295,7 @@ def without_settings(finding: Finding, workload: Workload) -> str:
 
 def title(finding: Finding, workload: Workload) -> str:
     """The title of a finding."""
+    workload = as_called(finding, workload)
     form = TITLES.get(finding.kind) or (
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
@@ -258,7 +307,22 @@ def title(finding: Finding, workload: Workload) -> str:
 
 def notes(finding: Finding, workload: Workload) -> list[str]:
     """What else a reader must know of a finding: which rows it has, and further texts of a user's function."""
-    out = list(finding.texts[1:])
+    out = [*finding.texts[1:], *(move_words(move, finding, workload) for move in finding.moves)]
+    joint = finding.facts.get("joint", {"z": 0.0})
+    if abs(joint["z"]) > normal_quantile(LEVEL):
+        size = f"{number(abs(joint['distance']), 2)}{unit_of(finding.x, workload)} " * (
+            joint["distance"] * joint["z"] > 0
+        )
+        side = "above" if joint["z"] > 0 else "below"
+        out.append(f"On average the zeros lie {size}{side} theory's (z = {joint['z']:+.1f}).")
+    for name, line in finding.facts.get("lines", {}).items():
+        label = line_label(name, line["value"], finding.x, workload)
+        out.append(f"{label} lies outside {line['outside']} of {counted(line['of'], 'interval')}.")
+    if level := finding.facts.get("computed_at"):
+        out.append(
+            f"Draws were added until intervals were narrow enough, which costs coverage, so these "
+            f"{100 * finding.level:g} % intervals are computed at {100 * level:.1f} %."
+        )
     if finding.idle:
         idle = " and ".join(called(name, workload) for name in finding.idle)
         out.append(f"This does not depend on {idle}: each draw counts once.")
@@ -274,4 +338,19 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         out.append(
             f"Left out: {cells} in which most draws diverged or failed ({few} of {lost['draws']} draws ok){where}."
         )
-    return out
+    return [*out, METHODS[finding.kind]] if finding.kind in METHODS else out
+
+
+def move_words(move: Move, finding: Finding, workload: Workload) -> str:
+    """How a place changes along one other axis: "With depth from 1 to 20 it falls in 2, …, of 3 settings"."""
+    counts = [(move.rises, "rises"), (move.falls, "falls"), (move.both, "goes up and down")]
+    counts += [(move.open, "is not shown to move")]
+    unit, every = unit_of(move.key, workload), sum(count for count, _ in counts)
+    known = [f"{way} in {count}" for count, way in counts if count]
+    text = f"{', '.join(known)} of {every} settings" if every > 1 else next(way for count, way in counts if count)
+    ways = zip(move.theory, ("rises", "falls", "stays"), strict=True)
+    theory = [f"{way} in {count}" if every > 1 else way for count, way in ways if count]
+    beside = f"; theory {', '.join(theory)}" if theory else ""
+    bounds = ", of some only a bound" if move.by_bounds else ""
+    name, what = called(move.key, workload), ESTIMATES.get(finding.kind, "place")
+    return f"With {name} from {number(move.first)} to {number(move.last)}{unit} the {what} {text}{beside}{bounds}."

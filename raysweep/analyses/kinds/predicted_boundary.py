@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MEASURED = ("status", "estimate", "low", "high", "note")
 PREDICTED = ("predicted", "predicted_low", "predicted_high", "beyond")
-SOURCE = "place"
+SOURCE = "zero"
 """What tells both lines of the figure apart: measured or predicted."""
 
 
