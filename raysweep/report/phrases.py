@@ -15,7 +15,7 @@ import numpy as np
 from raysweep.analyses.counts import Condition, Group, groups_of
 from raysweep.analyses.finding import Finding, Move, Needed, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
-from raysweep.analyses.rows import groups, signs_of
+from raysweep.analyses.rows import signs_of
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
@@ -177,7 +177,7 @@ def _by_metric(finding: Finding) -> list[Finding]:
     """The finding as one for each metric and each constant beside it, if an answer is about one at a time."""
     split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
     keys, out = [key for key in finding.keys if key not in split], []
-    for values, table in groups(finding.table, split):
+    for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
         own = dict(zip(split, values, strict=True))
         facts = {**finding.facts, **({"lines": [own["against"]]} if "against" in own else {})}
         out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
@@ -239,7 +239,7 @@ def clause(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
-    """What some kinds say besides: beside what a metric stands, the best predictor, whether a trend has no exception."""
+    """What the clauses of some kinds have besides: {reference}, {beside}, {predictor} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors = rows["predictor"].unique() if "predictor" in rows else []
     return {
