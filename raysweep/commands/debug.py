@@ -30,7 +30,7 @@ def one_row(found: Sweep, cell: str, seed: int | None, workload: str | None = No
     workload: FILE.py:NAME of a Python function; None for the file from which this user's own run took it.
     """
     cells = enumerate_cells(found.space)
-    if found.space.ranges:  # its cells are those that were asked for
+    if found.space.open:  # its cells are those that were asked for
         found.state()
         cells = found.cells
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]

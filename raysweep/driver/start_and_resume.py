@@ -59,6 +59,8 @@ def resume(name: str, options: Options, workload: Any = None) -> Sweep:
         the file from which this user's own run took it.
     """
     found = open_sweep(name, options.storage)
+    if found.space.imported:
+        raise InputError(name, "was computed elsewhere; there is nothing to compute")
     shared_stages.check_asked(options.store, found.workload, found.space.keep, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
     missing = workload is not None or (

@@ -60,7 +60,7 @@ class State:
         self.workload = space.declaration
         with files.reading(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
-        if space.ranges:
+        if space.open:
             cells.restore(space, contents.rows.values())
         self.position = cells.position
         self._seeds = set(space.seeds)
@@ -256,10 +256,13 @@ class State:
         return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))
 
     def is_complete(self, cell: int) -> bool:
-        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more."""
+        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more.
+        If rows were computed elsewhere: whether it has one."""
         have = self._have[self.cells.ids[cell]]
         if self.space.precision:
             return have > 0 and cell not in self.plan.open_cells and have >= self.plan.counts[cell]
+        if self.space.imported:
+            return have > 0
         return have == len(self.space.seeds)
 
     def complete(self) -> Iterator[int]:

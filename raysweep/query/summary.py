@@ -41,13 +41,13 @@ def facts(found: StoredSweep) -> dict[str, str]:
     from raysweep.analyses.design import Design
     from raysweep.reporting.document.question import question
 
-    space = found.space
+    space, rows = found.space, _rows(found)  # reading them also places the cells of an open space
     most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked
     return {
         "question": question(Design((space.as_dict(),), (found.name,)), found.workload),
         "workload": space.workload,
         "size": f"{counted(len(found.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
-        "rows": _rows(found),
+        "rows": rows,
         "last run": _last_run(found),
         "storage": place(found.folder.parent),
     }

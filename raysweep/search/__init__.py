@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
     """Every cell that should be in the ledger, given the draws that are there, in plan order.
 
-    For a space with ranges: in the order in which the search asks for them. It places them in the table.
+    For an open space: in the order in which the search asks for them. It places them in the table.
     """
     found = [cell for cells_of_round in rounds(space, cells, draws) for cell in cells_of_round]
-    return found if space.ranges else sorted(found)
+    return found if space.open else sorted(found)
 
 
 def rounds(space: Space, cells: Cells, draws: Draws) -> list[list[int]]:
@@ -65,7 +65,7 @@ def _doubling(space: Space, cells: Cells, draws: Draws, chosen: list[int]) -> li
 def _at_once(space: Space, cells: Cells, draws: Draws) -> list[int]:
     """The cells of a search other than Optuna's."""
     ((kind, options),) = space.search.items()
-    if kind == "grid":
+    if kind in ("grid", "imported"):
         return list(range(len(cells)))
     if kind == "random":
         return (_drawn if space.ranges else _random)(space, cells, options["cells"])

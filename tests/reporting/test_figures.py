@@ -204,7 +204,7 @@ def test_the_caption_of_a_line_names_a_mark_exactly_if_it_is_drawn(
 
 
 LARGEST, SMALLEST, OPEN = "best at the largest value", "best at the smallest value", "not decided"
-NOTES = {LARGEST: "improves throughout", SMALLEST: "degrades and levels off", OPEN: "no clear fall or rise"}
+REASONS = {LARGEST: "improves_throughout", SMALLEST: "degrades", OPEN: "no_clear_change"}
 SENTENCES = {
     LARGEST: "Crosses above the dotted line: best at the largest value.",
     SMALLEST: "Crosses below the dotted line: best at the smallest value.",
@@ -216,7 +216,7 @@ def line_without_places(words: list[str], key: int = 1) -> PlaceLine:
     """Two places at gamma 1 and 2, and at further values what curves do that have none."""
     statuses = [Status.UNDETERMINED if word == OPEN else Status.MONOTONE for word in words]
     line = place_line([Status.LOCATED, Status.LOCATED, *statuses], False)
-    line.table["note"] = ["", "", *map(NOTES.__getitem__, words)]
+    line.table["reason"] = ["", "", *map(REASONS.__getitem__, words)]
     return replace(line, key=key, label=f"depth {key}")
 
 

@@ -19,7 +19,7 @@ from raysweep.analyses.series import Panel
 from raysweep.fits.comparison import Joint
 from raysweep.report.figures import drawing
 from raysweep.report.figures.agreement import agreement_figure
-from raysweep.report.figures.draw import draw
+from raysweep.report.figures.engines import draw_engines
 from raysweep.report.figures.landscape import Surface, landscape_figure
 from raysweep.report.figures.power_law import power_law_figure
 from raysweep.report.figures.r_squared import r_squared_figure
@@ -92,7 +92,7 @@ def of_engines(kinds: dict[str, Outcome], workload: Workload) -> tuple[Any, str]
         {"engine": name, "depth": 2, "metric": "risk_scratch", "outcome": outcome} for name, outcome in kinds.items()
     ]
     finding = Finding("engines", "engines", as_table(rows, keys), x="finetune_lr", keys=keys)
-    figure, caption = draw(EnginesPlot("engines", table, ["risk_scratch"], "limit"), finding, workload)
+    figure, caption = draw_engines(EnginesPlot("engines", table, ["risk_scratch"], "limit"), finding, workload)
     return figure, caption.partition("quartile. ")[2]
 
 

@@ -18,8 +18,10 @@ def drawn(finding: Finding, workload: Workload) -> list[tuple[str, Figure, str]]
     """(name, figure, caption) of each plot of a finding, in our style."""
     from raysweep.report.figures.draw import draw
     from raysweep.report.figures.style import styled
+    from raysweep.report.names import as_called
 
     _register_all()
+    workload = as_called(finding, workload)
     with styled():
         return [(plot.name, *draw(plot, finding, workload)) for plot in finding.plots()]
 

@@ -16,7 +16,7 @@ from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
-from raysweep.report.names import as_called, axis_label, called, plain, unit_of
+from raysweep.report.names import axis_label, called, plain, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ class PlaceLine:
 @draw.register(PlacesPlot)
 def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of places over another axis, and its caption."""
-    workload = as_called(finding, workload)
     parts = [
         (title, [PlaceLine(one.key, one.label, one.data.table, one.data.fine, one.data.expected) for one in lines])
         for title, lines in drawing.titled(plot.panels, workload)

@@ -17,7 +17,7 @@ from raysweep.numbers import NOTHING
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FIT, THEORY
-from raysweep.report.names import BARS, as_called, axis_label, called, plain
+from raysweep.report.names import BARS, axis_label, called, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def points_in_words(panels: Sequence[Panel[Series]]) -> str:
 @draw.register(CurvesPlot)
 def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of a metric over an axis, and its caption."""
-    workload = as_called(finding, workload)
     figure, said = curves_figure(
         plot.panels,
         plot.x,

@@ -16,7 +16,7 @@ from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
-from raysweep.report.names import as_called, axis_label, called, plain, settings
+from raysweep.report.names import axis_label, called, plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 @draw.register(MapsPlot)
 def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The phase diagrams of a metric over two axes, and their caption."""
-    workload = as_called(finding, workload)
     figure, said = surface_figure(plot.maps, plot.x, plot.y, plot.metric, workload, finding.level, plot.constants)
     caption = f"{called(plot.metric, workload)} (mean over draws) over {plain(plot.x)} and {plain(plot.y)}. {said}"
     shown = len(plot.maps)
