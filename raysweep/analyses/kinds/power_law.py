@@ -98,10 +98,10 @@ def exponents(parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[
 
 def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question) -> list[dict[str, Any]]:
     """The rows of the finding's table. That a metric grows or falls is corrected for all settings (Holm)."""
-    slopes = (whole[name].to_numpy(float) for name in ("exponent", "low", "high", "draws"))
-    fitted, edges = np.isfinite(whole["exponent"]), finite_values(question.rows, question.x)
+    exponent, low, high, draws = (whole[name].to_numpy(float) for name in ("exponent", "low", "high", "draws"))
+    fitted, edges = np.isfinite(exponent), finite_values(question.rows, question.x)
     signs = np.zeros(len(whole))
-    signs[fitted] = clear_signs(*(each[fitted] for each in slopes), question.level)
+    signs[fitted] = clear_signs(exponent[fitted], low[fitted], high[fitted], draws[fitted], question.level)
     ends = (float(edges[0]), float(edges[-1])) if len(edges) else (np.nan, np.nan)
     out = []
     for row, sign in zip(whole.to_dict("records"), signs, strict=True):
@@ -125,8 +125,8 @@ def means(fitted: Sequence[tuple[tuple[Any, ...], Any]], keys: list[str], questi
 
     lines = [
         (*values, *point)
-        for values, both in fitted
-        for one in [law({}, *both, question)]
+        for values, (rows, row) in fitted
+        for one in [law({}, rows, row, question)]
         for point in zip(one.x, one.centre, one.low, one.high, strict=True)
     ]
     return pd.DataFrame(lines, columns=[*keys, question.x, *MEANS])
