@@ -19,7 +19,16 @@ from raysweep.analyses.rows import signs_of
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.names import as_called, called, line_label, listed, setting, unit_of, without_common_beginning
+from raysweep.report.names import (
+    as_called,
+    called,
+    line_label,
+    listed,
+    setting,
+    settings,
+    unit_of,
+    without_common_beginning,
+)
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -121,6 +130,32 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNCLEAR: "{metric} is not shown to differ (difference {place})",
         Outcome.NO_EFFECT: "{metric} is the same in every draw",
     },
+    "power_law": {
+        Outcome.RISES: "{metric} grows with {x} to the power {place}",
+        Outcome.FALLS: "{metric} falls with {x} to the power {place}",
+        Outcome.NO_EFFECT: "{metric} does not change with {x}",
+        Outcome.UNCLEAR: "whether {metric} grows or falls with {x} is not clear (exponent {place})",
+        Outcome.UNDECIDED: "no power of {x} is known for {metric}",
+    },
+    "shift": {
+        Outcome.HIGHER: "the best {x} is higher, by a factor {place}",
+        Outcome.LOWER: "the best {x} is lower, by a factor {place}",
+        Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
+        Outcome.UNDECIDED: "how far the best {x} shifts is not decided",
+    },
+    "regime": {
+        Outcome.CONSTANT: "the best {x} hardly changes with {length} (log-log slope {place})",
+        Outcome.INCREASING: "the best {x} rises with {length} (log-log slope {place})",
+        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length} (log-log slope {place})",
+        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length} (log-log slope {place})",
+        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open (log-log slope {place})",
+        Outcome.UNDECIDED: "how the best {x} changes with {length} is not decided",
+    },
+    "learning_curves": {
+        Outcome.MEASURED: "{metric} ends at {place}",
+        Outcome.UNDECIDED: "too few draws with {metric} are ok",
+    },
+    "landscape": {Outcome.MEASURED: "{metric} is on average {place} above its value in the middle"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
 
@@ -205,6 +240,7 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if overall := finding.facts.get("overall"):
         whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
         text = _longer(text, whole, "; over all cells {}")
+    text = _longer(text, _besides(finding, workload), "{}")
     text = _longer(text, theory_words(finding, workload), "; {}")
     for group in others:
         said = clause(finding, group, workload) + ("" if finding.kind == "best" else f" in {group.count}")
@@ -239,10 +275,11 @@ def clause(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
-    """What the clauses of some kinds have besides: {reference}, {beside}, {predictor} and {throughout}."""
+    """What the clauses of some kinds have besides: {length}, {reference}, {beside}, {predictor} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors = rows["predictor"].unique() if "predictor" in rows else []
     return {
+        "length": called(facts.get("length", ""), workload),
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("lines", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
@@ -263,6 +300,22 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
     return sides
 
 
+def _besides(finding: Finding, workload: Workload) -> str:
+    """What some kinds add to what most settings say, with the mark before it: beside which setting a shift is, in how
+    many settings a power changes, and where what was logged is least and most."""
+    table, facts = finding.table, finding.facts
+    if base := facts.get("base"):
+        return f", beside {settings(base, base.values(), workload)}"
+    if bends := facts.get("bends"):
+        return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
+    measured = table[table["outcome"] == Outcome.MEASURED]
+    if finding.kind not in LOGGED or len(measured) < 2:
+        return ""
+    varied = [key for key in finding.keys if table[key].nunique(dropna=False) > 1]
+    ends = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    return "; least with {}, most with {}".format(*(settings(varied, end, workload) for end in ends))
+
+
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The estimate with its interval if one setting has it, else between what the estimates lie."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
@@ -276,7 +329,9 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
 
 NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
 """What a setting is, by kind."""
-PER_METRIC = ("comparison", "curves", "engines")
+LOGGED = ("landscape", "learning_curves")
+"""The kinds of what a stage logged."""
+PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
 """The kinds whose answer is about one metric at a time."""
 
 
@@ -337,7 +392,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
         else "",
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
-        Needed.MORE_X: f"more values of {x}",
+        Needed.MORE_X: f"more values of {called(finding.facts.get('length', finding.x), workload)}",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",
         Needed.OK_ROWS: "rows that are ok",
@@ -357,6 +412,11 @@ TITLES: Mapping[str, str] = {
     "best": "The best {metric}",
     "curves": "Curves over {x}",
     "comparison": "The sweeps on the same draws",
+    "power_law": "The power of {x} with which {metric} grows",
+    "shift": "How the best {x} for {metric} shifts between settings",
+    "regime": "How the best {x} for {metric} changes with {length}",
+    "learning_curves": "What was logged along training: {metric}",
+    "landscape": "The landscape of {metric}",
 }
 """The title of a finding in the report, by kind."""
 
@@ -383,6 +443,29 @@ METHODS: Mapping[str, str] = {
     "new seeds at this cell show how much.",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
     "comparison": "Draws of one seed and equal parameters are paired, and averaged over cells in each draw.",
+    "power_law": (
+        "Each draw has a least-squares line of its own on log scales; the interval is Student's t over their slopes. "
+        "That the metric grows or falls is corrected for all settings (Holm). The bend is how much the exponent grows "
+        "from the first value to the last, by a parabola."
+    ),
+    "shift": (
+        "The best value is fitted in both settings at each value of the axis that is averaged over, and the logarithm "
+        "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t). "
+        "An interval that holds 1 shows no shift."
+    ),
+    "regime": (
+        "The slope is that of a least-squares line of the log best rate over the log length; bounds count as bounds. "
+        "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
+        "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate."
+    ),
+    "learning_curves": (
+        "Each mean is over the ok draws, where all of them logged; its band is Student's t over draws, at each point "
+        "by itself."
+    ),
+    "landscape": (
+        "The figure shows one draw: others have other directions. The numbers are means over draws of how much higher "
+        "the values are on average over the grid than in the middle, with Student's t interval."
+    ),
 }
 """How the numbers of a kind are made, in at most three sentences."""
 
@@ -399,10 +482,15 @@ ESTIMATES: Mapping[str, str] = {
     "best": "mean",
     "curves": "mean",
     "comparison": "mean difference",
+    "power_law": "exponent",
+    "shift": "factor",
+    "regime": "slope",
+    "learning_curves": "last mean",
+    "landscape": "above the middle",
 }
 """What the column of estimates is called, by kind."""
 
-IN_X = ("boundary", "inflection", "optimum", "regime", "predicted_boundary")
+IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 
 NOTHINGS: Mapping[Nothing, str] = {
@@ -419,6 +507,7 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.FAILED: "{about}",
     Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws of {about}",
     Nothing.NO_PAIR: "no row that is ok pairs with {about}",
+    Nothing.ONE_SETTING: "there is only one setting, so nothing is compared",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
     Nothing.NO_CELL_SHARED: "the sweeps have no cell in common",
 }
@@ -441,7 +530,8 @@ def title(finding: Finding, workload: Workload) -> str:
     form = TITLES.get(finding.kind) or (
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
-    text = form.format(metric=called(finding.metric, workload), x=called(finding.x, workload))
+    names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
+    text = form.format(**{key: called(name, workload) for key, name in names.items()})
     text = text[:1].upper() + text[1:]
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text

@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb
 
 from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.analyses.kinds.engines import EnginesPlot
+from raysweep.analyses.kinds.power_law import Law
 from raysweep.analyses.kinds.r_squared import Line
 from raysweep.analyses.series import Panel
 from raysweep.fits.comparison import Joint
@@ -20,7 +21,7 @@ from raysweep.report.figures import drawing
 from raysweep.report.figures.agreement import agreement_figure
 from raysweep.report.figures.engines import draw_engines
 from raysweep.report.figures.landscape import Surface, landscape_figure
-from raysweep.report.figures.power_law import Law, power_law_figure
+from raysweep.report.figures.power_law import power_law_figure
 from raysweep.report.figures.r_squared import r_squared_figure
 from raysweep.report.figures.shift import shift_figure
 from raysweep.report.figures.style import DIVERGING, FIT, QUALITATIVE, THEORY
@@ -122,8 +123,8 @@ def test_a_shift_without_an_interval_is_open_and_said_so() -> None:
 @pytest.mark.parametrize("theory", [False, True])
 def test_power_laws_speak_of_a_closed_form_where_there_is_one(theory: bool, workload: Workload) -> None:
     form = PLACES if theory else np.empty(0)
-    laws = [Law(k, f"line {k}", PLACES, k * PLACES, PLACES, 9 * PLACES, PLACES, form, form) for k in (1, 2)]
-    figure, said = power_law_figure([("a = 1", laws)], "dim", "risk_finetune", workload, "95 %")
+    laws = [Law({"depth": k}, PLACES, k * PLACES, PLACES, 9 * PLACES, PLACES, form, form) for k in (1, 2)]
+    figure, said = power_law_figure([Panel({}, laws)], "dim", "risk_finetune", workload, "95 %")
     assert ("closed form" in entries(figure)) == theory
     assert (said == "Dotted: the closed form.") == theory
     markers = [handle.get_marker() for handle in figure.axes[0].get_legend().legend_handles]
