@@ -542,6 +542,17 @@ def title(finding: Finding, workload: Workload) -> str:
     return f"{text} ({where})" if where else text
 
 
+FACTS: Mapping[str, str] = {
+    "infinite": "{x} is infinite in {count} rows: these rank beyond all others.",
+    "without_value": "Left out: {count} ok rows without a value of both.",
+    "thinned": "Left out: {count} pairs at values of {x} where fewer than half of the draws are ok.",
+    "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
+    "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
+    "missing": "Left out, because no closed form stands beside two usable draws: {names}.",
+}
+"""What a reader must know of facts that are a count or names, unless there are none."""
+
+
 def notes(finding: Finding, workload: Workload) -> list[str]:
     """What else a reader must know of a finding: which rows it has, and further texts of a user's function."""
     out = [*finding.texts[1:], *(move_words(move, finding, workload) for move in finding.moves)]
@@ -563,6 +574,10 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if finding.idle:
         idle = " and ".join(called(name, workload) for name in finding.idle)
         out.append(f"This does not depend on {idle}: each draw counts once.")
+    for name, form in FACTS.items():
+        if value := finding.facts.get(name):
+            names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
+            out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
     if shares := finding.facts.get("importance"):
         listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
         out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
