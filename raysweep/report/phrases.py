@@ -420,7 +420,7 @@ TITLES: Mapping[str, str] = {
     "power_law": "The power of {x} with which {metric} grows",
     "shift": "How the best {x} for {metric} shifts between settings",
     "regime": "How the best {x} for {metric} changes with {length}",
-    "learning_curves": "What was logged along training: {metric}",
+    "learning_curves": "What {stage} logged: {metric}",
     "landscape": "The landscape of {metric}",
 }
 """The title of a finding in the report, by kind."""
@@ -536,7 +536,10 @@ def title(finding: Finding, workload: Workload) -> str:
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
     names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
-    text = form.format(**{key: called(name, workload) for key, name in names.items()})
+    text = form.format(
+        **{key: called(name, workload) for key, name in names.items()},
+        stage=finding.facts.get("stage", finding.facts.get("about", "")),
+    )
     text = text[:1].upper() + text[1:]
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
@@ -581,6 +584,8 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if shares := finding.facts.get("importance"):
         listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
         out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
+    if until := finding.facts.get("until"):
+        out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
     if cases := finding.facts.get("cases"):
         words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
         out.append(f"By the losses at the best rate (O §3.4.2): {words}.")

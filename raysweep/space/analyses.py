@@ -140,7 +140,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     if kind == "engines":
         _check_engines(given, path, context)
     if learning or kind == LANDSCAPE:
-        _check_logged(given, path, context)
+        check_logged(given, path, context)
     for name, pair in given.get("between", {}).items():
         left = given.get("where", {}).get(name, pair)
         if gone := [value for value in pair if value not in (left if isinstance(left, list) else [left])]:
@@ -178,7 +178,7 @@ def _check_engines(given: Mapping[str, Any], path: str, context: Context) -> Non
         raise InputError(f"{path}.x", "missing; expected one of the axes")
 
 
-def _check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
+def check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
     """Check what an entry says of a stage that logs."""
     workload = context.workload
     if workload.compute:
