@@ -323,7 +323,12 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
         known = np.isfinite(row["low"]) or np.isfinite(row["high"])
         return f"{interval(row['estimate'], row['low'], row['high']) if known else number(row['estimate'])}{unit}"
-    low, high = f"{number(group.low, 3)}", f"{number(group.high, 3)}{unit}"
+    ends = group.low, group.high
+    rows = finding.table[finding.table["outcome"] == group.outcome]
+    if finding.kind == "regime":  # a verdict is of the interval
+        within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
+        return f"{number(ends[0], 2)} to {number(ends[1], 2)}, {within}" if np.isfinite(ends).all() else within
+    low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
 
 
@@ -576,6 +581,9 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if shares := finding.facts.get("importance"):
         listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
         out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
+    if cases := finding.facts.get("cases"):
+        words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
+        out.append(f"By the losses at the best rate (O §3.4.2): {words}.")
     for metric, count in finding.facts.get("left_out", {}).items():
         out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
     for lost in finding.facts.get("lost", ()):

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep.analyses.kinds.regime import RegimeLine
 from raysweep.analyses.rows import CellMeans
 from raysweep.analyses.series import Panel, Series
 from raysweep.report.figures.lines import curves_figure
-from raysweep.report.figures.regime import Setting, at_best_lr_figure
+from raysweep.report.figures.regime import at_best_lr_figure
 from raysweep.workloads import get
 
 X = np.array([1.0, 2.0, 4.0, 8.0])
@@ -48,12 +49,12 @@ def tuned(key: str, heights: np.ndarray) -> Any:
     regime: Any = SimpleNamespace(
         optimum=SimpleNamespace(table=table), at_best_lr=SimpleNamespace(table=table), beside={}
     )
-    return Setting(key, key, regime, {}, {})
+    return RegimeLine({"source": key}, regime, {}, {})
 
 
 def test_losses_at_the_best_rates_are_drawn_in_full_in_every_panel() -> None:
     small, large = np.geomspace(1e-3, 1.0, 4), np.geomspace(0.01, 300.0, 4)
-    parts = [("a", [tuned("a", small)]), ("b", [tuned("a", large)])]
+    parts = [Panel({"target": "a"}, [tuned("a", small)]), Panel({"target": "b"}, [tuned("a", large)])]
     figure, _ = at_best_lr_figure(parts, "source_loss_after", "pretrain_length", get("language"))
     for panel in figure.axes:
         low, high = panel.get_ylim()
