@@ -155,7 +155,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.MEASURED: "{metric} ends at {place}",
         Outcome.UNDECIDED: "too few draws with {metric} are ok",
     },
-    "landscape": {Outcome.MEASURED: "{metric} is on average {place} above its value in the middle"},
+    "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
 

@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb
 
 from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.analyses.kinds.engines import EnginesPlot
+from raysweep.analyses.kinds.landscape import Surfaces
 from raysweep.analyses.kinds.power_law import Law
 from raysweep.analyses.kinds.r_squared import Line
 from raysweep.analyses.series import Panel
@@ -20,7 +21,7 @@ from raysweep.fits.comparison import Joint
 from raysweep.report.figures import drawing
 from raysweep.report.figures.agreement import agreement_figure
 from raysweep.report.figures.engines import draw_engines
-from raysweep.report.figures.landscape import Surface, landscape_figure
+from raysweep.report.figures.landscape import landscape_figure
 from raysweep.report.figures.power_law import power_law_figure
 from raysweep.report.figures.r_squared import r_squared_figure
 from raysweep.report.figures.shift import shift_figure
@@ -50,16 +51,16 @@ def test_titles_leave_out_the_settings_that_all_panels_have() -> None:
 def test_surfaces_have_the_same_levels_and_name_once_what_they_share(workload: Workload) -> None:
     across = np.linspace(-1, 1, 7)
     bowl = across[:, None] ** 2 + across**2 + 0.01
-    surfaces = [Surface(f"depth {k}, steps = 9", "loss", across, across, k * bowl) for k in (1, 30)]
-    figure, said = landscape_figure(surfaces, ["loss"], "u", "v", workload)
+    surfaces = [Surfaces({"depth": k, "dim": 9}, "loss", across, across, {0: k * bowl}) for k in (1, 30)]
+    figure, said = landscape_figure(surfaces, ["loss"], "u", "v", 0, workload)
     panels = [panel for panel in figure.axes if panel.get_title()]
-    assert [panel.get_title() for panel in panels] == ["depth 1", "depth 30"]
+    assert [panel.get_title() for panel in panels] == ["L = 1", "L = 30"]
     assert panels[0].get_subplotspec().rowspan == panels[1].get_subplotspec().rowspan  # side by side
     filled = [next(one for one in panel.collections if one.get_cmap() is not None).levels for panel in panels]
     np.testing.assert_array_equal(*filled)
     assert filled[0][0] == pytest.approx(bowl.min())
     assert filled[0][-1] == pytest.approx(30 * bowl.max())
-    assert "Everywhere: steps = 9." in said
+    assert "Everywhere: d = 9." in said
     figure.draw_without_rendering()
     assert all(panel.title.get_window_extent().y1 <= figure.bbox.y1 for panel in panels)
 
