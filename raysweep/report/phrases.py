@@ -327,7 +327,8 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     rows = finding.table[finding.table["outcome"] == group.outcome]
     if finding.kind == "regime":  # a verdict is of the interval
         within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
-        return f"{number(ends[0], 2)} to {number(ends[1], 2)}, {within}" if np.isfinite(ends).all() else within
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
+        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
     low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
 
