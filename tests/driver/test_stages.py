@@ -20,9 +20,9 @@ import raysweep
 from raysweep import workloads
 from raysweep.commands.dry_run import stage_lines
 from raysweep.driver import stage_plan
-from raysweep.driver.state import State
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import Pack, Packing, make_packs
+from raysweep.query.state import State
 from raysweep.space import space_files
 from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store

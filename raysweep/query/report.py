@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysweep.driver import shared_stages, verdict
-from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import counted
+from raysweep.query import stage_store, verdict
+from raysweep.query.state import State
 from raysweep.space import user_files
 from raysweep.storage import copies, files, paths
 from raysweep.storage.paths import AnyPath
@@ -20,22 +20,24 @@ from raysweep.workloads.declaration import STOPPED
 if TYPE_CHECKING:
     import pandas
 
-    from raysweep.driver.stored_sweep import Sweep
+    from raysweep.query.stored_sweep import StoredSweep
     from raysweep.reporting.report import Report
 
 LONGEST = 200  # characters of the name of a folder
 
 
 def report(
-    sweeps: list[Sweep],
+    sweeps: Sequence[StoredSweep],
     directory: str | AnyPath | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
+    states: Sequence[State] = (),
 ) -> Report:
     """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
 
     directory: where to write it; None for `report` in the sweep's folder, and there, with several sweeps, for `with-`
         and the names of the others.
     on_step: called with the number of finished steps and of all steps.
+    states: of the sweeps, each once; empty to read the ledger.
     """
     import pandas
 
@@ -44,7 +46,7 @@ def report(
     # a sweep that is named twice appears once
     sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
     first = sweeps[0]
-    labels, states, tables = tables_of(sweeps)
+    labels, states, tables = tables_of(sweeps, states)
 
     def curves() -> pandas.DataFrame:
         parts = zip(sweeps, labels, states, strict=True)
@@ -70,7 +72,7 @@ def report(
     ]
     notes += _caveats(sweeps)
     facts = [
-        f"{label}: {shared_stages.of_sweep(sweep.folder, sweep.record)}"
+        f"{label}: {stage_store.of_sweep(sweep.folder, sweep.record)}"
         for sweep, label in zip(sweeps, labels, strict=True)
         if sweep.stored
     ]
@@ -105,10 +107,12 @@ def report(
     return replace(written, directory=folder, files=there)
 
 
-def tables_of(sweeps: Sequence[Sweep]) -> tuple[list[str], list[State], list[pandas.DataFrame]]:
+def tables_of(
+    sweeps: Sequence[StoredSweep], states: Sequence[State] = ()
+) -> tuple[list[str], Sequence[State], list[pandas.DataFrame]]:
     """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label.
 
-    Raises InputError if the sweeps are not of one workload.
+    states: of the sweeps; empty to read the ledger. Raises InputError if the sweeps are not of one workload.
     """
     first = sweeps[0]
     for other in sweeps[1:]:
@@ -119,20 +123,20 @@ def tables_of(sweeps: Sequence[Sweep]) -> tuple[list[str], list[State], list[pan
                 "workload can be put side by side",
             )
     labels = _labels(sweeps)
-    states = [sweep.state() for sweep in sweeps]
+    states = states or [sweep.state() for sweep in sweeps]
     tables = [
         sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
     return labels, states, tables
 
 
-def _left_out(sweep: Sweep, state: State) -> list[str]:
+def _left_out(sweep: StoredSweep, state: State) -> list[str]:
     """What the ledger has and the report does not, in words."""
     damaged = [f"{path.name} is damaged and left out; resume computes its rows again" for path in state.damaged]
     return damaged + [state.strays] * bool(state.strays and not sweep.is_part)
 
 
-def _stopped(sweep: Sweep, state: State) -> str:
+def _stopped(sweep: StoredSweep, state: State) -> str:
     """How rows were stopped early, in words; "" if none could be."""
     options, count = sweep.space.early_stopping, state.statuses()[STOPPED]
     if not options:
@@ -144,7 +148,7 @@ def _stopped(sweep: Sweep, state: State) -> str:
     )
 
 
-def _labels(sweeps: Sequence[Sweep]) -> list[str]:
+def _labels(sweeps: Sequence[StoredSweep]) -> list[str]:
     """The labels of several sweeps in a report.
 
     A label is the sweep's name, or its whole path if sweeps of the same name come from different storages. A part that
@@ -160,7 +164,7 @@ def _labels(sweeps: Sequence[Sweep]) -> list[str]:
     return labels
 
 
-def _caveats(sweeps: list[Sweep]) -> list[str]:
+def _caveats(sweeps: Sequence[StoredSweep]) -> list[str]:
     """At most three different sentences about what the closed forms in a report do not describe."""
     caveat = sweeps[0].workload.caveat
     if caveat is None:

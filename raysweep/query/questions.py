@@ -13,12 +13,12 @@ from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
 
 if TYPE_CHECKING:
-    from raysweep.driver.stored_sweep import Sweep
+    from raysweep.query.stored_sweep import StoredSweep
     from raysweep.reporting.analyses.section import Section
     from raysweep.reporting.answers import Analysed, Best, Comparison, Fitted
 
 
-def fit(sweep: Sweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
+def fit(sweep: StoredSweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
     """The fit that exactly one of the entries asks for. asked: {kind: options, or None if it is not asked for}."""
     from raysweep.reporting.answers import fitted
 
@@ -31,14 +31,14 @@ def fit(sweep: Sweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
     return fitted(section, float(options.get("level") or LEVEL))
 
 
-def best_cells(sweep: Sweep, metric: str) -> Best:
+def best_cells(sweep: StoredSweep, metric: str) -> Best:
     """The cells by the mean of the metric."""
     from raysweep.reporting.answers import best
 
     return best(_section(sweep, {"best": {"metric": metric}}, ""))
 
 
-def analyse(sweep: Sweep, function: Any, options: Mapping[str, Any]) -> Analysed:
+def analyse(sweep: StoredSweep, function: Any, options: Mapping[str, Any]) -> Analysed:
     """What a function of somebody else says of the rows. function: itself, or its name as in YAML."""
     from raysweep.report.figures.style import styled
     from raysweep.reporting.analyses import user_function
@@ -59,7 +59,7 @@ def analyse(sweep: Sweep, function: Any, options: Mapping[str, Any]) -> Analysed
         return Analysed(returned.table, user_function.section(kind, function, returned))
 
 
-def _section(sweep: Sweep, entry: Mapping[str, Any], path: str) -> Section:
+def _section(sweep: StoredSweep, entry: Mapping[str, Any], path: str) -> Section:
     """The section of an entry that is checked as in YAML. path: how errors call the place of the entry."""
     from raysweep.reporting.sections import one_section
 
@@ -71,16 +71,16 @@ def _section(sweep: Sweep, entry: Mapping[str, Any], path: str) -> Section:
     return one_section(table, space.as_dict(), entry, sweep.name)
 
 
-def compare(first: Sweep, second: Any) -> Comparison:
+def compare(first: StoredSweep, second: Any) -> Comparison:
     """The second sweep less the first, paired by seed, for the metrics that the analyses of either name."""
     import pandas
 
-    from raysweep.driver.stored_report import tables_of
-    from raysweep.driver.stored_sweep import Sweep
+    from raysweep.query.report import tables_of
+    from raysweep.query.stored_sweep import StoredSweep
     from raysweep.reporting.answers import comparison
     from raysweep.reporting.sections import section_of_comparison
 
-    if not isinstance(second, Sweep):
+    if not isinstance(second, StoredSweep):
         raise InputError("compare", f"expected another sweep, such as raysweep.open(NAME), got {shown(second)}")
     if str(first.folder) == str(second.folder) and repr(first.space) == repr(second.space):
         raise InputError("compare", f"expected another sweep than {first.name} itself")

@@ -11,14 +11,14 @@ from functools import cached_property, partial
 import numpy as np
 
 from raysweep import search
-from raysweep.driver import changed_content
-from raysweep.driver.options import code_note
 from raysweep.fits.lost_draws import LOST, can_be_fitted, losses, most
 from raysweep.ledger import curves, segments, sweep_record
 from raysweep.phrases import counted, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
+from raysweep.query import changed_content
+from raysweep.query.code_note import code_note
 from raysweep.search import precision
 from raysweep.search.known_steps import KnownSteps
 from raysweep.search.verdicts import Verdict, verdicts
@@ -60,7 +60,7 @@ class State:
         self.workload = space.declaration
         with files.reading(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
-        if space.ranges:
+        if space.open:
             cells.restore(space, contents.rows.values())
         self.position = cells.position
         self._seeds = set(space.seeds)
@@ -73,7 +73,7 @@ class State:
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
         self._redo: set[tuple[str, int]] = set()
         if on_code_change is not None:
-            found, note = changed_content.find(self)
+            found, note = changed_content.find(self.workload, cells, self.rows)
             self.notes += [note] * bool(note)
             self._redo = found | self._changed(on_code_change)
         if retry_failed:
@@ -257,10 +257,13 @@ class State:
         return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))
 
     def is_complete(self, cell: int) -> bool:
-        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more."""
+        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more.
+        If rows were computed elsewhere: whether it has one."""
         have = self._have[self.cells.ids[cell]]
         if self.space.precision:
             return have > 0 and cell not in self.plan.open_cells and have >= self.plan.counts[cell]
+        if self.space.imported:
+            return have > 0
         return have == len(self.space.seeds)
 
     def complete(self) -> Iterator[int]:

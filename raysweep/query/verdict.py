@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from raysweep.driver.state import State
 from raysweep.errors import as_typed
 from raysweep.phrases import counted
+from raysweep.query.state import State
 from raysweep.search import endings
 from raysweep.search.curves import REACHED
 from raysweep.search.slices import Slice

@@ -14,50 +14,50 @@ from raysweep.phrases import counted, place
 from raysweep.storage import driver_lock
 
 if TYPE_CHECKING:
-    from raysweep.driver.stored_sweep import Sweep
+    from raysweep.query.stored_sweep import StoredSweep
 
 
-def phase(found: Sweep, left: int) -> str:
+def phase(found: StoredSweep, left: int) -> str:
     """The phase of a sweep with so many rows left: running, finished or interrupted."""
     if driver_lock.is_held(found.folder):
         return "running"
     return "interrupted" if left else "finished"
 
 
-def in_text(found: Sweep) -> str:
+def in_text(found: StoredSweep) -> str:
     """The facts, one a line, below the name."""
     return "\n".join([_title(found), *(f"  {name}: {said}" for name, said in facts(found).items())])
 
 
-def in_html(found: Sweep) -> str:
+def in_html(found: StoredSweep) -> str:
     """The facts as a table of HTML."""
     rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(said)}</td></tr>" for name, said in facts(found).items())
     return f"<table><caption>{html.escape(_title(found))}</caption>{''.join(rows)}</table>"
 
 
-def facts(found: Sweep) -> dict[str, str]:
+def facts(found: StoredSweep) -> dict[str, str]:
     """The question, cells and seeds, rows by status, last run and storage, in words. It raises nothing: where rows
     cannot be read, it says so."""
     from raysweep.analyses.design import Design
     from raysweep.reporting.document.question import question
 
-    space = found.space
+    space, rows = found.space, _rows(found)  # reading them also places the cells of an open space
     most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked
     return {
         "question": question(Design((space.as_dict(),), (found.name,)), found.workload),
         "workload": space.workload,
         "size": f"{counted(len(found.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
-        "rows": _rows(found),
+        "rows": rows,
         "last run": _last_run(found),
         "storage": place(found.folder.parent),
     }
 
 
-def _title(found: Sweep) -> str:
+def _title(found: StoredSweep) -> str:
     return f"sweep {found.name}" + (" (a part of it)" if found.is_part else "")
 
 
-def _rows(found: Sweep) -> str:
+def _rows(found: StoredSweep) -> str:
     """How many rows are there, by status, and whether more will come."""
     try:
         state = found.state()
@@ -69,7 +69,7 @@ def _rows(found: Sweep) -> str:
     return f"{done:,} of {done + left:,}{f' ({statuses})' if statuses else ''}, {now}"
 
 
-def _last_run(found: Sweep) -> str:
+def _last_run(found: StoredSweep) -> str:
     """When the newest rows were written, or else when the sweep was started; in UTC."""
     with contextlib.suppress(OSError):
         if isinstance(found.folder, Path):  # a bucket has no times of folders
