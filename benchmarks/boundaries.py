@@ -198,14 +198,16 @@ def at_once_table(count: int, workers: int) -> pd.DataFrame:
         return pd.DataFrame(list(pool.map(at_once, range(count))))
 
 
-def tables(folder: Path, workers: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The measured rows of the lines of this file and of the held out ones, kept in `folder` and reused from there."""
-    from benchmarks import held_out_lines
+Lines = tuple[Callable[[str, int], Iterator[Line]], list[str]]
+"""What makes lines, and the names of their curves."""
 
+
+def tables(folder: Path, workers: int, held_out: Lines) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The measured rows of the lines of this file and of the held out ones, kept in `folder` and reused from there."""
     found = []
     for name, each, names, repeats in (
         ("zeros.csv", lines, list(CURVES), REPEATS),
-        ("zeros_held_out.csv", held_out_lines.lines, list(held_out_lines.CURVES), HELD_OUT_REPEATS),
+        ("zeros_held_out.csv", *held_out, HELD_OUT_REPEATS),
     ):
         path = folder / name
         if not path.exists():
@@ -214,9 +216,9 @@ def tables(folder: Path, workers: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return found[0], found[1]
 
 
-def section(folder: Path, workers: int) -> tuple[str, list[Bar]]:
+def section(folder: Path, workers: int, held_out_lines: Lines) -> tuple[str, list[Bar]]:
     """The part of COVERAGE.md on zero lines, and its bars."""
-    known, held_out = tables(folder, workers)
+    known, held_out = tables(folder, workers, held_out_lines)
     path = folder / "zeros_at_once.csv"
     if not path.exists():
         at_once_table(AT_ONCE, workers).to_csv(path, index=False)

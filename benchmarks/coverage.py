@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks import boundaries, edges, real_fits, real_slopes, regimes, steps
+from benchmarks import boundaries, edges, held_out_lines, real_fits, real_slopes, regimes, steps
 from benchmarks.shares import Bar, interval_of_share, line_of, lines_of, markdown, stretched, width_ratio
 from benchmarks.turns import COLLECTIONS, PASSES, described, everything, measure, turns_of_all_passes, with_before
 
@@ -24,6 +24,8 @@ PARTS = ("turns", "edges", "real", "regimes", "few", "slopes", "zeros", "steps")
 NOISES = sum(len(collection.noises) for collection in COLLECTIONS.values())
 STRETCHES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0)
 INNER = (0.16, 0.83)  # turns with at least a sixth of the axis on either side
+
+HELD_OUT = (held_out_lines.lines, list(held_out_lines.CURVES))
 
 
 def share_inside(part: pd.DataFrame, low: str, high: str) -> float:
@@ -197,7 +199,7 @@ def document(folder: Path, workers: int) -> str:
         bars.append(real_slopes.bar(slopes))
         text += [REAL_SLOPES, markdown(real_slopes.lines_of(slopes)), ""]
     if (folder / "zeros_at_once.csv").exists():
-        zeros, more = boundaries.section(folder, workers)
+        zeros, more = boundaries.section(folder, workers, HELD_OUT)
         bars, text = bars + more, [*text, zeros]
     if (folder / "steps.csv").exists():
         sharp = boundaries.summary(pd.read_csv(folder / "steps.csv"), ["curve"]).drop(columns="median ratio to before")
@@ -243,7 +245,7 @@ def main() -> None:
     if part in (None, "slopes") and not (folder / "real_slopes.csv").exists():
         real_slopes.measure(asked.workers).to_csv(folder / "real_slopes.csv", index=False, float_format="%.4f")
     if part in (None, "zeros"):
-        boundaries.section(folder, asked.workers)
+        boundaries.section(folder, asked.workers, HELD_OUT)
     if part in (None, "steps") and not (folder / "steps.csv").exists():
         sharp = boundaries.measure(steps.lines, list(steps.CURVES), 1, asked.workers)
         sharp.to_csv(folder / "steps.csv", index=False, float_format="%.4g")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raysweep.errors import InputError
+    from raysweep.query.analyse import analyse
     from raysweep.sweep import Sweep, open, resume, run
     from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
     from raysweep.workloads.rows import Result
@@ -29,6 +30,7 @@ __all__ = [
     "Sweep",
     "Workload",
     "__version__",
+    "analyse",
     "open",
     "resume",
     "run",
@@ -36,6 +38,7 @@ __all__ = [
 _HOMES = {
     "InputError": "raysweep.errors",
     "Result": "raysweep.workloads.rows",
+    "analyse": "raysweep.query.analyse",
     **dict.fromkeys(("Cost", "Metric", "Parameter", "Stage", "Workload"), "raysweep.workloads.declaration"),
 }
 """The modules of the names that are not in raysweep.sweep."""

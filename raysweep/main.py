@@ -20,7 +20,7 @@ try:
 
     import raysweep
     from raysweep import terminal
-    from raysweep.commands.options import STORAGE, STORE, SWEEP, SWEEPS, TRACKING, WORKLOAD, YES, how_to_run
+    from raysweep.commands.options import SETS, STORAGE, STORE, SWEEP, SWEEPS, TRACKING, WORKLOAD, YES, how_to_run
     from raysweep.driver import signal_handlers
     from raysweep.errors import InputError, RaysweepError, unknown
 except ModuleNotFoundError as missing:
@@ -49,14 +49,7 @@ def cli(context: click.Context) -> None:
 
 @cli.command()
 @click.argument("space", metavar="SPACE")
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change any key of the space by its dotted path; VALUE is YAML, null removes the key. "
-    "Example: --set axes.depth=[1,2,5]",
-)
+@SETS
 @click.option("--name", metavar="N", help="Name of the sweep [default: the space's name].")
 @how_to_run
 @click.option(
@@ -190,6 +183,34 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
     _show([*written.answer, f"report: {place(written.directory / 'report.html')}"])
 
 
+@cli.command("import")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="SOURCE",
+    help="runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:URL#STUDY, ray:FOLDER or lm-eval:FOLDER.",
+)
+@click.option("--axes", required=True, metavar="A,B", help="Columns of the settings, the swept one first.")
+@click.option("--metric", "metrics", required=True, multiple=True, metavar="M[:maximize]", help="Column of a metric.")
+@click.option("--seed", metavar="COLUMN", help="Column of the seed [default: one run per cell].")
+@click.option("--status", metavar="COLUMN", help="Column that says how a run ended [default: what SOURCE says].")
+@click.option("--repeats", is_flag=True, help="Several runs of a cell without a seed are draws of it.")
+@click.option("--dry-run", is_flag=True, help="Show what is guessed of the columns; create nothing.")
+@SETS
+@STORAGE
+def import_runs(name: str, storage: str, dry_run: bool, sets: tuple[str, ...], **options: Any) -> None:
+    """Make the sweep NAME of runs that were computed elsewhere.
+
+    Reports, results, comparisons and `raysweep sync` take it as any other sweep. What the report answers is said by
+    --set, for example --set "analysis=[{optimum: {metric: loss, x: lr}}]".
+    """
+    from raysweep.commands import imports
+
+    _show(imports.run(name, storage, dry_run, _sets(sets), **options))
+
+
 @cli.command()
 @SWEEP
 @click.argument("cell", metavar="CELL")
@@ -220,7 +241,7 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
     Its rows and report are deleted here; MLflow keeps the runs in its trash.
     """
     from raysweep.commands import delete as deletion
-    from raysweep.driver.stored_sweep import open_sweep
+    from raysweep.query.sweep import open_sweep
 
     found = open_sweep(sweep, storage, to_delete=True)
     if not yes:

@@ -9,10 +9,10 @@ from typing import Any
 
 from raysweep.driver import start_and_resume
 from raysweep.driver.options import Options
-from raysweep.driver.stored_report import report
-from raysweep.driver.stored_sweep import Sweep
-from raysweep.driver.stored_sweep import open_sweep as open
 from raysweep.errors import InputError, shown
+from raysweep.query.report import report
+from raysweep.query.sweep import Sweep
+from raysweep.query.sweep import open_sweep as open
 from raysweep.space import function_files, space_files
 
 __all__ = ["Options", "Sweep", "open", "report", "resume", "run", "sync"]

@@ -13,7 +13,7 @@ from conftest import QUIET, Outcome, assert_same_rows, files_of, installed, proc
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import Sweep, open_sweep
+from raysweep.query.sweep import Sweep, open_sweep
 
 Call = Callable[..., Outcome]
 

@@ -16,7 +16,7 @@ import pytest
 from conftest import QUIET, Outcome, files_of, process, run
 from spaces import written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 

@@ -15,8 +15,8 @@ from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import open_sweep
 from raysweep.errors import InputError
+from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 

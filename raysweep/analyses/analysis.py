@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.question import Question
-from raysweep.space.checks import Check
+from raysweep.space.checks import Check, Context
+from raysweep.workloads.declaration import Workload
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,9 @@ class Analysis:
     along: the option that names the axis of the fitted curve; empty if there is none.
     above: if it seeks the best value on that axis, all values there must be finite and above this number.
     means_only: it looks at means of its metrics alone, so rows that differ in idle parameters are one measurement.
+    logged: it reads what a stage logged (`Question.curves`), so `run` gets all rows as they are.
+    check: raises InputError for options that do not go together (options, path, context).
+    instead: names the kind that makes entries of such options (options, workload); its own name for its own.
     """
 
     kind: str
@@ -32,3 +37,6 @@ class Analysis:
     along: str = ""
     above: float | None = None
     means_only: bool = False
+    logged: bool = False
+    check: Callable[[Mapping[str, Any], str, Context], None] | None = None
+    instead: Callable[[Mapping[str, Any], Workload], str] | None = None

@@ -77,6 +77,8 @@ class Needed(StrEnum):
     LARGER_X = "larger_x"
     """Values of the axis above the number beside it."""
     SMALLER_X = "smaller_x"
+    MORE_UNITS = "more_units"
+    """More of the units that are a sample, such as cells or pairs of tasks, than the number beside it."""
     MORE_X = "more_x"
     """More values of the axis."""
     OK_ABOVE = "ok_above"

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from raysweep import terminal
-from raysweep.driver import shared_stages
 from raysweep.driver.start_and_resume import function_of
-from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError
 from raysweep.plan.cells import enumerate_cells
+from raysweep.query import stage_store
+from raysweep.query.sweep import Sweep
 from raysweep.storage import files, paths
 from raysweep.storage.sealed import encode
 from raysweep.training import devices
@@ -30,7 +30,7 @@ def one_row(found: Sweep, cell: str, seed: int | None, workload: str | None = No
     workload: FILE.py:NAME of a Python function; None for the file from which this user's own run took it.
     """
     cells = enumerate_cells(found.space)
-    if found.space.ranges:  # its cells are those that were asked for
+    if found.space.open:  # its cells are those that were asked for
         found.state()
         cells = found.cells
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
@@ -47,13 +47,13 @@ def one_row(found: Sweep, cell: str, seed: int | None, workload: str | None = No
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
 
     def of_store(store: str) -> Computation:
-        columns, user = cells.take(indices), shared_stages.user(found.record)
+        columns, user = cells.take(indices), stage_store.user(found.record)
         if given and found.workload.function:
             return Function(found.workload.function, given.call).compute(columns, np.asarray([chosen]))
         return compute(found.workload, columns, np.asarray([chosen]), store, user, keep=found.space.keep)
 
     with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        address = shared_stages.address(found.folder, found.record)
+        address = stage_store.address(found.folder, found.record)
         try:
             computed = of_store(address)
         except Halted as halted:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from raysweep import terminal
 from raysweep.driver import shared_stages
 from raysweep.driver.hold import only_driver
-from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
+from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.storage import driver_lock, files
 from raysweep.tracking import address

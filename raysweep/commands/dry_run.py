@@ -7,16 +7,18 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from raysweep.driver import added_metrics, compatibility, first_rows, outlook, placement, shared_stages, stage_plan
-from raysweep.driver.options import Options, code_note
+from raysweep.driver.options import Options
 from raysweep.driver.progress import duration
 from raysweep.driver.stage_plan import StagePlan
 from raysweep.driver.start_and_resume import find_place
-from raysweep.driver.state import PendingRows, State
 from raysweep.errors import InputError, as_typed
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
 from raysweep.plan.resources import Resources
+from raysweep.query import stage_store
+from raysweep.query.code_note import code_note
+from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
 from raysweep.stages import references
 from raysweep.stages.store import Store
@@ -59,7 +61,7 @@ def describe(space: Space, options: Options) -> list[str]:
         if "grid" not in space.search or space.precision:
             return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in state.notes]
-    store = Store(options.store or shared_stages.address(folder, record)) if state.stored else None
+    store = Store(options.store or stage_store.address(folder, record)) if state.stored else None
     note = added_metrics.renew(state, store, options.on_code_change)
     lines += [f"  note: {note}"] * bool(note)
     pending = state.missing()
@@ -73,7 +75,7 @@ def describe(space: Space, options: Options) -> list[str]:
             lines.append(f"  note: {code_note(state.workload.name, older, options.on_code_change)}")
         lacks = stage_plan.lacks(plan, state.workload, options.on_code_change == "recompute")
         lines += [f"  note: {lacks}"] * bool(lacks)
-        lines += [f"  {line}" for line in stage_lines(plan, shared_stages.user(record) if record else "")]
+        lines += [f"  {line}" for line in stage_lines(plan, stage_store.user(record) if record else "")]
         pending, there = replace(pending, seconds=plan.seconds), plan.reused
     if space.precision:
         lines.append(f"  {outlook.before_line(state, pending)}")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysweep import workloads as declared
-from raysweep.driver.stored_sweep import open_sweep
-from raysweep.driver.summary import phase
 from raysweep.errors import InputError, RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.phrases import place
+from raysweep.query.summary import phase
+from raysweep.query.sweep import open_sweep
 from raysweep.space import function_files, packaged
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers

@@ -18,6 +18,14 @@ def _not_nan(context: click.Context, parameter: click.Parameter, hours: float | 
     return hours
 
 
+SETS = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change any key of the space by its dotted path; VALUE is YAML, null removes the key. "
+    "Example: --set axes.depth=[1,2,5]",
+)
 STORAGE = click.option(
     "--storage",
     default="sweeps",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from raysweep import terminal
 from raysweep.analyses.design import Design
-from raysweep.driver.state import State
-from raysweep.driver.stored_sweep import Sweep
+from raysweep.query.state import State
+from raysweep.query.sweep import Sweep
 
 if TYPE_CHECKING:
     import pandas

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from raysweep.driver import outlook, shared_stages, verdict
+from raysweep.driver import outlook
 from raysweep.driver.progress import duration, phase_line
-from raysweep.driver.state import PendingRows, State
-from raysweep.driver.stored_sweep import Sweep, open_sweep
-from raysweep.driver.summary import phase
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted, place
 from raysweep.plan.cost import estimate
+from raysweep.query import stage_store, verdict
+from raysweep.query.state import PendingRows, State
+from raysweep.query.summary import phase
+from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
 from raysweep.tracking import address, server
@@ -49,8 +50,8 @@ def details(found: Sweep) -> list[str]:
     ]
     if found.stored:
         if running:
-            lines += _stages_under_way(Store(shared_stages.address(found.folder, found.record)))
-        lines.append(f"  {shared_stages.of_sweep(found.folder, found.record)}")
+            lines += _stages_under_way(Store(stage_store.address(found.folder, found.record)))
+        lines.append(f"  {stage_store.of_sweep(found.folder, found.record)}")
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
     lines += [f"  {line}" for line in (state.outdated, state.strays) if line]
@@ -122,7 +123,7 @@ def used_and_left(
 ) -> tuple[str, str | None]:
     """The GPU-hours that were used and those that the missing rows need, as texts; core-hours if no trial has a GPU.
 
-    apart: the stages that trials computed for rows of other trials, as in `shared_stages.computed_apart`.
+    apart: the stages that trials computed for rows of other trials, as in `stage_store.computed_apart`.
 
     The estimate of the missing rows is corrected by the ratio of measured to estimated time of the finished rows. It is
     None before any row is finished.
@@ -176,7 +177,7 @@ def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> li
     """
     now = time.time()
     folder = sweep.folder
-    apart = shared_stages.computed_apart(folder, sweep.record) if sweep.stored else {}
+    apart = stage_store.computed_apart(folder, sweep.record) if sweep.stored else {}
     used, left = used_and_left(state, pending, apart)
     missing = pending.rows
     about = f", about {left} left" if left else ", what is left cannot be told yet"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raysweep.driver.state import State
 from raysweep.phrases import rows_are
 from raysweep.plan.row_stages import RowStages
+from raysweep.query.state import State
 from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import FAILED

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysweep import phrases
-from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers, verdict
+from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
@@ -21,8 +21,6 @@ from raysweep.driver.options import Options
 from raysweep.driver.placement import Placement, place, total_seconds
 from raysweep.driver.progress import Phase, Progress
 from raysweep.driver.shared_stages import SharedStages
-from raysweep.driver.state import PendingRows, State
-from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import temporary
 from raysweep.ledger import compaction, segments, sweep_record
@@ -32,6 +30,9 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.pack import Pack, rest_of
 from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.queue import PackQueue
+from raysweep.query import verdict
+from raysweep.query.state import PendingRows, State
+from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
@@ -122,6 +123,7 @@ class Driver:
                         signs.forget_death(self.folder)
                     self._say_if_nothing_was_logged()
                     self._remember_learned()
+                    self._state = self._sweep.state()  # read once more, for the report and the mirror
                     self.report()
                     self.close()
             except (KeyboardInterrupt, SystemExit) as told:  # SystemExit: Ray's SIGTERM handler while it starts
@@ -340,7 +342,7 @@ class Driver:
         steps = [(0, 0)]  # the number of steps is known once the rows are read
         try:
             with Phase(self.folder, "report", lambda: steps[-1]):
-                self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)))
+                self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)), state=self._state)
         except Exception:
             self._go_on = "report"
             self.close()
@@ -386,7 +388,7 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
     from raysweep.ledger import results_table
 
     return logging.close(
-        results_table.dump(sweep.results(), "csv"),
+        results_table.dump(sweep.results(state), "csv"),
         state.statuses(),
         "KILLED" if state.missing().rows else "FINISHED",
         Phase(sweep.folder, "mirror", logging.counts),

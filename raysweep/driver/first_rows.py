@@ -14,13 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from raysweep.driver.state import State
 from raysweep.errors import InputError, as_typed
 from raysweep.ledger import segments, sweep_record
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
 from raysweep.plan.pack import Pack
 from raysweep.plan.packs import pack_of
+from raysweep.query.state import State
 from raysweep.space.schema import Space, validate
 from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from raysweep.driver import shared_stages
-from raysweep.driver.state import State
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.plan.identity import code_version
+from raysweep.query import stage_store
+from raysweep.query.state import State
 from raysweep.space.function_files import Given
 from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
@@ -40,7 +40,7 @@ def new_job(
         ledger=paths.absolute(folder / sweep_record.LEDGER),
         logs=paths.absolute(folder / sweep_record.LOGS),
         store=store,
-        sweep=shared_stages.user(record),
+        sweep=stage_store.user(record),
         attempt=state.attempt,
         code_version=code_version(state.workload),
         cpus=space.resources["cpus_per_trial"],

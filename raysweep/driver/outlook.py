@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.driver import verdict
 from raysweep.driver.progress import duration
-from raysweep.driver.state import PendingRows, State
 from raysweep.phrases import counted
 from raysweep.plan.cost import estimate
+from raysweep.query import verdict
+from raysweep.query.state import PendingRows, State
 from raysweep.search.curves import OPEN, REACHED, Step
 from raysweep.search.slices import Slice
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from raysweep.driver.options import Options
 from raysweep.driver.progress import duration
-from raysweep.driver.state import PendingRows
 from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.pack import Pack
 from raysweep.plan.packs import Packing
 from raysweep.plan.queue import PackQueue
+from raysweep.query.state import PendingRows
 
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
 PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from raysweep.driver import first_rows, shared_stages
 from raysweep.driver.options import Options
-from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import place
 from raysweep.plan.cells import Cells
+from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from raysweep.driver import added_metrics, stage_plan
-from raysweep.driver.options import code_note
-from raysweep.driver.state import PendingRows, State
 from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
+from raysweep.query.code_note import code_note
+from raysweep.query.stage_store import absolute, address, in_words, user
+from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
 from raysweep.stages import references
 from raysweep.stages.store import Store
-from raysweep.storage import leases, paths
+from raysweep.storage import leases
 from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 from raysweep.workloads.declaration import Workload
-
-
-def address(folder: AnyPath, record: Record | None) -> str:
-    """The address of the store that a sweep uses: the recorded one, else STORAGE/store beside the sweep's folder."""
-    if record is not None and record.store is not None:
-        return record.store
-    return paths.absolute(folder.parent / sweep_record.STORE)
-
-
-def absolute(url: str) -> str:
-    """An address as the record keeps it: a folder becomes an absolute path, because the sweep may be resumed from
-    another working directory."""
-    return url if "://" in url or "::" in url else str(Path(url).expanduser().absolute())
 
 
 def placed(record: Record, url: str | None) -> Record:
@@ -68,11 +56,6 @@ def check_asked(url: str | None, workload: Workload, keep: Sequence[str], folder
                 f"{url} lies in the folder of the sweep {parent.name} and would be deleted "
                 "with it; expected a place of its own",
             )
-
-
-def user(record: Record) -> str:
-    """The name under which a sweep refers to its stages."""
-    return f"{record.sweep}-{record.sweep_id[:8]}"
 
 
 class SharedStages:
@@ -177,7 +160,7 @@ class SharedStages:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""
         if self._store is None or not self._before:
             return None
-        return _in_words(self._store, self.user, self._before)
+        return in_words(self._store, self.user, self._before)
 
 
 def release(folder: AnyPath, record: Record) -> None:
@@ -202,56 +185,3 @@ def _stages_of(record: Record, among: set[str]) -> set[str]:
     stages, last = RowStages(space.declaration, cells.columns, space.keep), len(space.declaration.chain) - 1
     rows = ((cell, seed) for cell in range(len(cells)) for seed in space.seeds)
     return {own.id for row in rows for own in stages.of_row(*row, last)} & among
-
-
-def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
-    """A line that counts how many of these stages a sweep computed and reused; if the store cannot be read, why.
-
-    own: the name under which the sweep refers to its stages.
-    before: maps each stage to the weights that it had before, or "".
-    """
-    try:
-        found = stage_plan.records(store, before)
-    except RaysweepError as error:
-        return f"stages: {error}"
-    mine = [
-        record
-        for stage, record in found.items()
-        if record["meta"].get("sweep") == own and record["weights"] != before[stage]
-    ]
-    # A stage whose process died may have been done in part: its lease says that it was begun, not how far it came.
-    again = sum(int(record["meta"].get("computed", 1)) - 1 for record in mine)
-    missing = len(before) - len(found)
-    return (
-        f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(found) - len(mine):,} reused, "
-        f"{again:,} begun again"
-        + (" (after an expired lease)" if again else "")
-        + (f", {missing:,} not in the store" if missing else "")
-    )
-
-
-def of_sweep(folder: AnyPath, record: Record) -> str:
-    """A line that counts how many of all stages that a sweep ever needed it computed and reused."""
-    try:
-        store = Store(address(folder, record))
-        return _in_words(store, user(record), dict.fromkeys(references.referred(store, user(record)), ""))
-    except RaysweepError as error:
-        return f"stages: {error}"
-    except Damaged as error:
-        return f"stages: a reference in {address(folder, record)} is damaged: {error}"
-
-
-def computed_apart(folder: AnyPath, record: Record) -> dict[str, dict[str, float]]:
-    """The stages that trials of this sweep computed for rows of other trials, whose time is therefore in no row: the
-    `seconds` of each, and the `cpus` and `gpus` that its trial held. Empty if the store cannot be read."""
-    with contextlib.suppress(RaysweepError, Damaged):
-        store, own = Store(address(folder, record)), user(record)
-        metas = {
-            stage: found["meta"] for stage, found in stage_plan.records(store, references.referred(store, own)).items()
-        }
-        return {
-            stage: {"seconds": meta["seconds"], **meta["trial"]}
-            for stage, meta in metas.items()
-            if meta.get("sweep") == own and "trial" in meta
-        }
-    return {}

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.driver.state import PendingRows, State
 from raysweep.phrases import counted
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages, lacking
+from raysweep.query.stage_store import records
+from raysweep.query.state import PendingRows, State
 from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
@@ -203,12 +204,6 @@ def _is_missing(index: int, chain: tuple[RowStage, ...], there: set[str]) -> boo
     """Whether a row's stage at this place must be computed. chain: its stages up to the last one that is kept."""
     last = max((own.index for own in chain if own.id in there), default=-1)
     return index > last
-
-
-def records(store: Store, stages: Iterable[str]) -> dict[str, Record]:
-    """The store's records of those stages that are published. Weights are not read."""
-    looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
-    return {stage: record for stage, record in looked if record is not None}
 
 
 def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers, verdict
+from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers
 from raysweep.driver.driver import Driver, log_the_rest, show
 from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
-from raysweep.driver.state import State
-from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command, place, rows_are
 from raysweep.plan.cells import Cells, enumerate_cells, fetch
+from raysweep.query import verdict
+from raysweep.query.state import State
+from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.search.curves import FIRST
 from raysweep.space import function_files, user_files
 from raysweep.space.function_files import Given
@@ -58,6 +59,8 @@ def resume(name: str, options: Options, workload: Any = None) -> Sweep:
         the file from which this user's own run took it.
     """
     found = open_sweep(name, options.storage)
+    if found.space.imported:
+        raise InputError(name, "was computed elsewhere; there is nothing to compute")
     shared_stages.check_asked(options.store, found.workload, found.space.keep, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
     missing = workload is not None or (

@@ -1,6 +1,7 @@
 """The cells of a space: every point of its axes, in plan order, with its identity and the resources of its trials.
 
-A space with an axis that is a range has no list of cells: they are those that its search asks for. They are placed one
+A space with an axis that is a range has no list of cells: they are those that its search asks for. Nor has one whose
+rows were computed elsewhere. They are placed one
 by one at the end of the table, and each row in the ledger keeps the values of its cell.
 """
 
@@ -119,7 +120,7 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     be shown.
     """
     workload = space.declaration
-    if space.ranges:
+    if space.open:
         if check:
             _check_declared_scales(space, workload)
         return _none_yet(space, workload)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
 from raysweep.errors import printable
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.numbers import interval, number
-from raysweep.workloads.declaration import Workload
+from raysweep.workloads.declaration import Metric, Workload
 
 BARS = f"{100 * LEVEL:g} % interval"
 """What the error bars of means show."""
@@ -41,6 +43,26 @@ def called(name: str, workload: Workload) -> str:
     if name in workload.by_name:
         return workload.by_name[name].label or plain(name)
     return next((metric.label for metric in workload.metrics if metric.name == name), "") or name
+
+
+def as_called(finding: Finding, workload: Workload) -> Workload:
+    """The workload, in which the signs of a finding's metric mean what they do in the finding. The difference of a
+    metric between two values of an axis is a metric too."""
+    metrics = workload.metrics
+    if between := finding.facts.get("between"):
+        one, other = (setting(between["axis"], value, workload) for value in between["values"])
+        label = f"{called(between['metric'], workload)} of {one} minus {without_common_beginning(one, other)}"
+        direction = next((known.direction for known in metrics if known.name == between["metric"]), "none")
+        first, second = (one, other) if direction != "minimize" else (other, one)
+        signs = [f"more at {one}", f"more at {other}"]
+        signs = [f"{first} is better", f"{second} is better"] if direction != "none" else signs
+        metrics = (*metrics, Metric(finding.metric, label, positive=signs[0], negative=signs[1], label=label))
+    if "positive" in finding.meanings:
+        signs = [finding.meanings["positive"], finding.meanings["negative"]]
+        metrics = tuple(
+            replace(one, positive=signs[0], negative=signs[1]) if one.name == finding.metric else one for one in metrics
+        )
+    return replace(workload, metrics=metrics)
 
 
 def labelled(text: str, workload: Workload) -> str:

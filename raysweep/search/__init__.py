@@ -8,12 +8,10 @@ the rows are the same with one worker and with many.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from raysweep.errors import InputError
+from raysweep.search.draws import ATTEMPTS, Draws
 from raysweep.space.axes import within
 from raysweep.training import draws as draws_of
 
@@ -21,20 +19,14 @@ if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.space.schema import Space
 
-ATTEMPTS = 20
-"""Suggestions for each new cell, because a search may suggest cells again, or cells that are left out."""
-Draws = Callable[[int, str], np.ndarray | None]
-"""(cell, metric) -> the metric's values in the cell's ok draws, none of a cell most of whose draws diverged or failed;
-None while the cell is not complete."""
-
 
 def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
     """Every cell that should be in the ledger, given the draws that are there, in plan order.
 
-    For a space with ranges: in the order in which the search asks for them. It places them in the table.
+    For an open space: in the order in which the search asks for them. It places them in the table.
     """
     found = [cell for cells_of_round in rounds(space, cells, draws) for cell in cells_of_round]
-    return found if space.ranges else sorted(found)
+    return found if space.open else sorted(found)
 
 
 def rounds(space: Space, cells: Cells, draws: Draws) -> list[list[int]]:
@@ -73,7 +65,7 @@ def _doubling(space: Space, cells: Cells, draws: Draws, chosen: list[int]) -> li
 def _at_once(space: Space, cells: Cells, draws: Draws) -> list[int]:
     """The cells of a search other than Optuna's."""
     ((kind, options),) = space.search.items()
-    if kind == "grid":
+    if kind in ("grid", "imported"):
         return list(range(len(cells)))
     if kind == "random":
         return (_drawn if space.ranges else _random)(space, cells, options["cells"])

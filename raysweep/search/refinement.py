@@ -25,7 +25,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
-    from raysweep.search import Draws
+    from raysweep.search.draws import Draws
     from raysweep.space.schema import Space
     from raysweep.space.search_options import SearchOptions
 
@@ -34,7 +34,7 @@ def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws:
     """The cells of all rounds that the known draws decide, at most as many as the option `budget`.
 
     kind: boundary or optimum.
-    draws: see `raysweep.search.Draws`.
+    draws: see `raysweep.search.draws.Draws`.
     """
     metric = options["metric"]
     slices, maximize = _slices(space, cells, options["x"]), space.declaration.maximized(metric)

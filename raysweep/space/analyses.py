@@ -38,30 +38,35 @@ class Analysis:
 
 
 _engine = partial(checks.text, wanted="the name of an engine")
-_fitted = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 _SIGNS = allowed.words("positive", "negative")
 _BY: dict[str, Check] = {"by": allowed.axes}
-_BY_LEVEL: dict[str, Check] = {**_BY, "level": allowed.level}
-_METRIC_X: dict[str, Check] = {"metric": checks.metric, "x": _fitted}
 _LOGGED: dict[str, Check] = {"stage": allowed.stage, "metric": allowed.logged, "metrics": allowed.logged, **_BY}
 ANALYSES = {
     "boundary": Analysis(
-        _METRIC_X,
-        {"y": _fitted, **_BY_LEVEL, "lines": allowed.lines, "between": allowed.between, "words": _SIGNS},
+        allowed.METRIC_X,
+        {
+            "y": allowed.number_axis,
+            **allowed.BY_LEVEL,
+            "lines": allowed.lines,
+            "between": allowed.between,
+            "words": _SIGNS,
+        },
         along="x",
     ),
-    "inflection": Analysis(_METRIC_X, {**_BY_LEVEL, "words": allowed.words("turns")}, along="x"),
-    "optimum": Analysis(_METRIC_X, _BY_LEVEL, along="x", above=-math.inf),
+    "inflection": Analysis(allowed.METRIC_X, {**allowed.BY_LEVEL, "words": allowed.words("turns")}, along="x"),
+    "optimum": Analysis(allowed.METRIC_X, allowed.BY_LEVEL, along="x", above=-math.inf),
     "regime": Analysis(
-        {"metric": checks.metric, "lr": _fitted, "length": _fitted},
-        {"metrics": allowed.metrics, **_BY_LEVEL},
+        {"metric": checks.metric, "lr": allowed.number_axis, "length": allowed.number_axis},
+        {"metrics": allowed.metrics, **allowed.BY_LEVEL},
         along="lr",
         above=0.0,
     ),
-    "trend": Analysis(_METRIC_X, {**_BY_LEVEL, "words": allowed.words("rises", "falls")}, along="x"),
-    "power_law": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
-    "predicted_boundary": Analysis({**_METRIC_X, "law": checks.metric, "meets": checks.metric}, _BY_LEVEL, along="x"),
-    "shift": Analysis({**_METRIC_X, "over": _fitted}, _BY_LEVEL, along="x", above=0.0),
+    "trend": Analysis(allowed.METRIC_X, {**allowed.BY_LEVEL, "words": allowed.words("rises", "falls")}, along="x"),
+    "power_law": Analysis(allowed.METRIC_X, allowed.BY_LEVEL, along="x"),
+    "predicted_boundary": Analysis(
+        {**allowed.METRIC_X, "law": checks.metric, "meets": checks.metric}, allowed.BY_LEVEL, along="x"
+    ),
+    "shift": Analysis({**allowed.METRIC_X, "over": allowed.number_axis}, allowed.BY_LEVEL, along="x", above=0.0),
     "curves": Analysis(
         {"x": allowed.curves_x},
         {
@@ -74,10 +79,11 @@ ANALYSES = {
         },
     ),
     "agreement": Analysis(optional={"metrics": allowed.metrics}),
-    "engines": Analysis(optional={"metrics": allowed.metrics, "reference": _engine, "x": _fitted, **_BY}),
+    "engines": Analysis(optional={"metrics": allowed.metrics, "reference": _engine, "x": allowed.number_axis, **_BY}),
     "relation": Analysis({"x": checks.metric, "y": checks.metric}, {**_BY, "sample": allowed.sample}),
     "r_squared": Analysis(
-        {"metric": checks.metric, "predictors": allowed.metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
+        {"metric": checks.metric, "predictors": allowed.metrics, "x": allowed.number_axis, "unit": checks.axis},
+        allowed.BY_LEVEL,
     ),
     "best": Analysis({"metric": checks.metric}, {"words": allowed.words("higher", "lower")}),
     LANDSCAPE: Analysis({"x": allowed.one_logged, "y": allowed.one_logged}, _LOGGED),
@@ -134,7 +140,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     if kind == "engines":
         _check_engines(given, path, context)
     if learning or kind == LANDSCAPE:
-        _check_logged(given, path, context)
+        check_logged(given, path, context)
     for name, pair in given.get("between", {}).items():
         left = given.get("where", {}).get(name, pair)
         if gone := [value for value in pair if value not in (left if isinstance(left, list) else [left])]:
@@ -172,7 +178,7 @@ def _check_engines(given: Mapping[str, Any], path: str, context: Context) -> Non
         raise InputError(f"{path}.x", "missing; expected one of the axes")
 
 
-def _check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
+def check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
     """Check what an entry says of a stage that logs."""
     workload = context.workload
     if workload.compute:

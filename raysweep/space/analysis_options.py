@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from raysweep.space import checks
@@ -117,3 +118,9 @@ def called(value: Any, path: str, context: Context) -> Any:
 def one_logged(value: Any, path: str, context: Context) -> Any:
     expect(isinstance(value, str), path, "the name of a logged metric", value)
     return value
+
+
+number_axis = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
+BY_LEVEL: dict[str, Check] = {"by": axes, "level": level}
+METRIC_X: dict[str, Check] = {"metric": checks.metric, "x": number_axis}
+"""The options of most analyses of a metric over an axis of numbers."""

@@ -84,15 +84,25 @@ class Space:
         """The declaration of its workload."""
         return declared({"workload": self.workload, "function": self.function})
 
+    @property
+    def imported(self) -> bool:
+        """Whether its rows were computed elsewhere."""
+        return "imported" in self.search
+
+    @property
+    def open(self) -> bool:
+        """Whether its cells are those that its search asks for, one by one, instead of the product of its axes."""
+        return bool(self.ranges) or self.imported
+
     def groups(self) -> list[tuple[str, ...]]:
         """The axes in groups, in file order: axes that move together, or a single axis."""
         zipped = {name: tuple(group) for group in self.zip for name in group}
         return list(dict.fromkeys(zipped.get(name, (name,)) for name in self.axes))
 
     def count_upper_bound(self) -> int:
-        """Number of cells before `exclude`; computed without enumerating them. With a range, what the search may ask
+        """Number of cells before `exclude`; computed without enumerating them. If it is open, what the search may ask
         for."""
-        if self.ranges:
+        if self.open:
             ((_, options),) = self.search.items()
             return options["cells"]
         return math.prod(len(self.axes[group[0]]) for group in self.groups())

@@ -45,8 +45,10 @@ SEARCHES: dict[str, dict[str, Check]] = {
     "boundary": ALONG_AN_AXIS,
     "optimum": ALONG_AN_AXIS,
     "optuna": {"metric": checks.metric, "cells": COUNT, "sampler": _sampler},
+    "imported": {"cells": COUNT},
 }
-"""The options of each search; an option without a default must be given."""
+"""The options of each search; an option without a default must be given. The cells of the last are those of rows that
+were computed elsewhere; it stands in records only."""
 IN_RANGES = ("random", "optuna")
 """The searches that take axes that are ranges. The others choose among listed values."""
 

@@ -35,6 +35,8 @@ def read_with_function(
         raise InputError("space", f"expected a packaged space, a file, a mapping or a function, got {shown(source)}")
     for key, value in (sets or {}).items():
         apply_set(data, key, _plain(value))
+    if "imported" in (data.get("search") or ()):
+        raise InputError("search", "imported stands in records only; `raysweep import` makes such a sweep")
     if "function" in data:
         raise InputError("function", "stands in records only; name the function in workload: my_file.py:train")
     if not function_files.is_named(data.get("workload")):

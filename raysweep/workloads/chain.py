@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from raysweep.workloads.declaration import Metric
     from raysweep.workloads.parameters import Parameter
 
 
@@ -102,9 +101,11 @@ class Chain:
 
     @classmethod
     def of(
-        cls, workload: str, stages: Sequence[Stage], parameters: Sequence[Parameter], metrics: Sequence[Metric]
+        cls, workload: str, stages: Sequence[Stage], parameters: Sequence[Parameter], metrics: Mapping[str, str]
     ) -> Chain:
-        """The chain of these stages. ValueError, which names the stage, parameter or metric that does not fit."""
+        """The chain of these stages. metrics: the stage of each, by name; empty for the last one.
+
+        ValueError, which names the stage, parameter or metric that does not fit."""
         ordered = _ordered(workload, stages)
         names = [stage.name for stage in ordered]
 
@@ -116,7 +117,7 @@ class Chain:
             return names.index(stage or default or names[0])
 
         owners = {p.name: place("parameter", p.name, p.stage, "") for p in parameters}
-        measured = {m.name: place("metric", m.name, m.stage, names[-1]) for m in metrics}
+        measured = {name: place("metric", name, stage, names[-1]) for name, stage in metrics.items()}
         for stage in ordered:
             _check(workload, stage)
             unknown = {*(stage.together or ()), stage.until} - {*owners, "*", ""}

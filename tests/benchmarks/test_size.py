@@ -12,9 +12,9 @@ from conftest import installed
 import raysweep
 from benchmarks import empty
 from raysweep.driver.placement import Placement
-from raysweep.driver.state import State
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
+from raysweep.query.state import State
 from raysweep.space.schema import validate
 from raysweep.sweep import Sweep
 from raysweep.workloads.declaration import Columns, Cost

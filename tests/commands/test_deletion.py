@@ -14,7 +14,7 @@ import pytest
 from auditing import heard
 from conftest import QUIET, Outcome, command, driving, files_of, nobody_else_writes, refused, run, until
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from raysweep.storage import driver_lock
 from tests.chaos.waiting import PATIENCE
 

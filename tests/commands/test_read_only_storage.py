@@ -14,7 +14,7 @@ from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyo
 from spaces import language_space, small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 WRITERS = [

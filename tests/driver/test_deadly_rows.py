@@ -14,7 +14,7 @@ import pytest
 from conftest import QUIET, Outcome, command, hear, process, run, until
 from spaces import sandbox_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 DEATHS = {

@@ -12,7 +12,7 @@ import pytest
 from conftest import QUIET, Outcome, assert_same_rows, command, files_of, hear, process, rows, run, until
 from spaces import small_space, waiting_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]

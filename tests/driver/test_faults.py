@@ -28,10 +28,10 @@ from conftest import QUIET, Outcome, command, files_of, process, until
 from driven import drivers, run_statuses, some_waiting, values
 from spaces import small_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
 from raysweep.executors import retry_policy
 from raysweep.plan.packs import Pack
 from raysweep.plan.resources import Resources
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]

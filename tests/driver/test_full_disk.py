@@ -11,7 +11,7 @@ from disks import NO_BYTECODE, disk, no_file_beyond
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 

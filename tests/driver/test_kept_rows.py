@@ -15,9 +15,9 @@ from conftest import QUIET, Outcome, files_of, refused, run
 from spaces import STEP, language_space, sandbox_space, written
 
 from raysweep import workloads
-from raysweep.driver.stored_sweep import open_sweep
 from raysweep.ledger import segments
 from raysweep.plan.identity import cell_id
+from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 

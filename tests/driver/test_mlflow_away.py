@@ -15,7 +15,7 @@ from conftest import QUIET, Outcome
 from driven import drivers, run_statuses, values
 from spaces import small_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE

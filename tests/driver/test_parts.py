@@ -11,7 +11,7 @@ from conftest import QUIET, Outcome, files_of, refused, rows, run
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 

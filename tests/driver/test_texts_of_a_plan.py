@@ -12,11 +12,11 @@ from spaces import STEP, language_space
 
 from raysweep import workloads
 from raysweep.driver import stage_plan
-from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.row_stages import RowStages
+from raysweep.query.state import State
 from raysweep.space.schema import validate
 from raysweep.stages.store import Store
 

@@ -16,11 +16,11 @@ from conftest import run as run_anywhere
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep import workloads
-from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.ledger import segments
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import shares
 from raysweep.plan.resources import Resources
+from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.space import schema
 from raysweep.stages.store import Store
 

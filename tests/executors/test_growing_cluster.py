@@ -15,7 +15,7 @@ import yaml
 from conftest import QUIET, Outcome, assert_same_rows, command, rows, run, until
 from spaces import GRID, sandbox_space, small_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 

@@ -13,8 +13,8 @@ from conftest import QUIET, process, refused
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import open_sweep
 from raysweep.executors import temporary
+from raysweep.query.sweep import open_sweep
 
 CODE = """
 def reached(x, folder, seed):

@@ -11,7 +11,7 @@ import pytest
 from conftest import QUIET, command, until
 from spaces import sandbox_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 

@@ -14,8 +14,8 @@ from conftest import run as run_anywhere
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
-from raysweep.driver.stored_sweep import open_sweep
 from raysweep.errors import Halted, InputError
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 run = functools.partial(run_anywhere, executor="ray")

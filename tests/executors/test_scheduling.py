@@ -16,9 +16,9 @@ from conftest import command, until
 from conftest import run as run_anywhere
 from spaces import written
 
-from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
+from raysweep.query.sweep import Sweep, open_sweep
 from tests.chaos.waiting import PATIENCE
 
 QUIET = ("--no-report", "--tracking-uri", "none")

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep.analyses.closed_form import displacements, extremum
 from raysweep.fits.comparison import joint
 from raysweep.report.statuses import others
-from raysweep.reporting.analyses.closed_form import displacements, extremum
 from raysweep.reporting.analyses.relation import rank_correlation
 from raysweep.reporting.report import write_report
 

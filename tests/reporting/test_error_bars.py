@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from test_report import TRANSFER
 
 from raysweep.analyses.rows import cell_means
+from raysweep.analyses.series import by_panel, series_panels
 from raysweep.fits.result import Status
 from raysweep.report.figures import scales
+from raysweep.report.figures.drawing import titled
 from raysweep.report.figures.fitted_places import PlaceLine, places_figure
 from raysweep.report.figures.lines import curves_figure
 from raysweep.report.names import mean_of
-from raysweep.reporting.analyses.series import by_panel, series_panels
 
 METRIC = "risk_finetune"
 UNSCALED = replace(TRANSFER, parameters=tuple(replace(each, scale="") for each in TRANSFER.parameters))
@@ -68,10 +69,10 @@ def arms(settings: list[dict[str, object]]) -> pd.DataFrame:
 def panels(frame: pd.DataFrame, keys: list[str]) -> list[tuple[str, list[str]]]:
     """(title, labels) of each panel of a figure of means over gamma."""
     parts = by_panel(frame, keys)
-    found = series_panels(parts, keys[:1], keys[1:], "gamma", METRIC, TRANSFER)
+    found = series_panels(parts, keys, "gamma", METRIC, TRANSFER)
     figure, _ = curves_figure(found, "gamma", METRIC, TRANSFER)
     assert sum(axes.get_visible() for axes in figure.axes) == len(found)
-    return [(title, [line.label for line in lines]) for title, lines in found]
+    return [(title, [line.label for line in lines]) for title, lines in titled(found, TRANSFER)]
 
 
 def test_a_few_arms_that_are_no_grid_share_a_panel_and_say_in_what_they_differ() -> None:

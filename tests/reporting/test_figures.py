@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from raysweep.analyses.maps import Map
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import comparable
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.result import Status
 from raysweep.report.figures.fitted_places import PlaceLine, places_figure
-from raysweep.report.figures.phase_diagram import Map, surface_figure
+from raysweep.report.figures.phase_diagram import surface_figure
 from raysweep.report.figures.regions import region_words, signs
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary import boundary_section
@@ -54,7 +55,7 @@ def field(edge: Any, metric: str = "transferability_finetune") -> pd.DataFrame:
 def map_of(rows: pd.DataFrame, metric: str = "transferability_finetune", roots: float | None = None) -> Map:
     table = fit_boundary(rows, "overlap_angle", "gamma", metric, "seed", 0.95).table
     known = [np.array([roots] if roots else []) for _ in SIZES]
-    return Map("", rows, table, SIZES, known)
+    return Map({}, rows, table, SIZES, known)
 
 
 def drawn(one: Map, workload: Workload, metric: str = "transferability_finetune") -> tuple[list[str], list[str], str]:
@@ -203,7 +204,7 @@ def test_the_caption_of_a_line_names_a_mark_exactly_if_it_is_drawn(
 
 
 LARGEST, SMALLEST, OPEN = "best at the largest value", "best at the smallest value", "not decided"
-NOTES = {LARGEST: "improves throughout", SMALLEST: "degrades and levels off", OPEN: "no clear fall or rise"}
+REASONS = {LARGEST: "improves_throughout", SMALLEST: "degrades", OPEN: "no_clear_change"}
 SENTENCES = {
     LARGEST: "Crosses above the dotted line: best at the largest value.",
     SMALLEST: "Crosses below the dotted line: best at the smallest value.",
@@ -215,7 +216,7 @@ def line_without_places(words: list[str], key: int = 1) -> PlaceLine:
     """Two places at gamma 1 and 2, and at further values what curves do that have none."""
     statuses = [Status.UNDETERMINED if word == OPEN else Status.MONOTONE for word in words]
     line = place_line([Status.LOCATED, Status.LOCATED, *statuses], False)
-    line.table["note"] = ["", "", *map(NOTES.__getitem__, words)]
+    line.table["reason"] = ["", "", *map(REASONS.__getitem__, words)]
     return replace(line, key=key, label=f"depth {key}")
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from conftest import Outcome
 
 from raysweep import workloads
+from raysweep.analyses.closed_form import extremum
 from raysweep.reporting import fit_inflection, fit_optimum
-from raysweep.reporting.analyses.closed_form import extremum
 from raysweep.theory import finetune_mean, pretraining
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_transfer.engines import compute

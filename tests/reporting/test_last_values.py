@@ -9,7 +9,8 @@ import pandas as pd
 
 from raysweep import workloads
 from raysweep.analyses.rows import CellMeans, means_table
-from raysweep.report.figures.lines import Series, points_in_words
+from raysweep.analyses.series import Panel, Series
+from raysweep.report.figures.lines import points_in_words
 from raysweep.reporting.analyses.curves import ends
 
 MULTIVIEW = workloads.get("multiview")
@@ -76,5 +77,4 @@ def test_points_without_a_spread_over_draws_are_not_said_to_have_intervals() -> 
     centre, none = np.array([1.0, 2.0]), np.zeros(2, bool)
     for half, words in ((0.1, "mean over draws, 95 % interval"), (1e-14, "value of every draw, without spread")):
         means = CellMeans(np.array([1.0, 2.0]), centre, centre - half, centre + half, none)
-        line = Series("a", "a", means, np.empty(0), np.empty(0), np.nan, None, None)
-        assert points_in_words([("", [line])]) == words
+        assert points_in_words([Panel({}, [Series({}, means)])]) == words

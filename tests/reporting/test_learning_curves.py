@@ -19,8 +19,9 @@ from spaces import logging_space, written
 
 import raysweep
 from raysweep import workloads
+from raysweep.analyses.kinds.learning_curves import learned
 from raysweep.analyses.question import Question
-from raysweep.reporting.analyses.learning_curves import learned, learning_curves_section
+from raysweep.reporting.analyses.learning_curves import learning_curves_section
 from raysweep.reporting.analyses.section import Section
 
 Call = Callable[..., Outcome]

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep.analyses.kinds.regime import RegimeLine
 from raysweep.analyses.rows import CellMeans
-from raysweep.report.figures.lines import Series, curves_figure
-from raysweep.report.figures.regime import Setting, at_best_lr_figure
+from raysweep.analyses.series import Panel, Series
+from raysweep.report.figures.lines import curves_figure
+from raysweep.report.figures.regime import at_best_lr_figure
 from raysweep.workloads import get
 
 X = np.array([1.0, 2.0, 4.0, 8.0])
@@ -31,7 +33,7 @@ def heights(panels: Any) -> np.ndarray:
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e5])
 def test_curves_over_decades_are_drawn_in_full_and_fill_their_panels(size: float) -> None:
     rising = size * np.array([0.01, 0.1, 1.0, 8.0])
-    parts = [("a", [Series("a", "a", means_of(rising))]), ("b", [Series("a", "a", means_of(10 * rising))])]
+    parts = [Panel({"noise": k}, [Series({}, means_of(10.0**k * rising))]) for k in (0, 1)]
     figure, _ = curves_figure(parts, "gamma", "risk_finetune", get("linear_transfer"))
     every = heights(figure.axes)
     assert every.max() == pytest.approx(88 * size)  # the end of the highest error bar
@@ -47,12 +49,12 @@ def tuned(key: str, heights: np.ndarray) -> Any:
     regime: Any = SimpleNamespace(
         optimum=SimpleNamespace(table=table), at_best_lr=SimpleNamespace(table=table), beside={}
     )
-    return Setting(key, key, regime, {}, {})
+    return RegimeLine({"source": key}, regime, {}, {})
 
 
 def test_losses_at_the_best_rates_are_drawn_in_full_in_every_panel() -> None:
     small, large = np.geomspace(1e-3, 1.0, 4), np.geomspace(0.01, 300.0, 4)
-    parts = [("a", [tuned("a", small)]), ("b", [tuned("a", large)])]
+    parts = [Panel({"target": "a"}, [tuned("a", small)]), Panel({"target": "b"}, [tuned("a", large)])]
     figure, _ = at_best_lr_figure(parts, "source_loss_after", "pretrain_length", get("language"))
     for panel in figure.axes:
         low, high = panel.get_ylim()
@@ -64,7 +66,7 @@ def test_a_zero_beside_values_over_decades_is_drawn_apart_to_the_left() -> None:
     x = np.array([0.0, 1e-4, 1e-3, 1e-2, 1e-1, np.inf])
     centre = np.array([5.0, 4.0, 2.0, 1.0, 3.0, 6.0])
     means = CellMeans(x, centre, centre - 0.1, centre + 0.1, np.zeros(len(x), bool))
-    figure, _ = curves_figure([("", [Series("a", "a", means)])], "noise", "risk_finetune", get("linear_transfer"))
+    figure, _ = curves_figure([Panel({}, [Series({}, means)])], "noise", "risk_finetune", get("linear_transfer"))
     (panel,) = figure.axes
     assert panel.get_xscale() == "log"
     points = max(

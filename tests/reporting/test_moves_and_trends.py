@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
+from raysweep.analyses.movement import turns
 from raysweep.analyses.question import Question
 from raysweep.fits.comparison import Joint
 from raysweep.fits.result import EXACT
 from raysweep.report.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.analyses import agreement, trend
 from raysweep.reporting.analyses.fitted_places import Places
-from raysweep.reporting.analyses.movement import movement, movement_words, turns
+from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.analyses.place_widths import sure
 from raysweep.reporting.document.parts import question_first
 

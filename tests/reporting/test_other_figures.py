@@ -11,16 +11,21 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
+from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.kinds.engines import EnginesPlot
+from raysweep.analyses.kinds.landscape import Surfaces
+from raysweep.analyses.kinds.power_law import Law
+from raysweep.analyses.kinds.r_squared import Line
+from raysweep.analyses.series import Panel
 from raysweep.fits.comparison import Joint
 from raysweep.report.figures import drawing
 from raysweep.report.figures.agreement import agreement_figure
-from raysweep.report.figures.engines import engines_figure
-from raysweep.report.figures.landscape import Surface, landscape_figure
-from raysweep.report.figures.power_law import Law, power_law_figure
-from raysweep.report.figures.r_squared import Line, r_squared_figure
+from raysweep.report.figures.engines import draw_engines
+from raysweep.report.figures.landscape import landscape_figure
+from raysweep.report.figures.power_law import power_law_figure
+from raysweep.report.figures.r_squared import r_squared_figure
 from raysweep.report.figures.shift import shift_figure
 from raysweep.report.figures.style import DIVERGING, FIT, QUALITATIVE, THEORY
-from raysweep.reporting.analyses.engines import Difference
 from raysweep.workloads import get
 from raysweep.workloads.declaration import Workload
 
@@ -46,37 +51,35 @@ def test_titles_leave_out_the_settings_that_all_panels_have() -> None:
 def test_surfaces_have_the_same_levels_and_name_once_what_they_share(workload: Workload) -> None:
     across = np.linspace(-1, 1, 7)
     bowl = across[:, None] ** 2 + across**2 + 0.01
-    surfaces = [Surface(f"depth {k}, steps = 9", "loss", across, across, k * bowl) for k in (1, 30)]
-    figure, said = landscape_figure(surfaces, ["loss"], "u", "v", workload)
+    surfaces = [Surfaces({"depth": k, "dim": 9}, "loss", across, across, {0: k * bowl}) for k in (1, 30)]
+    figure, said = landscape_figure(surfaces, ["loss"], "u", "v", 0, workload)
     panels = [panel for panel in figure.axes if panel.get_title()]
-    assert [panel.get_title() for panel in panels] == ["depth 1", "depth 30"]
+    assert [panel.get_title() for panel in panels] == ["L = 1", "L = 30"]
     assert panels[0].get_subplotspec().rowspan == panels[1].get_subplotspec().rowspan  # side by side
     filled = [next(one for one in panel.collections if one.get_cmap() is not None).levels for panel in panels]
     np.testing.assert_array_equal(*filled)
     assert filled[0][0] == pytest.approx(bowl.min())
     assert filled[0][-1] == pytest.approx(30 * bowl.max())
-    assert "Everywhere: steps = 9." in said
+    assert "Everywhere: d = 9." in said
     figure.draw_without_rendering()
     assert all(panel.title.get_window_extent().y1 <= figure.bbox.y1 for panel in panels)
 
 
 def test_lines_of_r_squared_differ_in_markers_too(workload: Workload) -> None:
-    lines = [Line(name, PLACES, PLACES / 50, PLACES / 60, PLACES / 40) for name in ("one", "two", "three")]
-    panels = [("depth 1, dim = 3", lines), ("depth 2, dim = 3", lines)]
+    lines = [
+        Line({"predictor": name}, PLACES, PLACES / 50, PLACES / 60, PLACES / 40) for name in ("one", "two", "three")
+    ]
+    panels = [Panel({"depth": depth, "dim": 3}, lines) for depth in (1, 2)]
     figure, said = r_squared_figure(panels, "dim", "risk_finetune", workload, "mean")
     legend = figure.axes[1].get_legend()
     assert len({handle.get_marker() for handle in legend.legend_handles}) == 3
-    assert [panel.get_title() for panel in figure.axes] == ["depth 1", "depth 2"]
-    assert said == "Everywhere: dim = 3."
+    assert [panel.get_title() for panel in figure.axes] == ["L = 1", "L = 2"]
+    assert said == "Everywhere: d = 3."
     joined = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 3 and line.get_linestyle() == "-"]
     assert len(joined) == 3
 
 
-def differences(kinds: dict[str, str]) -> list[Difference]:
-    return [Difference(name, (2,), "risk_scratch", kind, 1.0, 0.1, 1e-3, 1e-2) for name, kind in kinds.items()]
-
-
-def of_engines(kinds: dict[str, str], workload: Workload) -> tuple[Any, str]:
+def of_engines(kinds: dict[str, Outcome], workload: Workload) -> tuple[Any, str]:
     rates = [0.01, 0.02, 0.04]
     table = pd.DataFrame(
         [
@@ -85,15 +88,20 @@ def of_engines(kinds: dict[str, str], workload: Workload) -> tuple[Any, str]:
         ]
     )
     table = table.assign(quarter=0.9 * table["median"], three_quarters=1.1 * table["median"])
-    given = table, differences(kinds), ["depth"], "finetune_lr", "limit", ["risk_scratch"], workload
-    return engines_figure(*given)
+    keys = ["engine", "depth", "metric"]
+    rows = [
+        {"engine": name, "depth": 2, "metric": "risk_scratch", "outcome": outcome} for name, outcome in kinds.items()
+    ]
+    finding = Finding("engines", "engines", as_table(rows, keys), x="finetune_lr", keys=keys)
+    figure, caption = draw_engines(EnginesPlot("engines", table, ["risk_scratch"], "limit"), finding, workload)
+    return figure, caption.partition("quartile. ")[2]
 
 
 def test_engines_name_only_what_is_drawn(workload: Workload) -> None:
-    figure, said = of_engines({"flow": "equal", "network": "constant"}, workload)
+    figure, said = of_engines({"flow": Outcome.NO_EFFECT, "network": Outcome.CONSTANT}, workload)
     assert entries(figure) == ["network", "L = 2"]
     assert said == "Engines equal to rounding are not drawn."
-    figure, said = of_engines({"flow": "order", "network": "order"}, workload)
+    figure, said = of_engines(dict.fromkeys(("flow", "network"), Outcome.INCREASING), workload)
     assert entries(figure) == ["flow", "network", "L = 2", "slope 1"]
     assert said == "The grey line has slope 1."
     assert len({handle.get_marker() for handle in figure.legends[0].legend_handles[:2]}) == 2
@@ -116,8 +124,8 @@ def test_a_shift_without_an_interval_is_open_and_said_so() -> None:
 @pytest.mark.parametrize("theory", [False, True])
 def test_power_laws_speak_of_a_closed_form_where_there_is_one(theory: bool, workload: Workload) -> None:
     form = PLACES if theory else np.empty(0)
-    laws = [Law(k, f"line {k}", PLACES, k * PLACES, PLACES, 9 * PLACES, PLACES, form, form) for k in (1, 2)]
-    figure, said = power_law_figure([("a = 1", laws)], "dim", "risk_finetune", workload, "95 %")
+    laws = [Law({"depth": k}, PLACES, k * PLACES, PLACES, 9 * PLACES, PLACES, form, form) for k in (1, 2)]
+    figure, said = power_law_figure([Panel({}, laws)], "dim", "risk_finetune", workload, "95 %")
     assert ("closed form" in entries(figure)) == theory
     assert (said == "Dotted: the closed form.") == theory
     markers = [handle.get_marker() for handle in figure.axes[0].get_legend().legend_handles]

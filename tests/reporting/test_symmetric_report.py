@@ -7,9 +7,9 @@ import pandas
 import pytest
 
 from raysweep import workloads
+from raysweep.analyses.closed_form import displacements
 from raysweep.analyses.design import Design
 from raysweep.reporting import symmetric_draws
-from raysweep.reporting.analyses.closed_form import displacements
 
 METRIC = "transferability_finetune"
 TRANSFER = workloads.get("linear_transfer")

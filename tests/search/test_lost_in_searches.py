@@ -12,8 +12,8 @@ import pytest
 from functions import quietly
 
 import raysweep
-from raysweep.driver.state import State
 from raysweep.plan.cells import enumerate_cells
+from raysweep.query.state import State
 from raysweep.search import bracketing, endings
 from raysweep.search.curves import Curve
 from raysweep.search.slice_rows import SliceRows

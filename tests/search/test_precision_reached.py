@@ -14,10 +14,11 @@ from conftest import Outcome
 from test_precision import ASKED, METRIC, keys, run, values
 
 import raysweep
-from raysweep.driver import outlook, verdict
+from raysweep.driver import outlook
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.statistics import stopped_level
 from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.query import verdict
 from raysweep.search import affordable, bracketing, endings, precision, slices, verdicts
 from raysweep.search.curves import OPEN, REACHED, Step
 from raysweep.search.declared_cost import DeclaredCost

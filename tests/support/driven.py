@@ -15,7 +15,7 @@ from typing import Any
 from conftest import command, hear, until
 from spaces import sandbox_space, written
 
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 

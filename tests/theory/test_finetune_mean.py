@@ -12,7 +12,7 @@ from linear_rows import columns, z_score
 from scipy.integrate import quad
 from scipy.stats import beta
 
-from raysweep.reporting.analyses.closed_form import extremum, zeros
+from raysweep.analyses.closed_form import extremum, zeros
 from raysweep.theory import finetune, finetune_mean, pretraining, transfer
 
 mean = finetune_mean.transferability

@@ -19,7 +19,7 @@ from conftest import QUIET, Outcome
 from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
-from raysweep.driver.stored_sweep import open_sweep
+from raysweep.query.sweep import open_sweep
 from raysweep.training import devices
 
 ROWS = {"axes": {"overlap_angle": [30.0]}, "fixed": {"dim": 6, "engine": "network", "finetune_steps": 3}, "seeds": 1}

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.kinds.agreement import AgreementPlot
 from raysweep.fits.comparison import Joint
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import QUALITATIVE, THEORY
 from raysweep.report.names import BARS, axis_label
 from raysweep.workloads.declaration import Workload
@@ -19,6 +22,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in more than its colour
+
+
+@draw.register(AgreementPlot)
+def draw_agreement(plot: AgreementPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The cells of a metric beside its closed form, and its caption."""
+    caption = (
+        f"Left: mean over draws of each cell with its {BARS}, against the closed form. Right: each draw's distance "
+        "from the closed form, averaged over cells, with their mean and its 95 % interval. Cells of one draw are not "
+        "independent, draws are."
+    )
+    return agreement_figure(plot.table, plot.test, plot.metric, workload), caption
 
 
 def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:

@@ -1,4 +1,7 @@
-"""Draw the figures of a finding: one function for each type of plot, registered where it is defined."""
+"""Draw the figures of a finding: one function for each type of plot, registered where it is defined.
+
+Register with the type, `@draw.register(CurvesPlot)`: annotations are not read, because matplotlib is imported late.
+"""
 
 from __future__ import annotations
 

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from raysweep.analyses.series import Panel, Where
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
-from raysweep.report.names import line_label
+from raysweep.report.names import line_label, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+
+class Located(Protocol):
+    """A line that knows which values of axes distinguish it."""
+
+    @property
+    def where(self) -> Where: ...
+
+
+Line = TypeVar("Line", bound=Located)
 
 SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "p": 5.4}
 """The markers of lines, and how large they must be to look alike."""
@@ -136,6 +148,35 @@ def shades(parts: Sequence[tuple[str, Sequence[Any]]]) -> dict[Any, Any]:
     """A colour for every `key` of the lines of all panels (title, lines)."""
     keys = sorted({line.key for _, lines in parts for line in lines}, key=lambda key: (isinstance(key, str), key))
     return dict(zip(keys, colours(keys), strict=True))
+
+
+@dataclass(frozen=True)
+class Drawn(Generic[Line]):
+    """A line to draw: the key of its colour and marker, and its label."""
+
+    key: Any
+    label: str
+    data: Line
+
+
+def titled(panels: Sequence[Panel[Line]], workload: Workload) -> list[tuple[str, list[Drawn[Line]]]]:
+    """(title, lines) of each panel. If all lines differ in one axis, their keys are its values, else their labels."""
+    axes = {tuple(line.where) for panel in panels for line in panel.lines}
+    single = len(axes) == 1 and len(axes.pop()) == 1
+
+    def drawn(line: Line) -> Drawn[Line]:
+        label = settings(line.where, line.where.values(), workload)
+        return Drawn(next(iter(line.where.values())) if single else label, label, line)
+
+    return [
+        (settings(panel.where, panel.where.values(), workload), [drawn(line) for line in panel.lines])
+        for panel in panels
+    ]
+
+
+def left_out_words(shown: int, every: int) -> str:
+    """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
+    return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
 
 
 def mark(label: str, **look: Any) -> Line2D:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.places import PlacesPlot
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status, without_chance
 from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
 from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
-from raysweep.report.names import axis_label, unit_of
+from raysweep.report.names import axis_label, called, plain, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -43,6 +46,19 @@ class PlaceLine:
     table: pd.DataFrame
     fine: np.ndarray
     expected: np.ndarray
+
+
+@draw.register(PlacesPlot)
+def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of places over another axis, and its caption."""
+    parts = [
+        (title, [PlaceLine(one.key, one.label, one.data.table, one.data.fine, one.data.expected) for one in lines])
+        for title, lines in drawing.titled(plot.panels, workload)
+    ]
+    what = f"{plot.placed} of {called(plot.metric, workload)}"
+    figure, said = places_figure(parts, plot.x, plot.along, workload, finding.level, f"at the {what}", plot.constants)
+    caption = f"The {what} in {plain(plot.x)} against {plain(plot.along)}. {said}"
+    return figure, caption + drawing.left_out_words(sum(len(lines) for _, lines in parts), plot.every)
 
 
 def places_figure(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
 from raysweep.analyses.rows import CellMeans
+from raysweep.analyses.series import CurvesPlot, Panel, Place, Series
 from raysweep.fits.draws import log_axis, not_zero
+from raysweep.fits.statistics import LEVEL
 from raysweep.numbers import NOTHING
 from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FIT, THEORY
-from raysweep.report.names import BARS, axis_label, called
+from raysweep.report.names import BARS, axis_label, called, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -27,89 +31,70 @@ PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 5}
 THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
 
 
-Place = tuple[float, float, float, float]
-"""(fitted place, low and high end of its interval, place of the closed form or NaN)."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line of a panel.
-
-    means: the cell means over x.
-    theory_x, theory: the closed form; empty without one.
-    theory_at_infinity: the closed form at x = inf; NaN without one.
-    place: a fitted place to show.
-    base: the same metric of the base model, before fine-tuning or perturbation.
-    beside: another metric of the same rows.
-    """
-
-    key: Any
-    label: str
-    means: CellMeans
-    theory_x: np.ndarray = field(default_factory=lambda: np.empty(0))
-    theory: np.ndarray = field(default_factory=lambda: np.empty(0))
-    theory_at_infinity: float = np.nan
-    base: CellMeans | None = None
-    place: Place | None = None
-    beside: CellMeans | None = None
-
-    @property
-    def has_theory(self) -> bool:
-        """Whether there is a closed form to draw."""
-        return bool(len(self.theory)) or bool(np.isfinite(self.theory_at_infinity))
-
-
-Panel = tuple[str, list[Series]]
-"""The title of a panel and its lines."""
-
-
-def points_in_words(parts: Sequence[Panel]) -> str:
+def points_in_words(panels: Sequence[Panel[Series]]) -> str:
     """What the points of lines show, for a caption and the legend."""
-    means = [line.means for _, lines in parts for line in lines]
+    means = [line.means for panel in panels for line in panel.lines]
     low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
     centre = np.concatenate([each.centre for each in means])
     spread = (high - low > NOTHING * np.abs(centre)).any()
     return f"mean over draws, {BARS}" if spread else "value of every draw, without spread"
 
 
+@draw.register(CurvesPlot)
+def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of a metric over an axis, and its caption."""
+    figure, said = curves_figure(
+        plot.panels,
+        plot.x,
+        plot.metric,
+        workload,
+        plot.categories,
+        plot.beside,
+        plot.placed,
+        plot.constants,
+        plot.difference,
+        finding.level,
+    )
+    shown = sum(len(panel.lines) for panel in plot.panels)
+    caption = f"{called(plot.metric, workload)} against {plain(plot.x)}: {points_in_words(plot.panels)}. {said}".strip()
+    return figure, caption + drawing.left_out_words(shown, plot.every)
+
+
 def curves_figure(
-    parts: Sequence[Panel],
+    panels: Sequence[Panel[Series]],
     x: str,
     metric: str,
     workload: Workload,
     categories: Sequence[str] = (),
-    marks: str = "",
-    of: str = "",
     beside: str = "",
     placed: str = "",
-    zeros: bool = False,
     constants: Mapping[str, float] | None = None,
+    difference: bool = False,
+    level: float = LEVEL,
 ) -> tuple[Figure, str]:
-    """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
+    """Draw the panels: points with error bars, the closed form as a line, marks at the fitted places.
 
     x = inf (converged) is drawn separately at the right, with its own tick; so is x = 0 at the left of a logarithmic
     axis.
 
     categories: the names of the categories at x = 0, 1, ...; their points are not joined, because they have no order.
-    marks: what points and bars show, for the legend; empty for `points_in_words`.
-    of: text before the metric in the y label, if not the metric itself is drawn but for example a difference.
-    beside: the name of the metric that the lines have beside theirs, for the legend.
-    placed: what the fitted places are, for the legend.
-    zeros: whether the metric is 0 at them, so that they are marked there; else they are marked on the mean curve.
-    constants: named constants of the metric, drawn as reference lines.
+    beside, placed, constants, difference: as in `CurvesPlot`. Zeros are marked at 0, other places on the mean curve.
+    level: of the intervals of fitted places.
 
     Returns the figure and the sentences on what is drawn in it.
     """
-    figure, axes = drawing.panels(len(parts), 4.6, 3.7, [title for title, _ in parts])
+    figure, axes = drawing.panels(len(panels), 4.6, 3.7, [title for title, _ in drawing.titled(panels, workload)])
     references: list[Line2D] = []
-    at = np.concatenate([line.means.x for _, lines in parts for line in lines])
+    at = np.concatenate([line.means.x for panel in panels for line in panel.lines])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(not_zero(finite))) and log_axis(not_zero(finite), workload.logarithmic(x))
     apart = logarithmic and not categories and bool((finite == 0).any())
     if apart:
-        parts, finite = [(title, [without_zero(line) for line in lines]) for title, lines in parts], not_zero(finite)
+        panels = [replace(panel, lines=[without_zero(line) for line in panel.lines]) for panel in panels]
+        finite = not_zero(finite)
     near, far = scales.before(finite) if apart else np.nan, scales.beyond(finite, logarithmic)
-    every_line = [line for _, lines in parts for line in lines]
+    every_line = [line for panel in panels for line in panel.lines]
+    parts = drawing.titled(panels, workload)
     colour = drawing.shades(parts)
     marker = drawing.marker_of(list(colour))
     drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
@@ -118,7 +103,7 @@ def curves_figure(
     theory = min((line.theory.min() for line in every_line if len(line.theory)), default=np.inf)
     on_log = scales.spans_decades(centres) and theory > 0
     shown_constants = {name: value for name, value in (constants or {}).items() if value > 0 or not on_log}
-    aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
+    aside = beside_each_other(list(colour)) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
             set_categories(panel, categories)
@@ -128,22 +113,23 @@ def curves_figure(
             scales.set_log(panel.yaxis)
         elif width := scales.asinh_width(ends):
             scales.set_asinh(panel.yaxis, ends, width)
-        if of or not (np.nanmin(ends) > 0 or on_log):
+        if difference or not (np.nanmin(ends) > 0 or on_log):
             drawing.zero_rule(panel)
         references = drawing.reference_lines(panel.axhline, shown_constants, metric, workload, 1.5)
         bases: list[np.ndarray] = []
-        for line in lines:
+        for one in lines:
+            line, shade, shift = one.data, colour[one.key], aside[one.key]
             if line.base is not None and not any(np.array_equal(line.base.centre, seen) for seen in bases):
                 bases.append(line.base.centre)  # the lines usually share one base model
                 panel.plot(*finite_part(line.base), **(APART if categories else BASE), zorder=2)
-            draw_theory(panel, line, colour[line.key], aside[line.key], far, bool(categories))
+            draw_theory(panel, line, shade, shift, far, bool(categories))
             if line.beside is not None:
-                draw_beside(panel, line.beside, colour[line.key], aside[line.key], bool(categories))
-            draw_means(panel, line.means, colour[line.key], marker[line.key], aside[line.key], near, far)
-        for line in lines:
-            if line.place:
-                height = 0.0 if zeros else height_at(line.place[0], line.means, workload.logarithmic(x))
-                draw_place(panel, line, line.place, colour[line.key], height)
+                draw_beside(panel, line.beside, shade, shift, bool(categories))
+            draw_means(panel, line.means, shade, marker[one.key], shift, near, far)
+        for one in lines:
+            if place := one.data.place:
+                height = 0.0 if placed == "zero" else height_at(place[0], one.data.means, workload.logarithmic(x))
+                draw_place(panel, one.data, place, colour[one.key], height)
         if apart:
             scales.show_zero(panel, finite, near)
         if np.isinf(at).any():
@@ -152,18 +138,22 @@ def curves_figure(
     if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
         axes[0].set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
     drawing.label_panels(
-        axes, axis_label(x, workload), of + axis_label(metric, workload) + meaning(metric, ends, workload)
+        axes,
+        axis_label(x, workload),
+        "difference in " * difference + axis_label(metric, workload) + meaning(metric, ends, workload),
     )
     drawing.legend_of_lines(axes, parts, colour, marker, markersize=5.5)
     found = [(line, line.place) for line in every_line if line.place]
     theory_look = THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4}
     base_look = APART if categories else BASE
     own = f"{called(metric, workload)}: " if beside else ""
+    marks = f"mean difference, {BARS}" if difference else points_in_words(panels)
+    placed = f"fitted {placed}, {100 * level:g} %" if placed else "fitted place"
     said = drawing.legend_below(
         figure,
         [
             any((~line.means.median).any() for line in every_line)
-            and drawing.mark(f"{own}{marks or points_in_words(parts)}", marker="o", markersize=4),
+            and drawing.mark(f"{own}{marks}", marker="o", markersize=4),
             any(line.means.median.any() for line in every_line)
             and (
                 drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
@@ -187,8 +177,8 @@ def curves_figure(
             *((reference, f"{reference.get_label()}: the line across.") for reference in references),
             found
             and (
-                drawing.mark(placed or "fitted place", **PLACE, linestyle="-", markerfacecolor="white"),
-                f"Diamonds: {placed or 'fitted place'} interval.",
+                drawing.mark(placed, **PLACE, linestyle="-", markerfacecolor="white"),
+                f"Diamonds: {placed} interval.",
             ),
             any(np.isfinite(place[3]) and len(line.theory) for line, place in found)
             and (
@@ -266,9 +256,8 @@ def draw_place(panel: Axes, line: Series, place: Place, shade: Any, height: floa
         panel.plot(expected, np.interp(expected, line.theory_x, line.theory), **look, zorder=6)
 
 
-def beside_each_other(lines: Sequence[Series]) -> dict[Any, float]:
+def beside_each_other(keys: Sequence[Any]) -> dict[Any, float]:
     """The horizontal shift of each line's points from their category, so that error bars do not overlap."""
-    keys = list(dict.fromkeys(line.key for line in lines))
     return dict(zip(keys, np.linspace(-0.5, 0.5, len(keys)) * min(0.5, 0.1 * (len(keys) - 1)), strict=True))
 
 

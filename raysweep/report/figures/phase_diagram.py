@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.maps import Map, MapsPlot
 from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
+from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
-from raysweep.report.names import axis_label
+from raysweep.report.names import axis_label, called, plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -22,19 +25,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Map:
-    """One panel: the rows, the table of their fit (with a column y), and the closed form's zeros.
-
-    roots: the zeros of the closed form in x, one array for each value in `fine`.
-    fine: values of y.
-    """
-
-    title: str
-    rows: pd.DataFrame
-    table: pd.DataFrame
-    fine: np.ndarray
-    roots: list[np.ndarray]
+@draw.register(MapsPlot)
+def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The phase diagrams of a metric over two axes, and their caption."""
+    figure, said = surface_figure(plot.maps, plot.x, plot.y, plot.metric, workload, finding.level, plot.constants)
+    caption = f"{called(plot.metric, workload)} (mean over draws) over {plain(plot.x)} and {plain(plot.y)}. {said}"
+    shown = len(plot.maps)
+    return figure, caption + (f" {shown} of {plot.every} maps." if shown < plot.every else "")
 
 
 def surface_figure(
@@ -50,12 +47,13 @@ def surface_figure(
     grids = [mean_grid(one.rows, x, y, metric, workload, level) for one in maps]
     every = np.abs(np.concatenate([grid.centre.ravel() for grid in grids]))
     norm, over_decades = colour_scale(every[np.isfinite(every)])
-    figure, axes = drawing.panels(len(grids), 5.0, 4.1, [one.title for one in maps])
+    titles = [settings(one.where, one.where.values(), workload) for one in maps]
+    figure, axes = drawing.panels(len(grids), 5.0, 4.1, titles)
     references: list[Any] = []
     curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
     cells = [regions.signs(grid.centre, grid.low, grid.high) for grid in grids]
     borders = []
-    for panel, one, curve, grid, found in zip(axes, maps, curves, grids, cells, strict=True):
+    for panel, title, one, curve, grid, found in zip(axes, titles, maps, curves, grids, cells, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
         logs = log_axis(grid.x, workload.logarithmic(x)), log_axis(grid.y, workload.logarithmic(y))
@@ -71,7 +69,7 @@ def surface_figure(
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
         draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]))
         references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
-        panel.set(xlim=limits[0], ylim=limits[1], title=one.title)
+        panel.set(xlim=limits[0], ylim=limits[1], title=title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
     look: dict[str, Any] = {"pad": 0.015, "aspect": 28, "extend": "both" if over_decades else "neither"}
     label = "mean " + axis_label(metric, workload)

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.kinds.relation import Cloud, RelationPlot
 from raysweep.analyses.rows import spread
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing, scales
-from raysweep.report.names import BARS, axis_label
+from raysweep.report.figures.draw import draw
+from raysweep.report.names import BARS, axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """The cells of one group: centres, half the widths of their intervals, and whether a centre is a median, which it
-    is if draws have no variance."""
-
-    key: Any
-    label: str
-    x: np.ndarray
-    y: np.ndarray
-    x_error: np.ndarray
-    y_error: np.ndarray
-    median: np.ndarray
+@draw.register(RelationPlot)
+def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """One metric over another, and the caption."""
+    medians = " (medians, open, if draws have no variance)" if any(one.median.any() for one in plot.clouds) else ""
+    caption = f"Each point is a cell: {called(plot.y, workload)} against {called(plot.x, workload)}, means over draws, "
+    caption += f"with their {BARS}s{medians}."
+    caption += " Infinite values stand at the right." if any(np.isinf(one.x).any() for one in plot.clouds) else ""
+    return relation_figure(plot.clouds, plot.x, plot.y, workload), caption
 
 
 def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload) -> Figure:
     """Draw all groups in one panel, with one colour each. Infinite x has its own tick at the right."""
     figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
-    shades = drawing.colours([one.key for one in clouds])
+    labels = [settings(one.where, one.where.values(), workload) for one in clouds]
+    single = all(len(one.where) == 1 for one in clouds)
+    shades = drawing.colours([next(iter(one.where.values())) for one in clouds] if single else labels)
     markers = [drawing.MARKERS[k % len(drawing.MARKERS)] for k in range(len(clouds))]
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])
@@ -63,9 +63,9 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
         scales.show_infinity(panel, finite, far, logarithmic)
     panel.set_xlabel(axis_label(x, workload))
     panel.set_ylabel(axis_label(y, workload))
-    named = spread(list(zip(clouds, shades, markers, strict=True)), 12)
+    named = spread(list(zip(labels, shades, markers, strict=True)), 12)
     drawing.legend_right(
-        [panel], [drawing.mark(one.label, color=shade, marker=own, markersize=5.5) for one, shade, own in named]
+        [panel], [drawing.mark(label, color=shade, marker=own, markersize=5.5) for label, shade, own in named]
     )
     kinds = [
         any((~one.median).any() for one in clouds) and drawing.mark(f"cell: mean, {BARS}", marker="o", markersize=4.5),

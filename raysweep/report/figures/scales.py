@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.report.figures.style import FAINT
 
 SPAN = 30  # so many times as large as the smallest is the largest of positive values on a logarithmic axis
@@ -88,15 +89,6 @@ def whole_log_ticks(axis: Any, values: np.ndarray) -> None:
 def spans_decades(values: np.ndarray) -> bool:
     """Whether positive values lie so far apart that a linear axis would show the small ones as one."""
     return bool(len(values)) and values.min() > 0 and values.max() >= SPAN * values.min()
-
-
-def asinh_width(values: np.ndarray) -> float:
-    """The width of the linear part of an asinh axis if the values span decades; 0 for a linear axis."""
-    sizes = np.abs(values[np.isfinite(values)])
-    sizes = sizes[sizes > 0]
-    if not len(sizes) or sizes.max() < 12 * np.quantile(sizes, 0.75):
-        return 0.0
-    return float(np.quantile(sizes, 0.5))
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:

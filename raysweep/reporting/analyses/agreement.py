@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
+from raysweep.analyses.kinds.agreement import DOUBTFUL, SKEWED, differences, scored
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import heavy_rows, means_table, parameters_of
 from raysweep.fits.comparison import Joint, joint, student_coverage
@@ -22,9 +23,6 @@ from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DOUBTFUL = 1e-3  # a difference with a larger p-value may be chance: other seeds would tell
-SKEWED = 1.0  # above this skewness, Student's t intervals of about 20 draws clearly cover too little
 
 
 def agreement_section(asked: Question) -> Section:
@@ -77,15 +75,6 @@ def agreement_section(asked: Question) -> Section:
     paragraphs = [text, *skewed, *([f"{'; '.join(without)}."] if without else [])]
     headline, detail = verdict(tests, max(map(len, tables.values())))
     return Section(title, headline, paragraphs, drawings, shown, tables, detail=detail, undecided=open_words(tests))
-
-
-def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
-    """Value minus closed form, shape (draws, cells); NaN where a draw has no usable value."""
-    good = frame[frame["status"] == "ok"]
-    good = good.assign(difference=good[metric].astype(float) - good[f"{metric}_theory"].astype(float))
-    good = good[np.isfinite(good["difference"])]
-    table = good.assign(cell=good.groupby(keys, dropna=False).ngroup())
-    return table.pivot_table(index="seed", columns="cell", values="difference").to_numpy(float)
 
 
 def tested(tests: Mapping[str, Joint | None]) -> dict[str, Joint]:
@@ -169,19 +158,3 @@ def shown_row(metric: str, table: pd.DataFrame, test: Joint | None, heavy_cells:
         "largest": number(difference.max(), 2),
         "no variance": str(heavy_cells),
     }
-
-
-def scored(table: pd.DataFrame) -> pd.DataFrame:
-    """Add to the table z and whether Student's 95 % interval contains the closed form.
-
-    If all draws are equal, the closed form must agree with them up to rounding.
-    """
-    from scipy.special import stdtrit
-
-    difference = table["mean"] - table["theory"]
-    rounding = 1e-9 * np.maximum(table["theory"].abs(), 1e-3)
-    real = table["standard_error"] > 1e-3 * rounding
-    z = np.where(real, difference / table["standard_error"].where(real, 1.0), np.nan)
-    limit = stdtrit(table["draws"].to_numpy(float) - 1, 0.975)
-    inside = np.where(real, np.abs(np.nan_to_num(z)) <= limit, difference.abs() <= rounding)
-    return table.assign(z=z, inside_95=inside.astype(bool))

@@ -8,6 +8,7 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, bounds_of, is_number, means_table, places_on
+from raysweep.analyses.series import by_panel, series_panels
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
@@ -16,7 +17,6 @@ from raysweep.report.names import mean_of, plain, settings
 from raysweep.reporting.analyses.beside import meanings
 from raysweep.reporting.analyses.effects import effects, effects_table, importance, importance_words
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import by_panel, series_panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ def curve_over(asked: Question, axes: list[str]) -> list[Drawing]:
         if not (rows.groupby(every, dropna=False)[x].nunique() if every else rows[[x]].nunique()).gt(1).any():
             continue
         places, at, categories = places_on(rows, x, asked.workload, asked.design)
-        panels = series_panels(by_panel(places, every), every[:1], every[1:], at, asked.metric, asked.workload)
+        panels = series_panels(by_panel(places, every), every, at, asked.metric, asked.workload)
         if panels:
             caption = f"{asked.metric} against {plain(x)}: {points_in_words(panels)}."
             figure, said = curves_figure(panels, x, asked.metric, asked.workload, categories)

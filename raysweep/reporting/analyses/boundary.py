@@ -10,39 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded
+from raysweep.analyses.kinds.boundary import one_line
+from raysweep.analyses.maps import Map
+from raysweep.analyses.places import in_front, joined
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, heavy_rows, is_exact, is_number, means_table, signs_of
-from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
+from raysweep.analyses.rows import groups, is_number, means_table, signs_of
 from raysweep.fits.comparison import Joint, joint
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted
-from raysweep.report.figures.phase_diagram import Map
 from raysweep.report.names import first_capital, line_label, plain, settings, without_common_beginning
 from raysweep.report.statuses import THEORY, outside, why_one
 from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.boundary_drawings import line_of, maps_of, slices_of
-from raysweep.reporting.analyses.closed_form import (
-    add_lines,
-    add_theory,
-    displacements,
-    excluded,
-    smooth,
-    summary,
-    zero_line,
-)
+from raysweep.reporting.analyses.closed_form import summary
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
+from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement
-from raysweep.reporting.analyses.no_place import known_to_the_last_ok_row
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 FEWEST_FOLDED = 3  # this many consecutive slices without a result, for the same reason, share one line of the table
 
@@ -70,7 +63,7 @@ def boundary_section(asked: Question) -> Section:
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         table = add_lines(table, lines, asked.level)
-        maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
+        maps.append(Map(dict(zip(keys, values, strict=True)), rows, table, fine, roots))
     lead = [*keys, *of_y]
     whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
     what = f"{'break-even' if all(signs_of(metric, workload)) else 'zero'} {plain(x)} of {metric}"
@@ -127,32 +120,6 @@ def change_of_sign(fits: Sequence[Fit], metric: str, x: str, workload: Workload)
     below, above = (negative, positive) if ways == {True} else (positive, negative)
     short = without_common_beginning(below, above)
     return f"{below} below {plain(x)} {{place}}, {short} above", f"measured by {metric}"
-
-
-def one_line(
-    rows: pd.DataFrame, *, x: str, y: str | None, metric: str, level: float, workload: Workload
-) -> tuple[Fit, list[np.ndarray], np.ndarray, list[np.ndarray]]:
-    """(the fit of one line, the zeros of the closed form in its slices, finely spaced slices, its zeros there)."""
-    scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
-    fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
-    slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
-    fit = replace(fit, table=known_to_the_last_ok_row(fit.table, rows, x, y, metric))
-    expected, roots = (zero_line(rows, x, y, metric, workload, at) for at in (slices, fine))
-    return fit, expected, fine, roots
-
-
-def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
-    """The scale for each slice that follows from what the workload says about its draws; None if the fit chooses.
-
-    A slice in which draws of some cell have no variance gets the sign scale. All others use the mean, because a single
-    outlier must not change the question to one about the median.
-    """
-    if workload.heavy_tailed is None or rows["seed"].nunique() < SIGN_DRAWS:
-        return None
-    heavy = heavy_rows(rows, metric, workload)
-    if y is None:
-        return "sign" if heavy.any() else "linear"
-    return {label: "sign" if heavy[(rows[y] == label).to_numpy()].any() else "linear" for label in rows[y].unique()}
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:

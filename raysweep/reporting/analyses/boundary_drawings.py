@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import smooth, zero_line
+from raysweep.analyses.maps import Map
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import comparable, groups, is_number
+from raysweep.analyses.series import series_panels
 from raysweep.fits.result import Status
 from raysweep.report.figures.fitted_places import PlaceLine
 from raysweep.report.figures.lines import points_in_words
-from raysweep.report.figures.phase_diagram import Map, surface_figure
+from raysweep.report.figures.phase_diagram import surface_figure
 from raysweep.report.names import plain
-from raysweep.reporting.analyses.closed_form import smooth, zero_line
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.place_lines import line_figures
 from raysweep.reporting.analyses.section import Drawing
-from raysweep.reporting.analyses.series import curves_drawing, series_panels
+from raysweep.reporting.analyses.series import curves_drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,9 +87,9 @@ def slices_of(
         for row in places.found.to_dict("records")
     }
     marked = [found.get(tuple(values)) for values, _ in slices]
-    panels = series_panels(slices, names[:1], names[1:], x, metric, asked.workload, marked, panels=6)
-    shown = sum(len(lines) for _, lines in panels)
+    panels = series_panels(slices, names, x, metric, asked.workload, marked, panels=6)
+    shown = sum(len(panel.lines) for panel in panels)
     caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
     if shown < len(slices):
         caption += f" {shown} of {len(slices)} slices are shown; the table has all."
-    return curves_drawing(asked, panels, caption, "slices", "fitted zero", zeros=True)
+    return curves_drawing(asked, panels, caption, "slices", "zero")

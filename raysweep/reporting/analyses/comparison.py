@@ -10,14 +10,14 @@ import numpy as np
 
 from raysweep.analyses.design import Design, values_in
 from raysweep.analyses.rows import CellMeans, all_keys, heavy_rows, parameters_of, places_on
+from raysweep.analyses.series import Series, Where, by_panel, laid_out
 from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, Overall, over_cells, paired, per_cell
 from raysweep.fits.statistics import LEVEL
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.figures.lines import Series, curves_figure
+from raysweep.report.figures.lines import curves_figure
 from raysweep.report.names import plain
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.lost_cells import survivors
 from raysweep.space.analyses import ANALYSES, metrics_of, opened
 from raysweep.workloads.declaration import Workload
@@ -196,13 +196,12 @@ def difference_figure(
     the sentences on what is drawn in it."""
     table, at, categories = places_on(table, x, workload, design)
 
-    def line(key: Any, label: str, rows: pd.DataFrame) -> Series:
+    def line(where: Where, rows: pd.DataFrame) -> Series:
         rows = rows.sort_values(at)
         low, high = (rows[end].fillna(rows["difference"]).to_numpy(float) for end in ("low", "high"))
         nowhere = np.zeros(len(rows), dtype=bool)
         means = CellMeans(rows[at].to_numpy(float), rows["difference"].to_numpy(float), low, high, median=nowhere)
-        return Series(key, label, means)
+        return Series(where, means)
 
-    marks = f"mean difference, {PERCENT} interval"
-    panels = laid_out(by_panel(table, keys), keys[:1], keys[1:], line, workload)
-    return curves_figure(panels, x, metric, workload, categories, of="difference in ", marks=marks)
+    panels = laid_out(by_panel(table, keys), keys[:1], keys[1:], line)
+    return curves_figure(panels, x, metric, workload, categories, difference=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import bounds_of, means_table, places_on, signs_of
+from raysweep.analyses.series import by_panel, series_panels
 from raysweep.fits.statistics import LEVEL
 from raysweep.numbers import number
 from raysweep.phrases import counted, some_of
@@ -17,7 +18,6 @@ from raysweep.report.names import amount, mean_of, plain, setting, settings, uni
 from raysweep.reporting.analyses.beside import Held, held_against, held_against_zero
 from raysweep.reporting.analyses.explored import explored
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import by_panel, series_panels
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
@@ -42,10 +42,10 @@ def curves_section(asked: Question) -> Section:
     for metric in metrics:
         name = f"{asked.name}_{metric}"
         tables[name] = means_table(frame, [*keys, x], metric, workload)
-        panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload, beside=beside)
+        panels = series_panels(parts, keys, at, metric, workload, beside=beside)
         if panels:
             caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
-            shown, every = sum(len(lines) for _, lines in panels), len(parts)
+            shown, every = sum(len(panel.lines) for panel in panels), len(parts)
             caption += f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
             figure, said = curves_figure(panels, x, metric, workload, categories, beside=beside, constants=asked.lines)
             drawings.append(Drawing(name, f"{caption} {said}".strip(), figure))

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.kinds.engines import EQUAL, FLAT, Matched, log_slope, paired, run, thinned
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import parameters_of
 from raysweep.numbers import number, with_error
 from raysweep.phrases import counted
-from raysweep.report.figures.engines import engines_figure
+from raysweep.report.figures import engines as engines
+from raysweep.report.figures.draw import draw
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses import control_variate
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.space.analyses import metrics_of
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
-FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
 
 
 @dataclass(frozen=True)
@@ -47,38 +44,15 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
-    """The rows of several engines, to be compared with a reference engine.
+class Started(Matched):
+    """The same with how training starts.
 
-    rows: the ok rows, with the engine in the column `engine`.
-    x: the axis of the step size.
-    by: the parameters that separate groups of rows.
     start: the parameter for the size of the initialization; empty if there is none or if it is 0 in every row.
     reference_from_zero: whether the reference is the limit for an initialization of size 0.
     """
 
-    rows: pd.DataFrame
-    workload: Workload
-    reference: str
-    x: str
-    by: list[str]
-    metrics: list[str]
     start: str
     reference_from_zero: bool
-
-    def others(self, frame: pd.DataFrame) -> list[str]:
-        """All parameters in the frame except the engine and x."""
-        return [name for name in parameters_of(frame, self.workload) if name not in ("engine", self.x)]
-
-    def keys(self) -> list[str]:
-        """The parameters in which a row and the reference's row of the same draw agree."""
-        varied = (name for name in self.others(self.rows) if self.rows[name].nunique(dropna=False) > 1)
-        return [name for name in varied if self.shared(name)]
-
-    def shared(self, name: str) -> bool:
-        """Whether the reference and the other engines have some value of this parameter in common."""
-        known = self.rows["engine"] == self.reference
-        return not set(self.rows.loc[known, name]).isdisjoint(self.rows.loc[~known, name])
 
 
 def engines_section(asked: Question) -> Section:
@@ -99,13 +73,11 @@ def engines_section(asked: Question) -> Section:
         difference_of(part, x, engine, tuple(group), metric, float(matched.rows[metric].abs().median()))
         for (engine, *group, metric), part in pairs.groupby(["engine", *by, "metric"], sort=True)
     ]
-    caption = (
-        f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from the "
-        "lower to the upper quartile."
-    )
     known = matched.rows[matched.rows["engine"] == reference]
     control = control_variate.by_reference(pairs, known, matched.keys(), asked.workload, matched.reference_from_zero)
-    figure, told = engines_figure(table, differences, by, x, reference, matched.metrics, asked.workload)
+    finding = run(asked)
+    (plot,) = finding.plots()
+    figure, caption = draw(plot, finding, asked.workload)
     first, *others = metric_words(differences, matched)
     return Section(
         f"Engines against {reference} on the same draws",
@@ -114,14 +86,14 @@ def engines_section(asked: Question) -> Section:
             *paragraphs(matched, differences, pairs, thin),
             *([control_variate.sentence(control, reference)] if len(control) else []),
         ],
-        [Drawing(asked.name, f"{caption} {told}".strip(), figure)],
+        [Drawing(asked.name, caption, figure)],
         [shown_row(one, matched, pairs) for one in differences],
         {f"{asked.name}_differences": table, **({f"{asked.name}_means": control} if len(control) else {})},
         detail="; ".join(others),
     )
 
 
-def matched_by(asked: Question) -> Matched:
+def matched_by(asked: Question) -> Started:
     """Select the rows, the reference and the axis to compare, from the entry or else from the workload's defaults."""
     options, workload, engines = asked.options, asked.workload, asked.workload.engines
     assert engines is not None  # the check of the space has made sure
@@ -133,29 +105,7 @@ def matched_by(asked: Question) -> Matched:
     metrics = metrics_of(options) or [name for name in named if f"{name}_theory" in asked.rows.columns] or named
     rows = asked.rows[asked.rows["status"] == "ok"].rename(columns={engines.parameter: "engine"})
     start = engines.start if engines.start in rows.columns and bool((rows[engines.start] > 0).any()) else ""
-    return Matched(rows, workload, reference, x, by, metrics, start, reference in engines.from_zero)
-
-
-def paired(matched: Matched) -> pd.DataFrame:
-    """One row per (row, metric), with the difference to the reference at the same seed and the same parameters.
-
-    A parameter for which the reference has no value in common with the other engines (for example a number of steps)
-    need not be the same.
-    """
-    import pandas as pd
-
-    rows = matched.rows
-    is_reference = rows["engine"] == matched.reference
-    known, others = rows[is_reference], rows[~is_reference]
-    keys = ["seed", *matched.keys()]
-    wanted = list(dict.fromkeys([*keys, *matched.by, "engine", matched.x]))
-    pieces = []
-    for metric in matched.metrics:
-        right = known.groupby(keys, as_index=False)[metric].mean().rename(columns={metric: "reference"})
-        both = others[list(dict.fromkeys([*wanted, metric]))].merge(right, on=keys, how="inner")
-        both = both.assign(metric=metric, value=both[metric], difference=both[metric] - both["reference"])
-        pieces.append(both.dropna(subset=["difference"])[[*wanted, "metric", "value", "difference"]])
-    return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
+    return Started(rows, workload, reference, x, by, metrics, start, reference in engines.from_zero)
 
 
 def difference_of(
@@ -169,8 +119,8 @@ def difference_of(
     if size <= EQUAL * max(scale, 1e-300):
         return Difference(engine, group, metric, "equal", np.nan, np.nan, smallest, size)
     orders = []
-    for _, draw in part.groupby("seed"):
-        own = draw.groupby(x)["size"].median()
+    for _, each in part.groupby("seed"):
+        own = each.groupby(x)["size"].median()
         own = own[(own > 0) & (own.index > 0) & np.isfinite(own.index.to_numpy(float))]
         orders.append(log_slope(own.index.to_numpy(float), own.to_numpy(float)))
     known = np.array(orders)[np.isfinite(orders)]
@@ -181,27 +131,7 @@ def difference_of(
     return Difference(engine, group, metric, "constant" if abs(order) < FLAT else "order", order, error, smallest, size)
 
 
-def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, int]:
-    """(the pairs without the x at which more than half of the draws are missing, how many pairs were dropped).
-
-    Draws are counted per engine, group and metric. At such x the median would be over other draws than elsewhere, and
-    this would distort the curve.
-    """
-    groups = ["engine", *by, "metric"]
-    here = pairs.groupby([*groups, x])["seed"].transform("nunique")
-    most = here.groupby([pairs[key] for key in groups]).transform("max")
-    kept = 2 * here >= most
-    return pairs[kept], int((~kept).sum())
-
-
-def log_slope(x: np.ndarray, y: np.ndarray) -> float:
-    """The least-squares slope of log y over log x; NaN with fewer than two different x."""
-    if len(np.unique(x)) < 2:
-        return float("nan")
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def metric_words(differences: Sequence[Difference], matched: Matched) -> list[str]:
+def metric_words(differences: Sequence[Difference], matched: Started) -> list[str]:
     """One text per metric: how each engine compares with the reference."""
     start = f" (start at {matched.start})" if matched.start and matched.reference_from_zero else ""
     said = []
@@ -226,7 +156,7 @@ def metric_words(differences: Sequence[Difference], matched: Matched) -> list[st
     return said
 
 
-def paragraphs(matched: Matched, differences: Sequence[Difference], pairs: pd.DataFrame, thin: int) -> list[str]:
+def paragraphs(matched: Started, differences: Sequence[Difference], pairs: pd.DataFrame, thin: int) -> list[str]:
     """The paragraphs on what was compared and what a constant difference means. thin: how many pairs were left out."""
     x, reference, start = plain(matched.x), matched.reference, matched.start
     how = (
@@ -258,7 +188,7 @@ def paragraphs(matched: Matched, differences: Sequence[Difference], pairs: pd.Da
     return text
 
 
-def shown_row(one: Difference, matched: Matched, pairs: pd.DataFrame) -> dict[str, str]:
+def shown_row(one: Difference, matched: Started, pairs: pd.DataFrame) -> dict[str, str]:
     """One line of the figure as a row of formatted text."""
     mine = (pairs["engine"] == one.engine) & (pairs["metric"] == one.metric)
     for key, value in zip(matched.by, one.group, strict=True):

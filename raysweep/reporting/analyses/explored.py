@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import closed_form, smooth
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import CellMeans, cell_means, finite_values, groups, is_number, places_on, with_choice
+from raysweep.analyses.series import grid_theory
 from raysweep.fits.draws import arranged, log_axis, not_zero
 from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.fits.result import Status
 from raysweep.numbers import number
 from raysweep.report.figures.scales import asinh_width
 from raysweep.report.names import axis_label, settings, unit_of
-from raysweep.reporting.analyses.closed_form import closed_form, smooth
-from raysweep.reporting.analyses.series import grid_theory
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from raysweep.report.names import axis_label, plain, settings
 from raysweep.reporting.analyses.explored import labels, plain_number, rounding
 
 if TYPE_CHECKING:
+    from raysweep.analyses.kinds.learning_curves import Curve as Setting
     from raysweep.analyses.question import Question
-    from raysweep.reporting.analyses.learning_curves import Setting
 
 POINTS = 60  # a curve has so many points at most: enough for the eye, few enough for a small file
 

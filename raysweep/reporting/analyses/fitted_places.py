@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import excluded
 from raysweep.analyses.question import Question
 from raysweep.fits.result import Status
 from raysweep.numbers import interval, number, signed
 from raysweep.phrases import counted, some_of
 from raysweep.report.names import plain, settings, unit_of
 from raysweep.report.statuses import NO_EFFECT, THEORY, others, outside, status_word, status_words, why_one
-from raysweep.reporting.analyses.closed_form import excluded
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.no_place import among_all, nowhere
 from raysweep.reporting.analyses.single_place import one_sign, sizes_at_the_ends
@@ -34,19 +34,6 @@ def settings_noun(table: pd.DataFrame, keys: Sequence[str], noun: str) -> str:
     """The word for a setting with the axes that tell settings apart, if they are one or two: "setting of depth"."""
     varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
     return f"{noun} of {' and '.join(map(plain, varied))}" if 0 < len(varied) <= NAMED else noun
-
-
-def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
-    """Concatenate the tables of several settings, with the values of the keys as columns."""
-    import pandas as pd
-
-    tables = [table.assign(**dict(zip(keys, values, strict=True))) for values, table in parts]
-    return pd.concat(tables, ignore_index=True)
-
-
-def in_front(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The table with the columns `names` first."""
-    return table[[*names, *(name for name in table.columns if name not in names)]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,28 +5,27 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from raysweep.analyses.closed_form import add_theory
+from raysweep.analyses.kinds.inflection import one_turn, runs_along
+from raysweep.analyses.places import in_front, joined
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number
-from raysweep.fits.inflection import fit_inflection
+from raysweep.analyses.rows import better_extremum, groups, is_number
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.processes import mapped
-from raysweep.fits.result import Fit
 from raysweep.report.figures.lines import points_in_words
 from raysweep.report.names import first_capital, plain
-from raysweep.reporting.analyses.closed_form import add_theory, extrema, summary
+from raysweep.reporting.analyses.closed_form import summary
 from raysweep.reporting.analyses.explored_places import explored_places
-from raysweep.reporting.analyses.fitted_places import Places, in_front, joined
+from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
-from raysweep.reporting.analyses.series import curves_drawing, marked_panels
-from raysweep.workloads.declaration import Workload
+from raysweep.reporting.analyses.series import curves_drawing
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 def inflection_section(asked: Question) -> Section:
@@ -56,7 +55,7 @@ def inflection_section(asked: Question) -> Section:
         panels = marked_panels(parts, keys, whole, asked)
         caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
         line = line_drawing(places, along, f"at the {word} of {metric}", line_caption)
-        curves = curves_drawing(asked, panels, caption, placed=f"fitted {word}")
+        curves = curves_drawing(asked, panels, caption, placed=word)
         return [*curves, *line] if places.few else [*line, *curves]
 
     headline, detail = places.said(places.against_theory(), places.beside_theory)
@@ -87,19 +86,3 @@ def inflection_section(asked: Question) -> Section:
         sure=sure(places),
         undecided=still_open(places),
     )
-
-
-def one_turn(
-    rows: pd.DataFrame, *, x: str, metric: str, level: float, turn: str, workload: Workload
-) -> tuple[Fit, np.ndarray]:
-    """(the fit of one curve, the place of the closed form)."""
-    log, exact = workload.logarithmic(x), is_exact(rows, metric)
-    fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=exact, logarithmic=log)
-    return fit, extrema(rows, x, metric, workload, turn)
-
-
-def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:
-    """Whether most places lie on a line over `key`: several of its values at equal values of all other keys."""
-    others = [other for other in keys if other != key]
-    sizes = whole.groupby(others, dropna=False)[key].transform("nunique") if others else whole[key].nunique()
-    return bool(np.mean(np.asarray(sizes) > 1) > 0.5)

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.kinds.landscape import SETTINGS, Surfaces, above, middle, of_draws, shared_seed, surfaces_of
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, spread
 from raysweep.errors import unknown
 from raysweep.fits.statistics import mean_band
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.figures.landscape import Surface, landscape_figure
+from raysweep.report.figures.landscape import landscape_figure
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.space.analyses import metrics_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-PANELS = 6
-"""The most settings that a figure shows, one in a row."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The surfaces of one metric in one setting: x, y and, for each seed, the values (y, x)."""
-
-    values: tuple[Any, ...]
-    metric: str
-    x: np.ndarray
-    y: np.ndarray
-    draws: dict[int, np.ndarray]
+    pass
 
 
 def landscape_section(asked: Question) -> Section:
@@ -56,22 +42,22 @@ def landscape_section(asked: Question) -> Section:
     good = asked.rows[asked.rows["status"] == "ok"]
     identity = ["sweep", "cell", "seed"]
     table = points[[*identity, x, y, *metrics]].merge(good[[*identity, *keys]], on=identity)
-    found = [seen(values, rows, metric, x, y) for values, rows in groups(table, keys) for metric in metrics]
+    found = [
+        surfaces_of(dict(zip(keys, values, strict=True)), rows, metric, x, y)
+        for values, rows in groups(table, keys)
+        for metric in metrics
+    ]
     found = [one for one in found if one.draws]
     if not found:
         return Section(title, f"no row with a landscape of {stage} is ok")
     seed = shared_seed(found)
-    shown = spread(list(dict.fromkeys(one.values for one in found)), PANELS)
-    surfaces = [
-        Surface(settings(keys, one.values, asked.workload), one.metric, one.x, one.y, one.draws[seed])
-        for one in found
-        if one.values in shown and seed in one.draws
-    ]
+    shown = spread(list(dict.fromkeys(values_of(one) for one in found)), SETTINGS)
+    surfaces = [one for one in found if values_of(one) in shown and seed in one.draws]
     caption = (
         f"{' and '.join(metrics)} of {stage} in draw {seed}, on one scale: + is the middle of the plane, × the lowest "
         "point on the grid."
     )
-    figure, told = landscape_figure(surfaces, metrics, x, y, asked.workload)
+    figure, told = landscape_figure(surfaces, metrics, x, y, seed, asked.workload)
     lines = [line(one, keys, asked) for one in found]
     best, worst = (pick(found, key=lambda one: float(np.mean(above(one)))) for pick in (min, max))
     told_of, detail = headline(best, worst, varying(found, keys), asked)
@@ -85,41 +71,9 @@ def landscape_section(asked: Question) -> Section:
         ],
         [Drawing(asked.name, f"{caption} {told}".strip(), figure)],
         lines,
-        {f"{asked.name}_values": pd.concat([of_draws(one, keys, x, y) for one in found], ignore_index=True)},
+        {f"{asked.name}_values": pd.concat([of_draws(one, x, y) for one in found], ignore_index=True)},
         detail=detail,
     )
-
-
-def seen(values: tuple[Any, ...], rows: pd.DataFrame, metric: str, x: str, y: str) -> Seen:
-    """The surfaces of the draws that logged the metric on a whole grid."""
-    rows = rows[rows[[x, y, metric]].notna().all(axis=1)]
-    xs, ys = np.unique(rows[x]), np.unique(rows[y])
-    draws: dict[int, np.ndarray] = {}
-    for (seed, *_), draw in rows.groupby(["seed", "sweep", "cell"]):
-        grid = draw.pivot_table(index=y, columns=x, values=metric)
-        if grid.shape == (len(ys), len(xs)) and np.isfinite(grid.to_numpy()).all():
-            draws.setdefault(int(seed), grid.to_numpy(float))  # rows that share the stage have one surface
-    return Seen(values, metric, xs.astype(float), ys.astype(float), draws)
-
-
-def shared_seed(found: list[Seen]) -> int:
-    """The first seed that most surfaces have."""
-    counts: dict[int, int] = {}
-    for one in found:
-        for seed in one.draws:
-            counts[seed] = counts.get(seed, 0) + 1
-    return min(counts, key=lambda seed: (-counts[seed], seed))
-
-
-def middle(one: Seen) -> np.ndarray:
-    """The value nearest to (0, 0) in each draw."""
-    place = int(np.abs(one.y).argmin()), int(np.abs(one.x).argmin())
-    return np.array([grid[place] for grid in one.draws.values()])
-
-
-def above(one: Seen) -> np.ndarray:
-    """How much higher the mean over the grid is than the middle, in each draw."""
-    return np.array([grid.mean() for grid in one.draws.values()]) - middle(one)
 
 
 def with_interval(values: np.ndarray, level: float) -> str:
@@ -130,7 +84,7 @@ def with_interval(values: np.ndarray, level: float) -> str:
     return interval(mean, low, high)
 
 
-def headline(best: Seen, worst: Seen, keys: dict[str, int], asked: Question) -> tuple[str, str]:
+def headline(best: Surfaces, worst: Surfaces, keys: dict[str, int], asked: Question) -> tuple[str, str]:
     """(where a metric rises least and most above its middle, by how much more in the draws of both), in words."""
     low, high = (with_interval(above(one), asked.level) for one in (best, worst))
     if best is worst:
@@ -150,20 +104,20 @@ def headline(best: Seen, worst: Seen, keys: dict[str, int], asked: Question) -> 
     return f"{best.metric} rises {verdict.format(first, second)}", f"{text}, {difference}"
 
 
-def said(one: Seen, keys: dict[str, int], asked: Question) -> str:
+def said(one: Surfaces, keys: dict[str, int], asked: Question) -> str:
     """A setting in words. keys: with their places among its values."""
-    return settings(keys, [one.values[place] for place in keys.values()], asked.workload) or "the one setting"
+    return settings(keys, [values_of(one)[place] for place in keys.values()], asked.workload) or "the one setting"
 
 
-def varying(found: list[Seen], keys: list[str]) -> dict[str, int]:
+def varying(found: list[Surfaces], keys: list[str]) -> dict[str, int]:
     """The keys that tell the settings apart, with their places among the values of a setting."""
-    return {key: place for place, key in enumerate(keys) if len({one.values[place] for one in found}) > 1}
+    return {key: place for place, key in enumerate(keys) if len({values_of(one)[place] for one in found}) > 1}
 
 
-def line(one: Seen, keys: list[str], asked: Question) -> dict[str, str]:
+def line(one: Surfaces, keys: list[str], asked: Question) -> dict[str, str]:
     """One metric in one setting as a row of formatted text."""
     return {
-        **{plain(key): number(value) for key, value in zip(keys, one.values, strict=True)},
+        **{plain(key): number(value) for key, value in zip(keys, values_of(one), strict=True)},
         "metric": one.metric,
         f"in the middle [{asked.percent}]": with_interval(middle(one), asked.level),
         f"above it on average [{asked.percent}]": with_interval(above(one), asked.level),
@@ -172,16 +126,6 @@ def line(one: Seen, keys: list[str], asked: Question) -> dict[str, str]:
     }
 
 
-def of_draws(one: Seen, keys: list[str], x: str, y: str) -> pd.DataFrame:
-    """One line per point and draw."""
-    import pandas as pd
-
-    across, along = np.meshgrid(one.x, one.y)
-    parts = [
-        pd.DataFrame({"metric": one.metric, "seed": seed, x: across.ravel(), y: along.ravel(), "value": grid.ravel()})
-        for seed, grid in one.draws.items()
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    for place, (key, value) in enumerate(zip(keys, one.values, strict=True)):
-        table.insert(place, key, value)
-    return table
+def values_of(one: Surfaces) -> tuple[Any, ...]:
+    """The values of the keys of a setting."""
+    return tuple(one.where.values())

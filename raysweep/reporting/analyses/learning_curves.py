@@ -4,63 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.kinds.learning_curves import Curve, LearningLine, learned, points_table
 from raysweep.analyses.question import Question
+from raysweep.analyses.series import laid_out as arranged
 from raysweep.errors import unknown
 from raysweep.fits.draws import log_axis
-from raysweep.fits.lost_draws import among_lost
-from raysweep.fits.statistics import mean_band
-from raysweep.ledger.curves import STEP, aligned
+from raysweep.ledger.curves import STEP
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.figures.learning_curves import Learning, learning_figure
+from raysweep.report.figures.learning_curves import learning_figure
 from raysweep.report.names import plain, settings
 from raysweep.reporting.analyses.explored_learning import explored_learning
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import DIVERGED
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-VALUE = "_value"  # the column of a logged metric; no parameter name begins with an underscore
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The learning curves of one setting of the parameters.
-
-    values: the values of the keys.
-    x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
-    seeds, stacked: the ok draws and their values at x, (draws, points).
-    left_out: (x, values) of each draw that is not ok.
-    words: the statuses of these.
-    computed: how many draws there are, with those that logged nothing.
-    lost: whether most of them diverged or failed.
-    """
-
-    values: tuple[Any, ...]
-    x: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    seeds: list[int]
-    stacked: np.ndarray
-    left_out: list[tuple[np.ndarray, np.ndarray]]
-    words: list[str]
-    computed: int
-    lost: bool
-
-    @property
-    def draws(self) -> int:
-        """How many draws are ok."""
-        return len(self.seeds)
+    pass
 
 
 def learning_curves_section(asked: Question) -> Section:
@@ -116,82 +81,23 @@ def learning_curves_section(asked: Question) -> Section:
     )
 
 
-def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, asked: Question) -> list[Setting]:
-    """The mean curve of each setting, in the order in which figures show them.
-
-    rows: sweep, cell, seed, status and the keys of every row.
-    points: what the stage logged.
-
-    Rows of one setting and one seed share the stage, and the longest of their curves is taken. It is ok if one of the
-    rows that have it is ok: the others differ only in later stages.
-    """
-    identity = ["sweep", "cell", "seed"]
-    lengths = points.groupby(identity, sort=False)[STEP].max().rename("_length").reset_index()
-    order = rows.assign(_bad=rows["status"] != "ok").merge(lengths, on=identity, how="left")
-    order = order[order["_length"].notna() | order["_bad"]].sort_values(
-        ["_length", "_bad"], ascending=[False, True], kind="stable"
-    )
-    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns=["_bad", "_length"]).assign(_all=0.0)
-    chosen = chosen.assign(_lost=among_lost(chosen, "_all", [*keys, "_all"]))
-    chosen["_all"] = chosen.groupby([*keys, "_all"], dropna=False)["seed"].transform("size")
-    logged = points[[*identity, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
-    table = logged.merge(chosen, on=identity)
-    if asked.x != STEP:
-        table[STEP] = (table[STEP] / table.groupby(identity)[STEP].transform("max")).round(12)
-    table = table[table[VALUE].notna() | (table["status"] != "ok")]
-    found = []
-    for values, part in by_panel(table, keys):
-        draws: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {True: [], False: []}
-        words, seeds = [], list[int]()
-        for seed, draw in part.groupby("seed"):
-            status = str(draw["status"].iloc[0])
-            draws[status == "ok"].append((draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float)))
-            words += [status] if status != "ok" else []
-            seeds += [int(str(seed))] if status == "ok" else []
-        x, stacked = aligned(draws[True])
-        band = mean_band(stacked, asked.level) if len(x) else (x, x, x)
-        first = part.iloc[0]
-        sizes = int(first["_all"]), bool(first["_lost"])
-        found.append(Setting(values, x, *band, seeds, stacked, draws[False], words, *sizes))
-    return found
+def words_of(one: Curve) -> list[str]:
+    """The statuses of the draws that are not ok."""
+    return [status for status, _, _ in one.left_out]
 
 
-def points_table(found: list[Setting], keys: list[str], x: str) -> pd.DataFrame:
-    """One row per setting and x: the mean over ok draws, its band, the number of draws."""
-    import pandas as pd
-
-    parts = [
-        pd.DataFrame(
-            {
-                **dict(zip(keys, ([value] * len(one.x) for value in one.values), strict=True)),
-                x: one.x,
-                "mean": one.mean,
-                "low": one.low,
-                "high": one.high,
-                "draws": one.draws,
-                "draws_left_out": len(one.left_out),
-            }
-        )
-        for one in found
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked: Question, name: str) -> list[Drawing]:
+def drawn(found: list[Curve], keys: list[str], stage: str, metric: str, asked: Question, name: str) -> list[Drawing]:
     """The figure; an empty list if no setting has a point."""
     visible = [one for one in found if len(one.x) or one.left_out]
-    every = np.unique(np.concatenate([x for one in visible for x in (one.x, *(x for x, _ in one.left_out))]))
+    every = np.unique(np.concatenate([x for one in visible for x in (one.x, *(x for _, x, _ in one.left_out))]))
     if not len(every):
         return []
     scale = asked.options.get("scale")
     positive = every[every > 0]
     log = log_axis(positive, True) if scale == "log" else log_axis(every, False if scale else None)
 
-    def line(key: Any, label: str, one: Setting) -> Learning:
-        return Learning(key, label, one.x, one.mean, one.low, one.high, one.left_out)
-
-    panels = laid_out([(one.values, one) for one in visible], keys[:1], keys[1:], line, asked.workload)
-    shown = sum(len(lines) for _, lines in panels)
+    panels = arranged([(one.values, one) for one in visible], keys[:1], keys[1:], LearningLine)
+    shown = sum(len(panel.lines) for panel in panels)
     called = asked.options.get("called")
     caption = f"{metric} of {stage} against {called or ('its step' if asked.x == STEP else 'the share of its steps')}: "
     caption += f"mean over ok draws; band: {asked.percent} at each point by itself."
@@ -204,7 +110,7 @@ def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked:
         caption += f" {shown} of {counted(len(visible), 'setting')} are shown; the table has all."
     if log and len(positive) < len(every):
         caption += " The logarithmic axis leaves out 0."
-    words = {word for one in visible for word in one.words}
+    words = {word for one in visible for word in words_of(one)}
     label = "diverged draw" if words == {DIVERGED} else "draw that is not ok"
     return [
         Drawing(
@@ -220,7 +126,7 @@ def steps_called(asked: Question) -> str:
     return asked.options.get("called") or ("step" if asked.x == STEP else "share of the steps")
 
 
-def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, asked: Question) -> str:
+def in_words(found: list[Curve], keys: list[str], stage: str, metric: str, asked: Question) -> str:
     """Where the curves end, in one sentence."""
     if not any(len(one.x) for one in found):
         return f"no draw with {metric} of {stage} is ok"
@@ -228,7 +134,7 @@ def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, ask
     if not there:
         return f"most draws with {metric} of {stage} diverged or failed in every setting"
     bad = sum(len(one.left_out) for one in found)
-    total = bad + sum(one.draws for one in found)
+    total = bad + sum(len(one.seeds) for one in found)
     ending = f" ({asked.percent} over draws)"
     if bad:
         ending += f"; {bad:,} of {counted(total, 'draw')} left out, because they are not ok"
@@ -244,15 +150,15 @@ def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, ask
     )
 
 
-def end_of(one: Setting) -> str:
+def end_of(one: Curve) -> str:
     """The last mean with its interval, and how many draws are ok if not all are."""
-    few = f" ({one.draws} of {one.computed} draws ok)" if one.draws < one.computed else ""
+    few = f" ({len(one.seeds)} of {one.computed} draws ok)" if len(one.seeds) < one.computed else ""
     if not np.isfinite(one.low[-1]):
         return f"{number(one.mean[-1])}{few or ' (a single draw)'}"
     return interval(one.mean[-1], one.low[-1], one.high[-1]) + few
 
 
-def shown_row(one: Setting, keys: list[str], metric: str, asked: Question) -> dict[str, str]:
+def shown_row(one: Curve, keys: list[str], metric: str, asked: Question) -> dict[str, str]:
     """One setting as a row of formatted text: where its curve begins and ends."""
     out = {plain(key): number(value) for key, value in zip(keys, one.values, strict=True)}
     out["metric"] = metric
@@ -261,8 +167,8 @@ def shown_row(one: Setting, keys: list[str], metric: str, asked: Question) -> di
     )
     out["first mean"] = number(one.mean[0]) if len(one.x) else "–"
     out[f"last mean [{asked.percent}]"] = end_of(one) if len(one.x) else "–"
-    out["draws"] = str(one.draws)
-    out["left out"] = ", ".join(f"{count} {plain(word)}" for word, count in Counter(one.words).items()) or "–"
+    out["draws"] = str(len(one.seeds))
+    out["left out"] = ", ".join(f"{count} {plain(word)}" for word, count in Counter(words_of(one)).items()) or "–"
     return out
 
 
@@ -275,9 +181,9 @@ def how(asked: Question) -> str:
     )
 
 
-def left_out_words(found: list[Setting], metric: str) -> list[str]:
+def left_out_words(found: list[Curve], metric: str) -> list[str]:
     """Which draws are in no mean, in words; an empty list if there are none."""
-    words = Counter(word for one in found for word in one.words)
+    words = Counter(word for one in found for word in words_of(one))
     if not words:
         return []
     listed = ", ".join(f"{count:,} {plain(word)}" for word, count in words.items())

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.movement import turns
 from raysweep.analyses.rows import groups
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
 from raysweep.report.names import plain, settings
 from raysweep.report.statuses import THEORY
@@ -103,27 +103,6 @@ def moved(known: pd.DataFrame, keys: list[str], key: str, workload: Workload, by
     alike = len(steps) >= LEANS and abs(sum(steps)) == len(steps)
     leans = (RISES if steps[0] > 0 else FALLS) if alike else ""
     return Move(key, (min(compared), max(compared)), fitted, theory, where, by_bounds, leans)
-
-
-def turns(rows: pd.DataFrame) -> bool:
-    """Whether some place lies above one before it and one after it, or below both: by intervals that do not meet.
-
-    Of many intervals that hold one by one some do not meet by chance. So each is widened to what would hold for all of
-    the setting at once (Bonferroni, as if normal).
-
-    rows: the places in the order of the key; bounds without a place do not count.
-    """
-    located = rows[rows["status"] == Status.LOCATED]
-    low, high = (located[end].to_numpy(float) for end in ("low", "high"))
-    count = len(located)
-    if count < 3:
-        return False
-    wider = (normal_quantile(1 - (1 - LEVEL) / count) / normal_quantile(LEVEL) - 1) * (high - low) / 2
-    low, high = low - wider, high + wider
-    return any(
-        low[k] > max(high[:k].min(), high[k + 1 :].min()) or high[k] < min(low[:k].max(), low[k + 1 :].max())
-        for k in range(1, count - 1)
-    )
 
 
 def movement(table: pd.DataFrame, keys: list[str], place: str, workload: Workload) -> list[str]:

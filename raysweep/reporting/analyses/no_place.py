@@ -6,13 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from raysweep.fits.result import Status
-from raysweep.report.statuses import BEYOND, NO_ROW_OK, NOT_DECIDED, status_word
+from raysweep.report.statuses import NOT_DECIDED
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 COUNT = re.compile(r" in \d+")
 
@@ -44,22 +41,3 @@ def nowhere(said: Sequence[str], what: str, count: int, every: str) -> tuple[str
         why = [f"why {NOT_DECIDED}: {reasons}" for reasons in why]
         return f"{first}: {what}; none is found in the others: {', '.join(others)}", why
     return f"no {what} is found in any of {every}: {', '.join(brief)}", why
-
-
-def known_to_the_last_ok_row(
-    table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str | None, metric: str
-) -> pd.DataFrame:
-    """The table of a boundary fit, whose notes say where a zero is not known because no row beyond some x is ok.
-
-    rows: those of the fit. y: the column of its slices; None for a single slice.
-    """
-    table = table.copy()
-    for place, row in enumerate(table.to_dict("records")):
-        if status_word(row["status"], row["note"]) != BEYOND:
-            continue
-        own = rows[rows[y] == row[y]] if y else rows
-        tried, good = own[x], own.loc[(own["status"] == "ok") & np.isfinite(own[metric].astype(float)), x]
-        up = row["status"] == Status.CENSORED_HIGH
-        if tried.max() > good.max() if up else tried.min() < good.min():
-            table.loc[table.index[place], "note"] = f"{row['note']}{NO_ROW_OK} {'above' if up else 'below'}"
-    return table

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.closed_form import add_theory, extrema
+from raysweep.analyses.kinds.optimum import knows_no_rate
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, with_choice
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.fits.processes import mapped
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.report.figures.lines import Series, points_in_words
+from raysweep.report.figures.lines import points_in_words
 from raysweep.report.names import first_capital, plain
-from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
+from raysweep.reporting.analyses.closed_form import summary
 from raysweep.reporting.analyses.explored_places import explored_places
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.movement import movement
@@ -24,9 +27,8 @@ from raysweep.reporting.analyses.place_advice import advice_cell, halving
 from raysweep.reporting.analyses.place_lines import line_drawing
 from raysweep.reporting.analyses.place_widths import still_open, sure
 from raysweep.reporting.analyses.section import Drawing, DrawnLater, Section
-from raysweep.reporting.analyses.series import curves_drawing, marked_panels
+from raysweep.reporting.analyses.series import curves_drawing
 from raysweep.space.analyses import opened
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,9 +61,9 @@ def optimum_section(asked: Question) -> Section:
         panels = marked_panels(parts, keys, whole, asked)
         caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
         if blind:  # level lines would say nothing of the rate
-            panels = [(title, [without_theory(line) for line in lines]) for title, lines in panels]
+            panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
         line = line_drawing(places, along, f"with the best {plain(metric)}", line_caption)
-        curves = curves_drawing(asked, panels, caption, placed="fitted optimum")
+        curves = curves_drawing(asked, panels, caption, placed="optimum")
         return [*curves, *line] if places.few else [*line, *curves]
 
     headline, detail = places.said(places.against_theory(), lambda row: "", lengths_of_regimes(asked))
@@ -104,21 +106,6 @@ def lengths_of_regimes(asked: Question) -> list[str]:
         for kind, options in entries
         if kind == "regime" and options["lr"] == asked.x and options.get("metric") == asked.metric
     ]
-
-
-def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
-    """Whether there is a closed form that does not depend on the rate."""
-    curve = closed_form(rows, metric, workload, x)
-    values = np.sort(rows[x].unique().astype(float))
-    if curve is None or len(values) < 2:
-        return False
-    ends = curve(values[[0, -1]])
-    return bool(ends[0] == ends[1])
-
-
-def without_theory(line: Series) -> Series:
-    """The line without its closed form."""
-    return replace(line, theory_x=np.empty(0), theory=np.empty(0), theory_at_infinity=np.nan)
 
 
 def divergence(whole: pd.DataFrame) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from raysweep.analyses.series import by_panel
 from raysweep.fits.result import Status
 from raysweep.report.figures.fitted_places import PlaceLine, places_figure
 from raysweep.report.figures.missing_places import NOT_FOUND
 from raysweep.report.names import labelled
 from raysweep.reporting.analyses.fitted_places import Places
 from raysweep.reporting.analyses.section import Drawing
-from raysweep.reporting.analyses.series import by_panel, laid_out
+from raysweep.reporting.analyses.series import laid_out
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,59 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.kinds.power_law import exponents, law, means
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, is_exact
-from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
+from raysweep.analyses.rows import groups
+from raysweep.analyses.series import laid_out
+from raysweep.fits.power_law import clear_signs
 from raysweep.fits.reasons import MESSAGES, Reason
-from raysweep.fits.statistics import holm, mean_band
-from raysweep.fits.trend import slope_weights
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.report.figures.power_law import Law, power_law_figure
+from raysweep.report.figures.power_law import power_law_figure
 from raysweep.report.names import plain
 from raysweep.report.statuses import THEORY
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.series import grid_theory, laid_out
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MEANS = ("geometric_mean", "low", "high")
 SLOPE = ("exponent", "low", "high", "draws")
 
 
 def power_law_section(asked: Question) -> Section:
     """Fits, figure and table of one `power_law` entry."""
-    import pandas as pd
-
-    x, metric, level = asked.x, asked.metric, asked.level
+    x, metric = asked.x, asked.metric
     keys = asked.keys(x)
     parts = list(groups(asked.rows, keys))
-    whole = pd.DataFrame(
-        [
-            {
-                **dict(zip(keys, values, strict=True)),
-                **vars(fit_power_law(rows, x, metric, "seed", level, exact=is_exact(rows, metric))),
-            }
-            for values, rows in parts
-        ]
-    )
-    whole["bend_p_holm"] = holm(whole["bend_p"].to_numpy(float))
-    whole["bends"] = whole["bend_p_holm"] <= 1 - level
-    whole["theory"] = [theory_exponent(rows, x, metric) for _, rows in parts]
+    whole = exponents(parts, keys, asked)
     fitted = [(values, (rows, row)) for (values, rows), row in zip(parts, whole.to_dict("records"), strict=True)]
     usable = [(values, both) for values, both in fitted if np.isfinite(both[1]["exponent"])]
 
-    def line(key: Any, label: str, both: tuple[pd.DataFrame, Mapping[str, Any]]) -> Law:
-        return law(both[0], both[1], key, label, asked)
-
-    means = [
-        (*values, *point)
-        for values, both in usable
-        for one in [line(None, "", both)]
-        for point in zip(one.x, one.centre, one.low, one.high, strict=True)
-    ]
-    panels = laid_out(usable, keys[:1], keys[1:], line, asked.workload)
+    panels = laid_out(usable, keys[:1], keys[1:], lambda where, both: law(where, *both, asked))
     drawn = f"geometric mean over draws with its {asked.percent} interval (pointwise)"
     drawn = drawn if (whole["draws"] > 1).any() else "values of the only draw"
     caption = f"{metric} against {plain(x)}, both on log scales: {drawn}, and the fitted power law."
@@ -76,33 +52,9 @@ def power_law_section(asked: Question) -> Section:
         paragraphs=[how(asked, len(whole)), *left_out(whole)],
         drawings=drawings,
         shown=[shown_row(row, keys, asked, bool(whole["theory"].notna().any())) for row in whole.to_dict("records")],
-        tables={
-            f"{asked.name}_exponents": whole,
-            f"{asked.name}_means": pd.DataFrame(means, columns=[*keys, x, *MEANS]),
-        },
+        tables={f"{asked.name}_exponents": whole, f"{asked.name}_means": means(usable, keys, asked)},
         undecided=undecided(whole, asked),
     )
-
-
-def law(rows: pd.DataFrame, row: Mapping[str, Any], key: Any, label: str, asked: Question) -> Law:
-    """One line of the figure. row: its fit."""
-    curves, _ = log_curves(rows, asked.x, asked.metric, "seed")
-    centre, low, high = (np.exp(each) for each in mean_band(curves.values, asked.level))
-    u = np.log(curves.x)
-    fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
-    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
-    theory_x, theory = grid_theory(rows, asked.x, asked.metric)
-    shown = (theory_x > 0) & (theory > 0)
-    return Law(key, label, curves.x, centre, low, high, fitted, theory_x[shown], theory[shown])
-
-
-def theory_exponent(rows: pd.DataFrame, x: str, metric: str) -> float:
-    """The least-squares slope of the logarithm of the closed form at the same x; NaN without one."""
-    at, theory = grid_theory(rows, x, metric)
-    use = at > 0
-    if use.sum() < 2 or not (theory[use] > 0).all():
-        return np.nan
-    return float(slope_weights(np.log(at[use])) @ np.log(theory[use]))
 
 
 def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.kinds.predicted_boundary import both_places
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, is_number
-from raysweep.fits.boundary import fit_boundary
-from raysweep.fits.meeting import fit_meeting
 from raysweep.fits.result import Status
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.figures.fitted_places import PlaceLine, places_figure
 from raysweep.report.names import first_capital, plain, settings
 from raysweep.report.statuses import status_word, why_one
-from raysweep.reporting.analyses.boundary import slice_scale
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.where import in_brackets
 
@@ -33,7 +31,7 @@ def predicted_boundary_section(asked: Question) -> Section:
     keys = asked.keys(x)
     whole = pd.DataFrame(
         [
-            {**dict(zip(keys, values, strict=True)), **both_places(rows, asked)}
+            {**dict(zip(keys, values, strict=True)), **both_places(rows, asked)[0]}
             for values, rows in groups(asked.rows, keys)
         ]
     )
@@ -47,26 +45,6 @@ def predicted_boundary_section(asked: Question) -> Section:
         shown=[shown_row(row, keys, asked) for row in whole.to_dict("records")],
         tables={f"{asked.name}_places": whole},
     )
-
-
-def both_places(rows: pd.DataFrame, asked: Question) -> dict[str, Any]:
-    """The measured and the predicted place of one setting, and whether their intervals are apart."""
-    x, metric, level = asked.x, asked.metric, asked.level
-    scale, log = slice_scale(rows, None, metric, asked.workload), asked.workload.logarithmic(x)
-    zero = fit_boundary(rows, x, None, metric, "seed", level, scale=scale, logarithmic=log).table.iloc[0]
-    meeting = fit_meeting(rows, x, str(asked.options["law"]), str(asked.options["meets"]), "seed", level)
-    measured = {name: zero[name] for name in ("status", "estimate", "low", "high", "note")}
-    return {
-        **measured,
-        "predicted": meeting.place,
-        "predicted_low": meeting.low,
-        "predicted_high": meeting.high,
-        "beyond": meeting.beyond,
-        "predicted_note": meeting.note,
-        "ratio": meeting.place / zero["estimate"],
-        "apart": bool(meeting.high < zero["low"] or meeting.low > zero["high"]),
-        "draws": meeting.draws,
-    }
 
 
 def compared(whole: pd.DataFrame) -> pd.DataFrame:

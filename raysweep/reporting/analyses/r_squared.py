@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.kinds.r_squared import PANELS, line, of_group
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, groups, spread
-from raysweep.fits import r_squared
+from raysweep.analyses.series import Panel
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.report.figures.r_squared import Line, r_squared_figure
-from raysweep.report.names import called, plain, settings
+from raysweep.report.figures.r_squared import r_squared_figure
+from raysweep.report.names import plain
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.where import where
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, Any]
-PANELS = 9
 ALIKE = 0.005  # R² that differ less are alike as shown
 
 
@@ -41,7 +40,7 @@ def r_squared_section(asked: Question) -> Section:
     table = pd.DataFrame(found)
     parts = list(groups(table, keys))
     panels = [
-        (settings(keys, values, asked.workload), [line(name, rows, x, asked.workload) for name in predictors])
+        Panel(dict(zip(keys, values, strict=True)), [line(name, rows, x) for name in predictors])
         for values, rows in spread(parts, PANELS)
     ]
     units = counted(int(table["units"].max()), plain(unit))
@@ -92,35 +91,6 @@ def still_open(table: pd.DataFrame, predictors: int, asked: Question) -> str:
     among = f" in {unclear} of {counted(every, 'setting')}" if every > 1 else ""
     what = f"which of {counted(predictors, 'predictor')} explains {asked.metric} best"
     return f"{what}{among} (deciding it takes more values of {plain(asked.options['unit'])})"
-
-
-def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float) -> list[Row]:
-    """One row per predictor: R², its interval, and by how much it is above or below that of the first predictor."""
-    shaped = {
-        name: rows.pivot_table(index="seed", columns=unit, values=name, dropna=False).to_numpy(float)
-        for name in dict.fromkeys((metric, *predictors))
-    }
-    y, first = shaped[metric], shaped[predictors[0]]
-    out = []
-    for name in predictors:
-        more, low, high = (
-            (0.0, 0.0, 0.0) if name == predictors[0] else r_squared.difference(shaped[name], first, y, level)
-        )
-        one = r_squared.explained(shaped[name], y, level)
-        out.append({"predictor": name, **vars(one), "more": more, "more_low": low, "more_high": high, "best": False})
-    known = [one for one in out if np.isfinite(one["r_squared"])]
-    if len(known) > 1:
-        top = max(known, key=lambda one: one["r_squared"])
-        top["best"] = all(one["high"] < top["low"] for one in known if one is not top)
-    return out
-
-
-def line(predictor: str, table: pd.DataFrame, x: str, workload: Workload) -> Line:
-    """The values of one predictor over x."""
-    own = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
-    at, centre, low, high = (own[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
-    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
-    return Line(called(predictor, workload), at, centre, low, high)
 
 
 def headline(table: pd.DataFrame, predictors: list[str], units: str, asked: Question) -> tuple[str, str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.analyses.kinds.relation import Rank, cloud, rank_correlation, rank_of_means
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, heavy_rows, means_table, parameters_of
-from raysweep.fits import rank
-from raysweep.fits.statistics import LEVEL, half_width, t_quantile
+from raysweep.analyses.rows import groups, means_table, parameters_of
 from raysweep.phrases import counted
-from raysweep.report.figures.relation import Cloud, relation_figure
+from raysweep.report.figures.relation import relation_figure
 from raysweep.report.names import BARS, plain, settings
 from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,23 +30,6 @@ OVER_CELLS = (
     "like these (Bonett and Wright's, with Student's t): cells are the sample, and more draws do not make it shorter. "
     "Noise of the draws that is left in the means brings the correlation nearer to 0."
 )
-
-
-@dataclass(frozen=True)
-class Rank:
-    """Spearman's rank correlation over the cells of a draw, its mean over draws; or that of the cells' means.
-
-    low, high: an interval over draws, or over cells.
-    cells: the largest number of cells in a draw.
-    note: why there is no result.
-    """
-
-    rank_correlation: float
-    low: float
-    high: float
-    draws: int
-    cells: int
-    note: str = ""
 
 
 def relation_section(asked: Question) -> Section:
@@ -71,7 +51,7 @@ def relation_section(asked: Question) -> Section:
     overall = estimate(good, x, y)
     parts = [(values, settings(by, values, workload), rows) for values, rows in groups(good, by)]
     ranks = [(label, estimate(rows, x, y)) for _, label, rows in parts] if by else []
-    clouds = [cloud(rows, x, y, values, label, workload) for values, label, rows in parts]
+    clouds = [cloud(rows, x, y, dict(zip(by, values, strict=True)), workload) for values, _, rows in parts]
     medians = " (medians, open, where draws have no variance)" if any(one.median.any() for one in clouds) else ""
     caption = f"Each point is a cell: {y} against {x}, means over draws, with their {BARS}s{medians}."
     caption += " Infinite values stand apart at the right." if np.isinf(good[x]).any() else ""
@@ -107,65 +87,6 @@ def still_open(one: Rank, x: str, y: str, by_cells: bool) -> str:
         return ""
     more = counted(one.cells, "cell") if by_cells else counted(one.draws, "seed")
     return f"whether {y} rises or falls with {x} (deciding it takes more than {more})"
-
-
-def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
-    """Estimate Spearman's correlation between x and y over the cells of a draw, with a Student's t interval over draws.
-
-    rows: one row per (_cell, seed). Infinite values get the highest (lowest) rank and are ties.
-
-    The interval is for the expected rank correlation of one draw on these cells. It is cut at -1 and 1. A draw is not
-    used if it has fewer than 3 cells, or fewer than two different values of x or of y.
-    """
-    from scipy.stats import spearmanr
-
-    found, cells = [], 0
-    for _, draw in rows.groupby("seed"):
-        mean = draw.groupby("_cell")[[x, y]].mean()  # a repeated cell counts once
-        cells = max(cells, len(mean))
-        if len(mean) >= 3 and mean[x].nunique() > 1 and mean[y].nunique() > 1:
-            found.append(float(spearmanr(mean[x], mean[y]).statistic))
-    values = np.array(found)
-    if not len(values):
-        why = "fewer than 3 cells" if cells < 3 else f"{x if rows[x].nunique() < 2 else y} does not vary"
-        return Rank(np.nan, np.nan, np.nan, 0, cells, why)
-    mean = float(values.mean())
-    if len(values) < 2:
-        return Rank(mean, np.nan, np.nan, 1, cells, "a single draw has no interval")
-    half = t_quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
-    return Rank(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
-
-
-def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
-    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`fits.rank`).
-
-    rows: one row per (_cell, seed).
-    """
-    means = rows.groupby("_cell")[[x, y]].mean()
-    draws = int(rows["seed"].nunique())
-    found, low, high = rank.over_units(means[x].to_numpy(float), means[y].to_numpy(float))
-    if not np.isfinite(found):
-        why = "fewer than 3 cells" if len(means) < 3 else f"{x if means[x].nunique() < 2 else y} does not vary"
-        return Rank(np.nan, np.nan, np.nan, draws, len(means), why)
-    few = "" if np.isfinite(low) else f"fewer than {rank.FEWEST} cells"
-    return Rank(found, low, high, draws, len(means), few)
-
-
-def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: str, workload: Workload) -> Cloud:
-    """One group of cells as points with error bars."""
-    rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
-    grouped = rows.groupby("_cell")
-    heavy = grouped["_heavy"].any().to_numpy()
-    middle, spread = [], []
-    for metric in (x, y):
-        mean, error = grouped[metric].mean().to_numpy(float), grouped[metric].sem().to_numpy(float)
-        error = half_width(LEVEL, error, grouped[metric].count().to_numpy())
-        if metric == y:
-            mean = np.where(heavy, grouped[metric].median().to_numpy(float), mean)
-            error = np.where(heavy, 0.0, error)
-        middle.append(mean)
-        spread.append(np.nan_to_num(error))
-    return Cloud(values[0] if len(values) == 1 else label, label, middle[0], middle[1], spread[0], spread[1], heavy)
 
 
 def written(found: Rank) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import finite_values, groups
+from raysweep.analyses.series import grid_theory, series_panels
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import holm
@@ -20,7 +21,7 @@ from raysweep.report.figures.lines import points_in_words
 from raysweep.report.names import plain
 from raysweep.report.statuses import THEORY
 from raysweep.reporting.analyses.section import Section
-from raysweep.reporting.analyses.series import curves_drawing, grid_theory, series_panels
+from raysweep.reporting.analyses.series import curves_drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ def trend_section(asked: Question) -> Section:
     )
     whole = judged(whole, level)
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in parts]
-    panels = series_panels(parts, keys[:1], keys[1:], x, metric, workload)
+    panels = series_panels(parts, keys, x, metric, workload)
     caption = f"{metric} against {plain(x)}: {points_in_words(panels)}."
     known = bool((whole["closed_form"] != "").any())
     rows = whole.to_dict("records")

@@ -1,0 +1,243 @@
+"""Compare fitted places with the closed form of the workload.
+
+Curves, zeros and extrema of the closed form are computed from the formula, not from its values on the grid. The
+difference to a fitted place is given in units of the error of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.analyses.rows import columns_of, finite_values, parameters_of
+from raysweep.fits.comparison import ROUNDING
+from raysweep.fits.crossing import lagrange
+from raysweep.fits.draws import log_axis, not_zero, usable
+from raysweep.fits.result import Status, without_chance
+from raysweep.fits.statistics import normal_quantile
+from raysweep.workloads.declaration import Workload, column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Curve = Callable[..., np.ndarray]
+
+
+def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str) -> Curve | None:
+    """The closed form of the metric as a function of the parameters `free`; all others have their values in `part`.
+
+    The function takes one array per free parameter, all of the same length. Returns None if the workload or the metric
+    has no closed form, if a name in `free` is not a parameter, or if another parameter varies within `part`.
+    """
+    form = workload.closed_form
+    if form is None or not len(part) or not workload.by_name.keys() >= set(free):  # e.g. positions of categories
+        return None
+    if any(part[name].nunique(dropna=False) > 1 for name in parameters_of(part, workload) if name not in free):
+        return None
+    base = columns_of(part.iloc[:1], workload)
+    if metric not in form(base):
+        return None
+
+    def curve(*places: np.ndarray) -> np.ndarray:
+        columns = {name: np.repeat(values, len(places[0])) for name, values in base.items()}
+        columns |= {name: column(workload.by_name[name], list(at)) for name, at in zip(free, places, strict=True)}
+        return np.asarray(form(columns)[metric], dtype=np.float64)
+
+    return curve
+
+
+def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) -> np.ndarray:
+    """Finely spaced values over the range of an axis; its own values if only whole numbers are valid on it."""
+    values = finite_values(part, name)
+    parameter = workload.by_name[name]
+    if parameter.type is int or parameter.whole or len(values) < 2:
+        return values
+    if log_axis(not_zero(values), workload.logarithmic(name)):
+        return np.geomspace(not_zero(values)[0], values[-1], count)
+    return np.linspace(values[0], values[-1], count)
+
+
+def zeros(surface: Curve, low: float, high: float, logarithmic: bool, rows: int = 1) -> list[np.ndarray]:
+    """All sign changes of `rows` curves on [low, high], one array per curve.
+
+    The brackets come from 241 samples; bisection then refines each root to the last digits.
+
+    surface: the curves as a function of (x, row number), two arrays of the same shape. It is called once for all
+        samples and once per bisection step.
+    """
+    at = np.geomspace(low, high, 241) if logarithmic else np.linspace(low, high, 241)
+    row, place = np.repeat(np.arange(rows), len(at)), np.tile(at, rows)
+    value = surface(place, row)
+    size = np.nanmax(np.abs(value[np.isfinite(value)]), initial=0.0)
+    value = np.where(np.abs(value) <= 1e-12 * size, 0.0, value)
+    kept = np.flatnonzero(np.isfinite(value) & (value != 0))  # a bracket contains the exact zeros between its ends
+    row, place, value = row[kept], place[kept], value[kept]
+    change = np.flatnonzero((value[:-1] * value[1:] < 0) & (row[:-1] == row[1:]))
+    which, left, right, sign = row[change], place[change], place[change + 1], np.sign(value[change])
+    for _ in range(50 if len(change) else 0):
+        middle = (left + right) / 2
+        ahead = sign * surface(middle, which) > 0
+        left, right = np.where(ahead, middle, left), np.where(ahead, right, middle)
+    return [((left + right) / 2)[which == k] for k in range(rows)]
+
+
+def zero_line(
+    part: pd.DataFrame, x: str, y: str | None, metric: str, workload: Workload, at: np.ndarray
+) -> list[np.ndarray]:
+    """The zeros of the closed form in x, one array for each value of y in `at` (one array if y is None).
+
+    The arrays are empty if there is no closed form or if it depends on more than x and y within `part`.
+    """
+    count = len(at) if y else 1
+    curve = closed_form(part, metric, workload, x, *([y] if y else []))
+    values = finite_values(part, x)
+    if curve is None or not len(values):  # a sweep may have no finite x
+        return [np.empty(0)] * count
+
+    def surface(place: np.ndarray, row: np.ndarray) -> np.ndarray:
+        return curve(place, np.asarray(at)[row]) if y else curve(place)
+
+    return zeros(surface, values[0], values[-1], log_axis(values, workload.logarithmic(x)), count)
+
+
+def extremum(curve: Curve, low: float, high: float, turn: str, logarithmic: bool) -> float:
+    """The place of the minimum (or maximum) of a curve on [low, high], refined from the best of 800 samples.
+
+    It is NaN if the extremum lies at an end, or if the curve has no finite value.
+    """
+    sign = 1 if turn == "min" else -1
+    to, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
+    first, last = float(to(low)), float(to(high))
+    for step in range(5):
+        at = np.linspace(first, last, 801)
+        values = sign * curve(back(at))
+        if np.isnan(values).all():
+            return float("nan")
+        index = int(np.nanargmin(values))
+        if step == 0 and index in (0, 800):
+            return float("nan")
+        first, last = float(at[max(index - 1, 0)]), float(at[min(index + 1, 800)])
+        if (last - first) <= 1e-5 * max(abs(first), abs(last), 1e-3):  # rounding errors decide below this
+            break
+    return float(back(np.array((first + last) / 2)))
+
+
+def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> np.ndarray:
+    """The extremum of the closed form within the finite range of x, shape (1,); an empty array if there is none."""
+    curve, values = closed_form(rows, metric, workload, x), finite_values(rows, x)
+    log = log_axis(not_zero(values), workload.logarithmic(x))
+    values = not_zero(values) if log else values
+    if curve is None or len(values) < 2:
+        return np.empty(0)
+    place = extremum(curve, values[0], values[-1], turn, log)
+    return np.array([place]) if np.isfinite(place) else np.empty(0)
+
+
+def distances(table: pd.DataFrame, expected: Iterable[float], level: float) -> np.ndarray:
+    """z of each row: (estimate - expected) in units of the error on that side of the estimate.
+
+    z is scaled so that |z| exceeds the normal quantile of the level exactly if the interval does not contain the
+    expected place. So it means the same for any number of draws. It is NaN unless both places are known.
+    """
+    out = []
+    rows = table[["estimate", "low", "high"]].itertuples(index=False, name=None)
+    for (estimate, low, high), place in zip(rows, expected, strict=True):
+        half = estimate - low if place < estimate else high - estimate
+        if not (np.isfinite(estimate) and np.isfinite(place)):
+            out.append(np.nan)
+        elif half > 0:
+            out.append(normal_quantile(level) * (estimate - place) / half)
+        else:
+            out.append(0.0 if abs(estimate - place) <= 1e-6 * max(abs(place), 1e-12) else np.inf)
+    return np.array(out, dtype=np.float64)
+
+
+def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float) -> pd.DataFrame:
+    """Add the columns `theory` and `z` (see `distances`) to a table of fitted places.
+
+    theory: the place of the closed form nearest to the estimate; without an estimate the place of the closed form if it
+        has only one.
+    z: NaN if the curve has no noise, because its interval is then the spread of the interpolations and not an error.
+    """
+    places = []
+    for estimate, roots in zip(table["estimate"], expected, strict=True):
+        if len(roots) and np.isfinite(estimate):
+            places.append(float(roots[np.argmin(np.abs(roots - estimate))]))
+        else:
+            places.append(float(roots[0]) if len(roots) == 1 else np.nan)
+    z = np.where(without_chance(table), np.nan, distances(table, places, level))
+    return table.assign(theory=places, z=z)
+
+
+def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
+    """Add for each reference line the columns `z NAME` (distance to the line) and `excluded NAME` to the table."""
+    for name, value in lines.items():
+        expected = np.full(len(table), value)
+        outside = misses(table, expected) & can_say(table)
+        table = table.assign(**{f"z {name}": distances(table, expected, level), f"excluded {name}": outside})
+    return table
+
+
+def can_say(table: pd.DataFrame) -> np.ndarray:
+    """Whether each slice can be compared with the closed form: located or censored, and a fit of the mean."""
+    known = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
+    return (known & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else known.to_numpy()
+
+
+def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
+    """Whether each interval excludes the expected place. A place that is located where none is expected counts too."""
+    outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
+    return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
+
+
+def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int, int]:
+    """(number of slices whose interval excludes the expected place, number of slices that can be compared, number of
+    these of which only a bound is known).
+
+    Where neither a place is located nor one is expected there is nothing to compare.
+    """
+    asked = can_say(table) & (np.isfinite(expected) | (table["status"] == Status.LOCATED).to_numpy())
+    bounds = asked & (table["status"] != Status.LOCATED).to_numpy()
+    return int((misses(table, expected) & asked).sum()), int(asked.sum()), int(bounds.sum())
+
+
+def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
+    """The distance of each draw's zero from the zero of the closed form, to first order.
+
+    It is the value of the draw at the closed form's zero, divided by the slope of the mean there. Shape (draws,
+    slices): one column per slice that is located, is a fit of the mean and has a closed form. A slice in which every
+    draw has the closed form's zero up to rounding is left out, because its scatter is rounding too.
+    """
+    import pandas as pd
+
+    good, _ = usable(rows, metric, [x, "seed"])
+    columns = []
+    for row in table.to_dict("records"):
+        if row["status"] != Status.LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
+            continue
+        part = good[good[y] == row[y]] if y else good
+        wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean")
+        near = _around(wide, row["theory"])
+        wide = wide[near].dropna()
+        at = wide.columns.to_numpy(float)
+        if len(at) < 2 or len(wide) < 2:
+            continue
+        step = 0.01 * float(np.diff(at).min())
+        weights = lagrange(at, row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
+        values = wide.to_numpy(float) @ weights.T
+        slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
+        found = -values[:, 1] / slope if slope else np.full(len(wide), np.nan)
+        if not (np.abs(found) <= ROUNDING * (at[-1] - at[0])).all():
+            columns.append(pd.Series(found, index=wide.index))
+    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
+
+
+def _around(wide: pd.DataFrame, place: float) -> list[float]:
+    """The four columns around a place, out of those with at least half as many draws as the column that has the most.
+    With a precision, cells have different numbers of draws, and a draw counts only where it has every column."""
+    draws = wide.notna().sum()
+    at = draws.index[2 * draws >= draws.max()].to_numpy(float)
+    first = int(np.clip(np.searchsorted(at, place) - 2, 0, max(len(at) - 4, 0)))
+    return at[first : first + 4].tolist()

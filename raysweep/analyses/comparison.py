@@ -1,0 +1,156 @@
+"""The comparison of several sweeps: each is compared with the first one, draw by draw."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses import registry
+from raysweep.analyses.design import Design
+from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
+from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.prepared import lost_cells
+from raysweep.analyses.rows import CellMeans, all_keys, heavy_rows, parameters_of, places_on
+from raysweep.analyses.series import CurvesPlot, Series, Where, by_panel, laid_out
+from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
+from raysweep.space.analyses import metrics_of, opened
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KIND = "comparison"
+
+
+def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding:
+    """The mean difference of each sweep and the first one, for all metrics that the analyses name.
+
+    One row per sweep and metric: estimate is the mean over cells, formed in each draw first; cells, draws, smallest,
+    largest, higher and lower (of how many cells the difference is clear after Holm's correction), alone_here and
+    alone_there (cells that the first or the other sweep alone has). tables: comparison_METRIC, one row per cell.
+
+    frame: every row of every sweep, also rows that they share.
+    """
+    first, *others = design.names
+    rows, plots = list[dict[str, Any]](), list[Plot]()
+    tables: dict[str, pd.DataFrame] = {}
+    reasons: dict[str, Nothing] = {}
+    parameters, metrics = parameters_of(frame, workload), metrics_named(design, workload, frame)
+    one = frame[frame["sweep"].astype(str) == first]
+    for place, name in enumerate(others, 1):
+        other = frame[frame["sweep"].astype(str) == name]
+        differing = Design((design.spaces[0], design.spaces[place])).between()
+        same = [parameter for parameter in parameters if parameter not in differing]
+        cells = one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same, how="outer", indicator="in")
+        if set(one["seed"]).isdisjoint(other["seed"]):
+            reasons[name] = Nothing.NO_SEED_SHARED
+            continue
+        if not (cells["in"] == "both").any():
+            reasons[name] = Nothing.NO_CELL_SHARED
+            continue
+        alone = {f"alone_{end}": int((cells["in"] == f"{side}_only").sum()) for end, side in SIDES.items()}
+        for metric in metrics:
+            usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
+            pairs = paired(usable[0], usable[1], same, metric)
+            if not len(pairs):
+                continue
+            table = per_cell(pairs, same)
+            x, keys = axes_of(table, metric, design, workload)
+            stem = f"{KIND}_{metric}" if len(others) == 1 else f"{KIND}_{file_word(name, place)}/{metric}"
+            tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
+            rows.append({"sweep": name, "metric": metric, **row(table, over_cells(pairs, same)), **alone})
+            if x:
+                plots.append(difference_plot(stem, table, x, keys, metric, design, workload))
+    if others and not rows and not reasons:
+        reasons[others[0]] = Nothing.MOST_LOST
+    lost = lost_cells(frame, metrics, design, workload)
+    facts: dict[str, Any] = {"first": first, "not_compared": reasons, **({"lost": lost} if lost else {})}
+    if not rows:
+        facts |= {NOTHING: next(iter(reasons.values())), "about": ""}
+    keys = ["sweep", "metric"]
+    return Finding(
+        KIND, KIND, as_table(rows, keys if rows else []), keys=keys, facts=facts, tables=tables, plots=lambda: plots
+    )
+
+
+SIDES = {"here": "left", "there": "right"}
+
+
+def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
+    """The numbers of one metric. table: one row per cell (`fits.comparison.per_cell`)."""
+    higher, lower = (int((table["status"] == word).sum()) for word in (HIGHER, LOWER))
+    if (table[["difference", "low", "high"]] == 0).all(axis=None):
+        outcome = Outcome.NO_EFFECT
+    elif not np.isfinite(whole.low):
+        outcome = Outcome.UNDECIDED
+    else:
+        outcome = Outcome.HIGHER if whole.low > 0 else Outcome.LOWER if whole.high < 0 else Outcome.UNCLEAR
+    return {
+        "outcome": outcome,
+        "estimate": whole.mean,
+        "low": whole.low,
+        "high": whole.high,
+        "cells": len(table),
+        "draws": int(table["draws"].max()),
+        "smallest": float(table["difference"].min()),
+        "largest": float(table["difference"].max()),
+        "higher": higher,
+        "lower": lower,
+    }
+
+
+def file_word(name: str, place: int) -> str:
+    """The part of a file name that stands for a sweep: its name, or its position if the name is not a plain name.
+
+    A plain name never begins like the text for a position, so the two cannot collide.
+    """
+    return name if re.fullmatch(r"[\w.-]+", name) else f"_{place + 1}"
+
+
+def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
+    """All metrics that the analyses name; if they name none, all with a closed form; if there are none, all metrics."""
+    known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
+    return (
+        [name for name in design.metrics() if name in known]
+        or [name for name in known if f"{name}_theory" in frame.columns]
+        or known
+    )
+
+
+def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
+    """(the axis over which differences are drawn, the parameters that distinguish the lines).
+
+    They are taken from the first analysis of the metric, if they vary. The axis is None if there is only one cell.
+    """
+    varying = [name for name in parameters_of(table, workload) if table[name].nunique(dropna=False) > 1]
+    x, keys = None, []
+    for entry in design.analyses():
+        kind, options = opened(entry)
+        if kind not in registry.names() or metric not in metrics_of(options):
+            continue
+        x = next((options[key] for key in ("x", "length", "lr", "y") if options.get(key) in varying), None)
+        keys = [name for name in [options.get("y"), *(options.get("by") or [])] if name in varying and name != x]
+        if x:
+            break
+    x = x or max(varying, key=lambda name: table[name].nunique(), default=None)
+    return x, [key for key in all_keys(table, workload, x, keys, design) if key != x]
+
+
+def difference_plot(
+    name: str, table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
+) -> CurvesPlot:
+    """The differences over x: a line per value of the first key, a panel per setting of the others."""
+    table, at, categories = places_on(table, x, workload, design)
+
+    def line(where: Where, rows: pd.DataFrame) -> Series:
+        rows = rows.sort_values(at)
+        low, high = (rows[end].fillna(rows["difference"]).to_numpy(float) for end in ("low", "high"))
+        nowhere = np.zeros(len(rows), dtype=bool)
+        means = CellMeans(rows[at].to_numpy(float), rows["difference"].to_numpy(float), low, high, median=nowhere)
+        return Series(where, means)
+
+    parts = by_panel(table, keys)
+    panels = laid_out(parts, keys[:1], keys[1:], line)
+    return CurvesPlot(name, panels, x, metric, len(parts), categories, difference=True)

@@ -1,0 +1,109 @@
+"""The findings of a report: each analysis of its rows, made by the kind that the registry has."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses import registry
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.design import Design
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.nothing import nothing, reason
+from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, restricted
+from raysweep.analyses.question import Question
+from raysweep.analyses.user_function import user_function_finding
+from raysweep.space.analyses import check_analysis, metrics_of, opened
+from raysweep.space.checks import Context
+from raysweep.space.schema import declared
+from raysweep.workloads.declaration import OK, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def usual_analyses(workload: Workload) -> tuple[dict[str, Any], ...]:
+    """What is asked of a sweep if its space asks for no analysis: the best cell of the first metric that has a
+    direction; of a function, the best cell of each metric that it names, or else of the first one."""
+    if function := workload.function:
+        metrics = list(function.metrics) or list(function.returned or ())[:1]
+    else:
+        metrics = [metric.name for metric in workload.metrics if metric.direction != "none"][:1]
+    return tuple({"best": {"metric": metric}} for metric in metrics)
+
+
+def designed(spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Design, Workload]:
+    """The design of sweeps of one workload, and this workload with the scales that their spaces declare."""
+    design = Design(tuple(spaces), tuple(names))
+    workload = design.scaled(declared(spaces[0]))
+    return replace(design, usual=usual_analyses(workload)), workload
+
+
+def findings_of(
+    frame: pd.DataFrame,
+    design: Design,
+    workload: Workload,
+    curves: Callable[[], pd.DataFrame] | None = None,
+    files: Mapping[str, Path] | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
+) -> list[Finding]:
+    """One finding per analysis entry.
+
+    frame: the rows of all sweeps, each measurement once. curves: as in `Question`.
+    files: of functions that entries name, by what the space calls them; a file that is not here is not executed.
+    on_step: called with the number of finished ones.
+
+    Raises InputError for an entry that cannot be made.
+    """
+    findings: list[Finding] = []
+    used: Counter[str] = Counter()
+    curves = functools.cache(curves) if curves else None
+    context = Context(workload, {name: [] for name in frame.columns if name in workload.by_name})
+    for entry in design.analyses():
+        kind, options = opened(entry)
+        used[kind] += 1
+        name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
+        rows, where = restricted(frame, options, workload)
+        asked = Question(rows, options, workload, name, design, curves)
+        if kind in registry.names():
+            check_analysis(entry, "analysis", context)
+            finding = finding_of(registry.chosen(kind, options, workload), asked)
+        else:
+            finding = user_function_finding(kind, asked, files or {})
+        findings.append(replace(finding, question=str(options.get("question") or ""), where=where))
+        on_step(len(findings))
+    return findings
+
+
+def one_finding(frame: pd.DataFrame, space: Mapping[str, Any], entry: Mapping[str, Any], sweep: str) -> Finding:
+    """The finding that the report of one sweep has for an entry of its `analysis`; it need not stand in the space.
+
+    frame: the rows. sweep: its name. Raises InputError for an entry that cannot be made.
+    """
+    (finding,) = findings_of(frame, *designed(({**space, "analysis": [entry]},), (sweep,)))
+    return finding
+
+
+def finding_of(analysis: Analysis, asked: Question) -> Finding:
+    """The finding of one question; one without settings if there is nothing to analyse."""
+    if analysis.logged:
+        return analysis.run(asked)
+    asked, idle = counted_once(analysis, asked)
+    metrics = metrics_of(asked.options)
+    unknown = {metric: np.nan for metric in metrics if metric not in asked.rows}  # a function whose every call failed
+    asked = replace(asked, rows=asked.rows.assign(**unknown))
+    fitted = replace(asked, rows=for_analyses(asked.rows, metrics))
+    lost = lost_cells(asked.rows, metrics, asked.design, asked.workload)
+    if why := reason(analysis, asked, fitted):
+        finding = nothing(asked, analysis.kind, *why, metric=str(asked.options.get("metric", "")))
+    else:
+        finding = analysis.run(fitted)
+    rows = left_out(asked.rows[asked.rows["status"] == OK], metrics)
+    facts = {**finding.facts, **({"lost": lost} if lost else {}), **({"left_out": rows} if rows else {})}
+    return replace(finding, facts=facts, idle=idle)

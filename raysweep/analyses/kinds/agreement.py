@@ -1,0 +1,132 @@
+"""The analysis `agreement`: does the experiment have the means of the closed form?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of
+from raysweep.fits.comparison import FEWEST, Joint, joint, student_coverage
+from raysweep.fits.reasons import Reason
+from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.space import analysis_options as allowed
+from raysweep.space.analyses import metrics_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DOUBTFUL = 1e-3  # a difference with a larger p-value may be chance: other seeds would tell
+SKEWED = 1.0  # above this skewness, Student's t intervals of about 20 draws clearly cover too little
+
+
+@dataclass(frozen=True, eq=False)
+class AgreementPlot(Plot):
+    """The cells of a metric beside its closed form. table: see `scored`. test: of all cells at once."""
+
+    metric: str
+    table: pd.DataFrame
+    test: Joint
+
+
+def run(question: Question) -> Finding:
+    """One setting per metric: the mean difference to the closed form over all cells, in standard deviations of a draw.
+
+    Without the option `metrics`, these are all metrics that have a closed form. Cells whose draws have no variance are
+    left out.
+    """
+    frame, workload = question.rows, question.workload
+    wanted = metrics_of(question.options) or [one.name for one in workload.metrics if f"{one.name}_theory" in frame]
+    every = parameters_of(frame, workload)
+    keys = [key for key in every if frame[key].nunique(dropna=False) > 1] or every[:1]
+    tables: dict[str, pd.DataFrame] = {}
+    tests: dict[str, Joint | None] = {}
+    for metric in (name for name in wanted if f"{name}_theory" in frame):
+        light = frame[~heavy_rows(frame, metric, workload)]
+        table = means_table(light, keys, metric, workload)
+        table = table[np.isfinite(table["theory"].astype(float)) & (table["draws"] > 1)] if len(table) else table
+        if len(table):
+            tables[metric], tests[metric] = scored(table), joint(differences(light, keys, metric))
+    missing = [name for name in wanted if name not in tables]
+    if not tables:
+        return nothing(question, "agreement", Nothing.NO_CLOSED_FORM, ", ".join(missing))
+    tested = sum(test is not None for test in tests.values())
+    return Finding(
+        "agreement",
+        question.name,
+        as_table([setting(metric, tables[metric], test, tested) for metric, test in tests.items()], ["metric"]),
+        metric=next(iter(tables)) if len(wanted) == 1 else "",
+        keys=["metric"],
+        facts={"missing": missing} if missing else {},
+        tables={f"{question.name}_{metric}": table for metric, table in tables.items()},
+        plots=lambda: [
+            AgreementPlot(f"{question.name}_{metric}", metric, tables[metric], test)
+            for metric, test in tests.items()
+            if test is not None
+        ],
+    )
+
+
+def setting(metric: str, table: pd.DataFrame, test: Joint | None, metrics: int) -> dict[str, Any]:
+    """The row of one metric. metrics: how many are tested; p-values are corrected for them (Bonferroni).
+
+    inside_95: the share of cells whose interval holds the closed form. expected_95: the share to expect if the closed
+    form is right, for skewed draws. If draws do not vary, each cell must agree up to rounding.
+    """
+    from scipy.special import ndtr
+
+    draws, inside = int(table["draws"].max()), float(table["inside_95"].mean())
+    row: dict[str, Any] = {"metric": metric, "cells": len(table), "draws": draws, "inside_95": inside}
+    if test is None and draws < FEWEST:
+        few = {"reason": Reason.TOO_FEW_DRAWS, "needed": Needed.MORE_DRAWS, "needed_number": draws}
+        return {**row, "outcome": Outcome.UNDECIDED, **few}
+    if test is None:
+        return {**row, "outcome": Outcome.AGREES if inside == 1 else Outcome.DIFFERS}
+    chance = min(1.0, 2 * metrics * float(ndtr(-abs(test.z))))
+    differs, half = chance < 1 - LEVEL, t_quantile(LEVEL, test.draws - 1) * test.error
+    row |= {"outcome": Outcome.DIFFERS if differs else Outcome.AGREES, "estimate": test.mean}
+    row |= {"low": test.mean - half, "high": test.mean + half, "z": test.z, "p_value": chance}
+    if differs and chance > DOUBTFUL:
+        row |= {"needed": Needed.MORE_DRAWS, "needed_number": draws}
+    if abs(test.skewness) > SKEWED:
+        row["expected_95"] = student_coverage(round(abs(test.skewness), 1), int(table["draws"].median()))
+    return {**row, "skewness": test.skewness}
+
+
+def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
+    """Value minus closed form, shape (draws, cells); NaN where a draw has no usable value."""
+    good = frame[frame["status"] == "ok"]
+    good = good.assign(difference=good[metric].astype(float) - good[f"{metric}_theory"].astype(float))
+    good = good[np.isfinite(good["difference"])]
+    table = good.assign(cell=good.groupby(keys, dropna=False).ngroup())
+    return table.pivot_table(index="seed", columns="cell", values="difference").to_numpy(float)
+
+
+def scored(table: pd.DataFrame) -> pd.DataFrame:
+    """Add to a table of means z and whether Student's 95 % interval contains the closed form.
+
+    If all draws are equal, the closed form must agree with them up to rounding.
+    """
+    from scipy.special import stdtrit
+
+    difference = table["mean"] - table["theory"]
+    rounding = 1e-9 * np.maximum(table["theory"].abs(), 1e-3)
+    real = table["standard_error"] > 1e-3 * rounding
+    z = np.where(real, difference / table["standard_error"].where(real, 1.0), np.nan)
+    limit = stdtrit(table["draws"].to_numpy(float) - 1, 0.975)
+    inside = np.where(real, np.abs(np.nan_to_num(z)) <= limit, difference.abs() <= rounding)
+    return table.assign(z=z, inside_95=inside.astype(bool))
+
+
+ANALYSIS = Analysis(
+    kind="agreement",
+    question="does the experiment agree with theory?",
+    run=run,
+    optional={"metrics": allowed.metrics},
+    columns=(*MEANS, "cell", "difference", "inside_95", "z"),
+)

@@ -1,0 +1,124 @@
+"""The analysis `best`: the cell with the best mean of a metric, and which other cells are not told from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.effects import effects, importance
+from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, is_number, means_table, places_on
+from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
+from raysweep.fits.statistics import LEVEL, half_width, t_quantile
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def run(question: Question) -> Finding:
+    """One setting per cell, the best first: its mean, and whether it is told from the best one.
+
+    Cells are compared by the differences of equal draws. A cell that is as good in every draw is a best one too. The
+    importance of the axes is a fact.
+    """
+    metric, workload, design = question.metric, question.workload, question.design
+    keys = [key for key in all_keys(question.rows, workload, None, design.varied(), design) if key in question.rows]
+    table = means_table(question.rows, keys or ["cell"], metric, workload)
+    largest = better_extremum(metric, workload) == "max"
+    table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
+    apart = differences(question, keys or ["cell"], table)
+    half = half_width(LEVEL, table["standard_error"].to_numpy(float), table["draws"].to_numpy())
+    half = np.where(table["draws"] > 1, half, np.nan)
+    ends = [np.clip(table["mean"] + sign * half, *bounds_of(metric, workload)).tolist() for sign in (-1, 1)]
+    rows = []
+    for place, (cell, other, low, high) in enumerate(zip(table.to_dict("records"), apart, *ends, strict=True)):
+        row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
+        row |= {"estimate": cell["mean"], "low": low, "high": high}
+        rows.append({**row, **outcome(other, place, cell["draws"])})
+    function, shares, main = workload.function, importance(table, keys), effects(table, keys, largest)
+    axes = [*shares, *(key for key in keys if key not in shares)]
+    return Finding(
+        "best",
+        question.name,
+        as_table(rows, keys),
+        metric=metric,
+        keys=keys,
+        meanings=meaning(question, keys, table, apart),
+        facts={
+            "largest": largest,
+            "assumed": function is not None and metric not in function.metrics,
+            "importance": shares,
+        },
+        tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
+        plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
+    )
+
+
+def differences(question: Question, keys: list[str], table: pd.DataFrame) -> list[tuple[float, float]]:
+    """(mean, half width of its interval) of each cell of the table less the first one, paired by seed; NaN without two
+    seeds in common."""
+    good = question.rows[question.rows["status"] == "ok"]
+    good = good[[*keys, "seed", question.metric]].merge(table[keys].assign(_place=range(len(table))), on=keys)
+    wide = good.pivot_table(index="seed", columns="_place", values=question.metric).reindex(columns=range(len(table)))
+    apart = wide.sub(wide[0], axis=0)
+    count = apart.count()
+    error = apart.std() / np.sqrt(count)
+    half = [t_quantile(LEVEL, n - 1) * one if n > 1 else np.nan for n, one in zip(count, error, strict=True)]
+    return list(zip(apart.mean().where(count > 1), half, strict=True))
+
+
+def outcome(apart: tuple[float, float], place: int, draws: int) -> dict[str, Any]:
+    """Whether a cell is the best one, not told from it, or worse. apart: of `differences`. place: in the ranking."""
+    mean, half = apart
+    if place == 0 or mean == half == 0:
+        return {"outcome": Outcome.BEST}
+    if abs(mean) > half:
+        return {"outcome": Outcome.WORSE}
+    return {"outcome": Outcome.ALIKE, "needed": Needed.MORE_DRAWS, "needed_number": draws}
+
+
+def meaning(
+    question: Question, keys: list[str], table: pd.DataFrame, apart: list[tuple[float, float]]
+) -> dict[str, str]:
+    """What the space calls the difference of the larger and the smaller value of an axis, if these are the two cells
+    and they differ."""
+    vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    if not question.words or len(table) != 2 or len(vary) != 1 or not is_number(table, vary[0]):
+        return {}
+    mean, half = apart[1]  # the second less the best
+    if not abs(mean) > half:
+        return {}
+    rises = (mean > 0) == (table[vary[0]][1] > table[vary[0]][0])
+    return {"best": question.words["higher" if rises else "lower"]}
+
+
+def curve_over(question: Question, axes: list[str]) -> list[CurvesPlot]:
+    """The metric over the most important axis along which cells can be compared, in an empty list if there is none.
+    axes: the most important first."""
+    rows, metric = question.rows, question.metric
+    for x in axes:
+        keys = [key for key in axes if key != x]
+        keys += [key for key in question.keys(x) if key not in keys]
+        if not (rows.groupby(keys, dropna=False)[x].nunique() if keys else rows[[x]].nunique()).gt(1).any():
+            continue
+        places, at, categories = places_on(rows, x, question.workload, question.design)
+        parts = by_panel(places, keys)
+        if panels := series_panels(parts, keys, at, metric, question.workload):
+            return [CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), categories)]
+    return []
+
+
+ANALYSIS = Analysis(
+    kind="best",
+    question="which cell is best for {metric}?",
+    run=run,
+    required={"metric": checks.metric},
+    optional={"words": allowed.words("higher", "lower")},
+    columns=(*MEANS, "axis", "axis_value", "best_at", "cells", "importance", "worst_at"),
+    means_only=True,
+)

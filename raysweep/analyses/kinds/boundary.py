@@ -1,0 +1,238 @@
+"""Where a metric changes sign along an axis, in slices of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.between import of_difference
+from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
+from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.maps import Map, MapsPlot
+from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.places import EVERYWHERE, FITTED, PlaceLine, few, in_front, joined, places_finding, places_plot
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import comparable, groups, heavy_rows, is_exact, is_number, means_table, signs_of
+from raysweep.analyses.series import CurvesPlot, Part, Where, series_panels
+from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
+from raysweep.fits.comparison import joint
+from raysweep.fits.processes import mapped
+from raysweep.fits.reasons import Reason
+from raysweep.fits.result import Fit, Status
+from raysweep.space import analysis_options as allowed
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_MAPS = 9
+
+
+def run(question: Question) -> Finding:
+    """The zeros of a metric over x, one per setting."""
+    question, measured = of_difference(question), question
+    x, y, metric, workload = question.x, question.options.get("y"), question.metric, question.workload
+    of_y = [y] if y else []
+    keys = [key for key in question.keys(x, *of_y) if key != y]
+    parts = list(groups(question.rows, keys))
+    how = partial(one_line, x=x, y=y, metric=metric, level=question.read_at("boundary"), workload=workload)
+    found = mapped(how, [rows for _, rows in parts])
+    maps, fits = list[Map](), list[Fit]()
+    for (values, rows), (fit, expected, fine, roots) in zip(parts, found, strict=True):
+        where = dict(zip(keys, values, strict=True))
+        fits.append(replace(fit, crossings=in_front(fit.crossings.assign(**where), keys)))
+        table = add_theory(fit.table, expected, question.level)
+        # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
+        table.loc[table["scale"] == "sign", "z"] = np.nan
+        maps.append(Map(where, rows, add_lines(table, question.lines, question.level), fine, roots))
+    lead = [*keys, *of_y]
+    whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
+    tables = {f"{question.name}_zeros": whole}
+    facts: dict[str, Any] = {
+        "rising": same_way(fits),
+        "joint": against_theory(whole, maps, x, y, metric),
+        "lines": beside_lines(question, whole),
+    }
+    if question is not measured:  # a difference is a metric of no other table
+        tables[f"{question.name}_differences"] = means_table(question.rows, [*lead, x], metric, workload)
+        ((axis, values),) = measured.options["between"].items()
+        facts["between"] = {"metric": measured.metric, "axis": axis, "values": list(values)}
+    signs = signs_of(metric, workload)
+    meanings = question.words or (dict(zip(("positive", "negative"), signs, strict=True)) if all(signs) else {})
+    return places_finding(
+        question,
+        "boundary",
+        whole,
+        lead,
+        fits,
+        partial(plots, question, maps, whole, keys),
+        tables,
+        stops="boundary",
+        one_of_two=question is not measured,
+        facts={name: fact for name, fact in facts.items() if fact not in (None, {})},
+        meanings=meanings,
+    )
+
+
+def one_line(
+    rows: pd.DataFrame, *, x: str, y: str | None, metric: str, level: float, workload: Workload
+) -> tuple[Fit, list[np.ndarray], np.ndarray, list[np.ndarray]]:
+    """(the fit of one line, the zeros of the closed form in its slices, finely spaced slices, its zeros there)."""
+    scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
+    fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
+    slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
+    fit = replace(fit, table=known_to_the_last_ok_row(fit.table, rows, x, y, metric))
+    expected, roots = (zero_line(rows, x, y, metric, workload, at) for at in (slices, fine))
+    return fit, expected, fine, roots
+
+
+def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
+    """The scale for each slice that follows from what the workload says about its draws; None if the fit chooses.
+
+    A slice in which draws of some cell have no variance gets the sign scale. All others use the mean, because a single
+    outlier must not change the question to one about the median.
+    """
+    if workload.heavy_tailed is None or rows["seed"].nunique() < SIGN_DRAWS:
+        return None
+    heavy = heavy_rows(rows, metric, workload)
+    if y is None:
+        return "sign" if heavy.any() else "linear"
+    return {label: "sign" if heavy[(rows[y] == label).to_numpy()].any() else "linear" for label in rows[y].unique()}
+
+
+def known_to_the_last_ok_row(
+    table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str | None, metric: str
+) -> pd.DataFrame:
+    """The table of a fit, whose reasons say where a zero is not known because no row beyond some x is ok.
+
+    rows: those of the fit. y: the column of its slices; None for a single slice.
+    """
+    table = table.copy()
+    for place, row in zip(table.index, table.to_dict("records"), strict=True):
+        if outcome(row["status"], row["reason"]) not in (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH):
+            continue
+        own = rows[rows[y] == row[y]] if y else rows
+        tried, good = own[x], own.loc[(own["status"] == "ok") & np.isfinite(own[metric].astype(float)), x]
+        up = row["status"] == Status.CENSORED_HIGH
+        if tried.max() > good.max() if up else tried.min() < good.min():
+            table.loc[place, "note"] = f"{row['note']}, no row is ok {'above' if up else 'below'}"
+            table.loc[place, "reason"] = Reason.HIGH_NOT_OK if up else Reason.LOW_NOT_OK
+    return table
+
+
+def same_way(fits: Sequence[Fit]) -> bool | None:
+    """Whether the metric rises through all zeros, or falls; None if it does neither."""
+    ways = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}
+    return ways.pop() if len(ways) == 1 else None
+
+
+def against_theory(whole: pd.DataFrame, maps: Sequence[Map], x: str, y: str | None, metric: str) -> dict[str, float]:
+    """All located zeros against the closed form's at once, with the draw as the unit; empty if that is not known.
+
+    distance: their mean distance in x. mean, error: of the distances in units of the scatter of one draw. z, draws: as
+    in `Joint`.
+    """
+    import pandas as pd
+
+    moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
+    if (test := joint(moved)) is None:
+        return {}
+    located = whole[whole["status"] == Status.LOCATED]
+    distance = float((located["estimate"] - located["theory"]).mean())
+    return {"distance": distance, "mean": test.mean, "error": test.error, "z": test.z, "draws": test.draws}
+
+
+def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Of each named constant: its value, how many intervals do not hold it, and of how many."""
+    counts = {name: excluded(whole, np.full(len(whole), value)) for name, value in question.lines.items()}
+    return {
+        name: {"value": question.lines[name], "outside": out, "of": among} for name, (out, among, _) in counts.items()
+    }
+
+
+def plots(question: Question, maps: Sequence[Map], whole: pd.DataFrame, keys: list[str]) -> list[Plot]:
+    """Maps if there is a y, the zeros over another axis, and the curves; the curves first if few settings have one."""
+    y, rows = question.options.get("y"), question.rows
+    along = y if y and is_number(rows, y) else next((key for key in keys if is_number(rows, key)), None)
+    first: list[Plot] = [*maps_plot(question, maps)]
+    second: list[Plot] = []
+    if along and (along != y or len(maps) > 1):
+        lead = [*keys, *([y] if y else [])]
+        known = {tuple(one.where.values()): one for one in maps} if along == y else {}
+        line = partial(zeros_of_line, question, lead, along, known)
+        second = [*places_plot(question, whole, lead, along, "zero", line)]
+    if len(maps) > 1 or question.lines:  # several lines in one figure are easier to compare than maps
+        first, second = second, first
+    curves = slices_plot(question, maps, whole, keys)
+    return [curves, *first, *second] if few(whole) else [*first, *second, curves]
+
+
+def maps_plot(question: Question, maps: Sequence[Map]) -> list[MapsPlot]:
+    """The metric over x and y, one map per setting of the other axes; empty if the cells lie on one line."""
+    x, y, rows = question.x, question.options.get("y"), question.rows
+    if not y or not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
+        return []
+    located = {place for place, one in enumerate(maps) if (one.table["status"] == Status.LOCATED).any()}
+    shown = [maps[place] for place in comparable([tuple(one.where.values()) for one in maps], MOST_MAPS, located)]
+    return [MapsPlot(f"{question.name}_surface", shown, x, y, question.metric, len(maps), question.lines)]
+
+
+def zeros_of_line(
+    question: Question,
+    lead: Sequence[str],
+    along: str,
+    known: Mapping[tuple[Any, ...], Map],
+    where: Where,
+    table: pd.DataFrame,
+) -> PlaceLine:
+    """One line of zeros, with the closed form's on a fine grid. known: maps that have them already, by setting."""
+    own = {other: table[other].iloc[0] for other in lead if other != along}
+    if one := known.get(tuple(own.values())):
+        fine, roots = one.fine, one.roots
+    else:
+        rows = question.rows
+        for other, value in own.items():
+            rows = rows[rows[other] == value]
+        fine = smooth(rows, along, question.workload)
+        roots = zero_line(rows, question.x, along, question.metric, question.workload, fine)
+    return PlaceLine(where, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
+
+
+def slices_plot(question: Question, maps: Sequence[Map], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:
+    """The metric over x, with up to six panels of slices."""
+    x, metric, y = question.x, question.metric, question.options.get("y")
+    of_y = [y] if y else []
+    slices: list[Part] = [
+        ((*label, *one.where.values()), part) for one in maps for label, part in groups(one.rows, of_y)
+    ]
+    names = [*of_y, *keys]
+    zeros = {
+        tuple(row[key] for key in names): (row["estimate"], row["low"], row["high"], row["theory"])
+        for row in whole[whole["status"] == Status.LOCATED].to_dict("records")
+    }
+    marked = [zeros.get(tuple(values)) for values, _ in slices]
+    panels = series_panels(slices, names, x, metric, question.workload, marked, panels=6)
+    return CurvesPlot(f"{question.name}_slices", panels, x, metric, len(slices), placed="zero")
+
+
+ANALYSIS = Analysis(
+    kind="boundary",
+    question="At which {x} does {metric} change sign?",
+    run=run,
+    required=allowed.METRIC_X,
+    optional={
+        **allowed.BY_LEVEL,
+        "y": allowed.number_axis,
+        "lines": allowed.lines,
+        "between": allowed.between,
+        "words": allowed.words("positive", "negative"),
+    },
+    columns=(*FITTED, *EVERYWHERE, "clear_points", "closed_form", "crossings", "sign", "zero_end"),
+    along="x",
+    means_only=True,
+)

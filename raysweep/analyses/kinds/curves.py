@@ -1,0 +1,131 @@
+"""The analysis `curves`: means over an axis, beside the closed form, another metric, constants or 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import MEANS, bounds_of, means_table, places_on, signs_of
+from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
+from raysweep.analyses.sides import tested
+from raysweep.errors import InputError
+from raysweep.fits.comparison import HIGHER, LOWER, UNCLEAR
+from raysweep.fits.statistics import LEVEL, half_width
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+from raysweep.space.analyses import along_training, metrics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from raysweep.space.checks import Context
+
+OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
+
+
+def run(question: Question) -> Finding:
+    """One setting per metric and cell: its mean, and whether it is higher or lower than what it stands beside.
+
+    It stands beside another metric (`beside`), each of some constants (`lines`), or 0 if its signs mean something;
+    else nothing is decided. A mean of draws without a variance is not given.
+    """
+    beside = str(question.options.get("beside") or "")
+    asked = question if beside or question.lines else question.with_signs_in_words()
+    x, metrics, workload, frame, name = asked.x, metrics_of(asked.options), asked.workload, asked.rows, asked.name
+    keys = asked.keys(x)
+    cell = [*keys, x]
+    tables = {f"{name}_{metric}": means_table(frame, cell, metric, workload) for metric in metrics}
+    rows, meanings = list[dict[str, Any]](), dict[str, str]()
+    for metric in metrics:
+        signs = signs_of(metric, workload)
+        against: dict[str, str | float] = {beside: beside} if beside else dict(asked.lines)
+        if not against and all(signs):
+            against = {"": 0.0}
+            meanings = dict(zip(("positive", "negative"), signs, strict=True)) if len(metrics) == 1 else {}
+        means = with_ends(tables[f"{name}_{metric}"], bounds_of(metric, workload))
+        sides = {label: tested(frame, cell, metric, other, workload, LEVEL) for label, other in against.items()}
+        held = {label: cells for label, cells in sides.items() if cells is not None}
+        for label, cells in held.items() or [("", None)]:
+            own = means
+            if cells is not None:
+                own = means.merge(cells[[*cell, "beside", "status", "same"]], on=cell, how="left")
+            rows += [{"metric": metric, "against": label, **setting(row, cell)} for row in own.to_dict("records")]
+    first = [key for key in ("metric", "against") if len({row[key] for row in rows}) > 1]
+    table = as_table(rows, [*first, *cell])
+    table = table.drop(columns=[key for key in ("metric", "against") if key not in first])
+    if beside:
+        tables[f"{name}_{beside}"] = means_table(frame, cell, beside, workload)
+    return Finding(
+        "curves",
+        name,
+        table,
+        metric=metrics[0] if len(metrics) == 1 else "",
+        x=x,
+        keys=[*first, *cell],
+        meanings=question.words or meanings,
+        facts={"beside": beside, "lines": question.lines},
+        tables=tables,
+        plots=lambda: plots(asked, keys, metrics, beside),
+    )
+
+
+def with_ends(table: pd.DataFrame, bounds: tuple[float, float]) -> pd.DataFrame:
+    """A table of means with Student's t intervals. bounds: between which values a mean lies."""
+    draws, mean = table["draws"].to_numpy(), table["mean"].where(~table["no_variance"].astype(bool)).to_numpy(float)
+    half = np.where(draws > 1, half_width(LEVEL, table["standard_error"].to_numpy(float), draws), np.nan)
+    low, high = np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)
+    return table.assign(estimate=mean, low=low, high=high)
+
+
+def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
+    """The row of one cell with its outcome. given: its means and, if it was tested, its `status` (see `tested`)."""
+    names = (*cell, "estimate", "low", "high", "theory", "draws", "beside")
+    row = {name: given[name] for name in names if name in given}
+    if given.get("status") not in OUTCOMES:
+        return {**row, "outcome": Outcome.MEASURED}
+    outcome = Outcome.NO_EFFECT if given["same"] else OUTCOMES[given["status"]]
+    more = {"needed": Needed.MORE_DRAWS, "needed_number": given["draws"]} if outcome == Outcome.UNCLEAR else {}
+    return {**row, "outcome": outcome, **more}
+
+
+def plots(asked: Question, keys: list[str], metrics: list[str], beside: str) -> list[CurvesPlot]:
+    """One figure per metric."""
+    places, at, categories = places_on(asked.rows, asked.x, asked.workload, asked.design)
+    parts, out = by_panel(places, keys), []
+    for metric in metrics:
+        if panels := series_panels(parts, keys, at, metric, asked.workload, beside=beside):
+            name, lines = f"{asked.name}_{metric}", asked.lines
+            out.append(CurvesPlot(name, panels, asked.x, metric, len(parts), categories, beside, constants=lines))
+    return out
+
+
+def check(options: Mapping[str, Any], path: str, context: Context) -> None:
+    """Raise InputError without a metric."""
+    if not metrics_of(options):
+        raise InputError(f"{path}.metric", "missing; expected a metric")
+
+
+ANALYSIS = Analysis(
+    kind="curves",
+    question="how does {metric} depend on {x}?",
+    run=run,
+    required={"x": allowed.curves_x},
+    optional={
+        "metric": checks.metric,
+        "metrics": allowed.metrics,
+        "beside": checks.metric,
+        "lines": allowed.lines,
+        "by": allowed.axes,
+        "words": allowed.words("positive", "negative"),
+    },
+    columns=MEANS,
+    means_only=True,
+    check=check,
+    instead=lambda options, workload: "learning_curves" if along_training("curves", options, workload) else "curves",
+)

@@ -1,0 +1,78 @@
+"""The value of an axis at which a metric is best, such as the best rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.closed_form import add_theory, closed_form, extrema
+from raysweep.analyses.finding import Finding, Plot
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, few, places_finding, places_plot
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, with_choice
+from raysweep.analyses.series import CurvesPlot, marked_panels
+from raysweep.fits.optimum import fit_optimum, in_log
+from raysweep.fits.processes import mapped
+from raysweep.space import analysis_options as allowed
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def run(question: Question) -> Finding:
+    """The best x for a metric, one per setting in which x has more than one value."""
+    x, metric, level, workload = question.x, question.metric, question.level, question.workload
+    turn = better_extremum(metric, workload)
+    keys = question.keys(x)
+    frame = with_choice(question.rows, x, keys)
+    wanted = workload.logarithmic(x)
+    log = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
+    exact, at = is_exact(frame, metric), question.read_at("optimum")
+    fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
+    parts = list(groups(frame, keys))
+    blind = knows_no_rate(parts[0][1], x, metric, workload)
+    how = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
+    expected = [np.empty(0)] * len(parts) if blind else mapped(how, [rows for _, rows in parts])
+    whole = add_theory(fit.table, expected, level)
+    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+
+    def plots() -> Sequence[Plot]:
+        panels = marked_panels(parts, keys, whole, question)
+        if blind:  # level lines would say nothing of the rate
+            panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
+        curves = CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), placed="optimum")
+        lines = places_plot(question, whole, keys, along, "optimum") if along else []
+        return [curves, *lines] if few(whole) else [*lines, curves]
+
+    tables = {f"{question.name}_optima": whole}
+    return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
+
+
+def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
+    """Whether there is a closed form that does not depend on the rate."""
+    curve = closed_form(rows, metric, workload, x)
+    values = np.sort(rows[x].unique().astype(float))
+    if curve is None or len(values) < 2:
+        return False
+    ends = curve(values[[0, -1]])
+    return bool(ends[0] == ends[1])
+
+
+ANALYSIS = Analysis(
+    kind="optimum",
+    question="Which {x} is best for {metric}?",
+    run=run,
+    required=allowed.METRIC_X,
+    optional=allowed.BY_LEVEL,
+    columns=(*FITTED, *HALVED, *EVERYWHERE, "closed_form", "diverged_from"),
+    along="x",
+    above=-math.inf,
+    means_only=True,
+)

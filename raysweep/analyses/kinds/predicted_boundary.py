@@ -1,0 +1,131 @@
+"""Whether a power law, equated with a level, says where a metric changes sign."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.kinds.boundary import slice_scale
+from raysweep.analyses.outcomes import needed, outcome
+from raysweep.analyses.places import PlaceLine, PlacesPlot
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import finite_values, groups, is_number
+from raysweep.analyses.series import Panel
+from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.meeting import fit_meeting
+from raysweep.fits.result import Status
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURED = ("status", "estimate", "low", "high", "note")
+PREDICTED = ("predicted", "predicted_low", "predicted_high", "beyond")
+SOURCE = "zero"
+"""What tells both lines of the figure apart: measured or predicted."""
+
+
+def run(question: Question) -> Finding:
+    """The measured and the predicted zero of a metric over x, one pair per setting."""
+    import pandas as pd
+
+    x, keys = question.x, question.keys(question.x)
+    parts = list(groups(question.rows, keys))
+    settings = [dict(zip(keys, values, strict=True)) for values, _ in parts]
+    both = [both_places(rows, question) for _, rows in parts]
+    whole = pd.DataFrame([{**setting, **row} for setting, (row, *_) in zip(settings, both, strict=True)])
+    finite = finite_values(question.rows, x)
+    seeds = int(question.rows["seed"].nunique())
+    rows = []
+    for setting, (row, of_zero, of_meeting) in zip(settings, both, strict=True):
+        result, reason = judged(row), of_zero if np.isfinite(row["predicted"]) else of_meeting
+        missing = result == Outcome.UNDECIDED and np.isfinite(row["predicted"])  # the measured place
+        of = outcome(row["status"], reason) if missing else result
+        takes = needed(of, reason, float(finite[0]), float(finite[-1]), seeds)
+        known = {name: row[name] for name in ("estimate", "low", "high", *PREDICTED, "ratio", "draws")}
+        decides = {"needed": takes[0], "needed_number": takes[1]}
+        rows.append({**setting, **known, "outcome": result, "reason": reason, **decides})
+    return Finding(
+        "predicted_boundary",
+        question.name,
+        as_table(rows, keys),
+        question.metric,
+        x,
+        keys,
+        level=question.level,
+        facts={"law": question.options["law"], "meets": question.options["meets"]},
+        tables={f"{question.name}_places": whole},
+        plots=functools.cache(lambda: plots(question, whole.assign(reason=[one for _, one, _ in both]), keys)),
+    )
+
+
+def both_places(rows: pd.DataFrame, question: Question) -> tuple[dict[str, Any], str, str]:
+    """(the measured and the predicted place of one setting, and whether their intervals are apart; the reason of the
+    measured one; that of the predicted one)."""
+    x, metric, level = question.x, question.metric, question.level
+    scale, log = slice_scale(rows, None, metric, question.workload), question.workload.logarithmic(x)
+    zero = fit_boundary(rows, x, None, metric, "seed", level, scale=scale, logarithmic=log).table.iloc[0]
+    law, meets = str(question.options["law"]), str(question.options["meets"])
+    meeting = fit_meeting(rows, x, law, meets, "seed", level)
+    row = {
+        **{name: zero[name] for name in MEASURED},
+        "predicted": meeting.place,
+        "predicted_low": meeting.low,
+        "predicted_high": meeting.high,
+        "beyond": meeting.beyond,
+        "predicted_note": meeting.note,
+        "ratio": meeting.place / zero["estimate"],
+        "apart": bool(meeting.high < zero["low"] or meeting.low > zero["high"]),
+        "draws": meeting.draws,
+    }
+    return row, str(zero["reason"]), str(meeting.reason)
+
+
+def judged(row: dict[str, Any]) -> Outcome:
+    """Whether the predicted place is lower or higher than the measured one, of which at least a bound is known, or
+    agrees with it: their intervals meet."""
+    if not np.isfinite(row["predicted"]) or row["status"] == Status.UNDETERMINED:
+        return Outcome.UNDECIDED
+    if row["predicted_low"] > row["high"]:
+        return Outcome.HIGHER
+    return Outcome.LOWER if row["apart"] else Outcome.AGREES
+
+
+def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[PlacesPlot]:
+    """Both places over the first axis of numbers, at the first values of the others; empty without such an axis."""
+    along = next((key for key in keys if is_number(question.rows, key) and whole[key].nunique() > 1), None)
+    if along is None:
+        return []
+    one, others = whole, [key for key in keys if key != along]
+    for key in others:
+        one = one[one[key] == one[key].iloc[0]]
+    guess = one[[along]].assign(
+        status=np.where(np.isfinite(one["predicted"]), Status.LOCATED, Status.UNDETERMINED),
+        estimate=one["predicted"],
+        low=one["predicted_low"],
+        high=one["predicted_high"],
+    )
+    nothing = np.empty(0)
+    lines = [
+        PlaceLine({SOURCE: name}, table, nothing, nothing) for name, table in (("measured", one), ("predicted", guess))
+    ]
+    where = {key: one[key].iloc[0] for key in others}
+    name, x = f"{question.name}_line", question.x
+    return [PlacesPlot(name, [Panel(where, lines)], x, along, question.metric, "zero", len(lines))]
+
+
+ANALYSIS = Analysis(
+    kind="predicted_boundary",
+    question="Does the power law of {law}, equated with {meets}, say at which {x} {metric} changes sign?",
+    run=run,
+    required={**allowed.METRIC_X, "law": checks.metric, "meets": checks.metric},
+    optional=allowed.BY_LEVEL,
+    columns=(*MEASURED, *PREDICTED, "apart", "draws", "measured", "predicted_note", "ratio"),
+    along="x",
+)

@@ -1,0 +1,150 @@
+"""The analysis `r_squared`: how much of a metric do others explain, over units such as pairs of tasks?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, groups, spread
+from raysweep.analyses.series import Panel, Where
+from raysweep.fits import r_squared
+from raysweep.fits.reasons import Reason
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANELS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """R² by one predictor over x, with the ends of its intervals, (values,) each. where: the predictor."""
+
+    where: Where
+    x: np.ndarray
+    centre: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RSquaredPlot(Plot):
+    """R² of a metric over x, one line per predictor. unit, units: what intervals are over, and how many there are."""
+
+    panels: Sequence[Panel[Line]]
+    x: str
+    metric: str
+    unit: str
+    units: int
+
+
+def run(question: Question) -> Finding:
+    """The predictor with the highest R² in each setting (the keys and x), and whether it is clearly the best one.
+
+    It is if its interval lies above those of all others.
+    """
+    import pandas as pd
+
+    x, metric, unit = question.x, question.metric, str(question.options["unit"])
+    predictors = list(dict.fromkeys(question.options["predictors"]))
+    good = question.rows[question.rows["status"] == "ok"]
+    keys = [key for key in all_keys(good, question.workload, x, [*question.by, unit], question.design) if key != unit]
+    values, settings = list[dict[str, Any]](), list[dict[str, Any]]()
+    for at, rows in groups(good, [*keys, x]):
+        own, place = of_group(rows, metric, predictors, unit, question.level), dict(zip([*keys, x], at, strict=True))
+        values += [{**place, **row} for row in own]
+        settings.append({**place, **setting(own)})
+    table = pd.DataFrame(values)
+    by_predictor = table.groupby("predictor")
+    name, units = question.name, int(table["units"].max())
+
+    def plots() -> list[Plot]:
+        panels = [
+            Panel(dict(zip(keys, at, strict=True)), [line(each, rows, x) for each in predictors])
+            for at, rows in spread(list(groups(table, keys)), PANELS)
+        ]
+        return [RSquaredPlot(name, panels, x, metric, unit, units)] if table["r_squared"].notna().any() else []
+
+    return Finding(
+        "r_squared",
+        name,
+        as_table(settings, [*keys, x]),
+        metric=metric,
+        x=x,
+        keys=[*keys, x],
+        level=question.level,
+        facts={
+            "predictors": predictors,
+            "unit": unit,
+            "units": units,
+            "lowest": by_predictor["r_squared"].min().to_dict(),
+            "highest": by_predictor["r_squared"].max().to_dict(),
+            "more_than_the_first": by_predictor["more_low"].agg(lambda ends: int((ends > 0).sum())).to_dict(),
+            "less_than_the_first": by_predictor["more_high"].agg(lambda ends: int((ends < 0).sum())).to_dict(),
+            "falls": by_predictor["correlation"].agg(lambda found: int((found < 0).sum())).to_dict(),
+        },
+        tables={f"{name}_values": table},
+        plots=plots,
+    )
+
+
+def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float) -> list[dict[str, Any]]:
+    """One row per predictor: R², its interval, and by how much it is above or below that of the first predictor."""
+    shaped = {
+        name: rows.pivot_table(index="seed", columns=unit, values=name, dropna=False).to_numpy(float)
+        for name in dict.fromkeys((metric, *predictors))
+    }
+    y, first = shaped[metric], shaped[predictors[0]]
+    out = []
+    for name in predictors:
+        more, low, high = (
+            (0.0, 0.0, 0.0) if name == predictors[0] else r_squared.difference(shaped[name], first, y, level)
+        )
+        one = r_squared.explained(shaped[name], y, level)
+        out.append({"predictor": name, **vars(one), "more": more, "more_low": low, "more_high": high, "best": False})
+    known = [one for one in out if np.isfinite(one["r_squared"])]
+    if len(known) > 1:
+        top = max(known, key=lambda one: one["r_squared"])
+        top["best"] = all(one["high"] < top["low"] for one in known if one is not top)
+    return out
+
+
+def setting(own: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of one setting: its best predictor. own: one row per predictor, of `of_group`."""
+    known = [one for one in own if np.isfinite(one["r_squared"])]
+    if not known:
+        first = own[0]
+        more = {"needed": Needed.MORE_UNITS, "needed_number": first["units"]}
+        few = more if first["reason"] == Reason.TOO_FEW_UNITS else {}
+        return {"outcome": Outcome.UNDECIDED, "reason": first["reason"], "units": first["units"], **few}
+    top = max(known, key=lambda one: one["r_squared"])
+    row = {"estimate": top["r_squared"], **{name: top[name] for name in ("low", "high", "predictor", "units", "draws")}}
+    if len(known) == 1 or top["best"]:
+        return {**row, "outcome": Outcome.BEST if top["best"] else Outcome.MEASURED}
+    return {**row, "outcome": Outcome.UNCLEAR, "needed": Needed.MORE_UNITS, "needed_number": top["units"]}
+
+
+def line(predictor: str, table: pd.DataFrame, x: str) -> Line:
+    """The values of one predictor over x."""
+    own = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
+    at, centre, low, high = (own[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
+    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
+    return Line({"predictor": predictor}, at, centre, low, high)
+
+
+ANALYSIS = Analysis(
+    kind="r_squared",
+    question="what explains {metric}?",
+    run=run,
+    required={**allowed.METRIC_X, "predictors": allowed.metrics, "unit": checks.axis},
+    optional=allowed.BY_LEVEL,
+    columns=(*(one.name for one in fields(r_squared.Explained)), "best", "more", "more_high", "more_low", "predictor"),
+)

@@ -1,0 +1,193 @@
+"""The analysis `relation`: does one metric predict another? Spearman's rank correlation over cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import MEANS, groups, heavy_rows, means_table, parameters_of
+from raysweep.fits import rank
+from raysweep.fits.reasons import Reason, because
+from raysweep.fits.statistics import LEVEL, half_width, t_quantile
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST = 3
+"""Cells of a draw below which it has no rank correlation."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Spearman's rank correlation over the cells of a draw, its mean over draws; or that of the cells' means.
+
+    low, high: an interval over draws, or over cells.
+    cells: the largest number of cells in a draw.
+    reason, note: why there is no result or no interval, and its text (see `Reason`).
+    """
+
+    rank_correlation: float
+    low: float
+    high: float
+    draws: int
+    cells: int
+    reason: Reason = Reason.NONE
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """The cells of one group: centres, half the widths of their intervals, and whether a centre is a median, which it
+    is if draws have no variance. where: the values that all have in common."""
+
+    where: Mapping[str, Any]
+    x: np.ndarray
+    y: np.ndarray
+    x_error: np.ndarray
+    y_error: np.ndarray
+    median: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RelationPlot(Plot):
+    """One metric over another, a cloud per group."""
+
+    x: str
+    y: str
+    clouds: list[Cloud]
+
+
+def run(question: Question) -> Finding:
+    """One setting per group of cells (option `by`); of several, the correlation over all cells is a fact."""
+    import pandas as pd
+
+    x, y, frame, workload = question.x, str(question.options["y"]), question.rows, question.workload
+    by = question.by + [key for key in question.design.between() if key not in question.by and frame[key].nunique() > 1]
+    ok = frame[frame["status"] == "ok"]
+    good = ok[ok[x].notna() & np.isfinite(ok[y].astype(float))]
+    if not len(good):
+        return nothing(question, "relation", Nothing.NO_PAIR, f"{x}, {y}")
+    keys = [key for key in parameters_of(good, workload) if good[key].nunique(dropna=False) > 1]
+    good = good.assign(_cell=good.groupby(keys, dropna=False).ngroup() if keys else 0)
+    by_cells = question.options.get("sample") == "cells"
+    estimate = rank_of_means if by_cells else rank_correlation
+    parts = [(dict(zip(by, values, strict=True)), rows) for values, rows in groups(good, by)]
+    overall, ranks = estimate(good, x, y), [estimate(rows, x, y) for _, rows in parts]
+    both = [(dict.fromkeys(by), overall), *((where, one) for (where, _), one in zip(parts, ranks, strict=True) if by)]
+    tables = {f"{question.name}_ranks": pd.DataFrame([{**where, **vars(one)} for where, one in both])}
+    if keys:
+        x_means, y_means = (means_table(good, keys, metric, workload) for metric in (x, y))
+        tables[f"{question.name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
+    facts: dict[str, Any] = {"y": y, "sample": "cells" if by_cells else "draws"}
+    facts |= {"rows": len(good), "without_value": len(ok) - len(good), "infinite": int(np.isinf(good[x]).sum())}
+    return Finding(
+        "relation",
+        question.name,
+        as_table([setting(w, one, by_cells) for (w, _), one in zip(parts, ranks, strict=True)], by),
+        metric=y,
+        x=x,
+        keys=by,
+        facts={**facts, **({"overall": asdict(overall)} if by else {})},
+        tables=tables,
+        plots=lambda: [RelationPlot(question.name, x, y, [cloud(rows, x, y, w, workload) for w, rows in parts])],
+    )
+
+
+def setting(where: Mapping[str, Any], one: Rank, by_cells: bool) -> dict[str, Any]:
+    """The row of one group. by_cells: whether intervals are over cells."""
+    row: dict[str, Any] = {**where, "estimate": one.rank_correlation, "low": one.low, "high": one.high}
+    row |= {"reason": one.reason, "draws": one.draws, "cells": one.cells}
+    if not np.isfinite(one.rank_correlation):
+        outcome = Outcome.UNDECIDED
+    elif not np.isfinite(one.low):
+        outcome = Outcome.MEASURED
+    else:
+        outcome = Outcome.RISES if one.low > 0 else Outcome.FALLS if one.high < 0 else Outcome.UNCLEAR
+    if outcome not in (Outcome.RISES, Outcome.FALLS) and one.reason != Reason.NO_VARIATION:
+        of_cells = by_cells or one.reason == Reason.TOO_FEW_CELLS
+        row["needed"] = Needed.MORE_UNITS if of_cells else Needed.MORE_DRAWS
+        row["needed_number"] = one.cells if of_cells else one.draws
+    return {**row, "outcome": outcome}
+
+
+def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
+    """Spearman's correlation between x and y over the cells of a draw, with a Student's t interval over draws.
+
+    rows: one row per (_cell, seed). Infinite values get the highest (lowest) rank and are ties.
+
+    The interval is for the expected rank correlation of one draw on these cells. It is cut at -1 and 1. A draw is not
+    used if it has fewer than 3 cells, or fewer than two different values of x or of y.
+    """
+    from scipy.stats import spearmanr
+
+    each, cells = [], 0
+    for _, draw in rows.groupby("seed"):
+        mean = draw.groupby("_cell")[[x, y]].mean()  # a repeated cell counts once
+        cells = max(cells, len(mean))
+        if len(mean) >= FEWEST and mean[x].nunique() > 1 and mean[y].nunique() > 1:
+            each.append(float(spearmanr(mean[x], mean[y]).statistic))
+    if not each:
+        return without_result(0, cells)
+    values = np.array(each)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Rank(mean, np.nan, np.nan, 1, cells, **because(Reason.SINGLE_DRAW))
+    half = t_quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
+    return Rank(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
+
+
+def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
+    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`fits.rank`).
+
+    rows: one row per (_cell, seed).
+    """
+    means = rows.groupby("_cell")[[x, y]].mean()
+    draws = int(rows["seed"].nunique())
+    estimate, low, high = rank.over_units(means[x].to_numpy(float), means[y].to_numpy(float))
+    if not np.isfinite(estimate):
+        return without_result(draws, len(means))
+    few = {} if np.isfinite(low) else because(Reason.TOO_FEW_CELLS, least=rank.FEWEST)
+    return Rank(estimate, low, high, draws, len(means), **few)
+
+
+def without_result(draws: int, cells: int) -> Rank:
+    """A group whose cells are too few, or of which one metric does not vary."""
+    reason = Reason.TOO_FEW_CELLS if cells < FEWEST else Reason.NO_VARIATION
+    return Rank(np.nan, np.nan, np.nan, draws, cells, **because(reason, least=FEWEST))
+
+
+def cloud(rows: pd.DataFrame, x: str, y: str, where: Mapping[str, Any], workload: Workload) -> Cloud:
+    """The cells of one group as points with error bars."""
+    rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
+    grouped = rows.groupby("_cell")
+    heavy = grouped["_heavy"].any().to_numpy()
+    middle, spread = [], []
+    for metric in (x, y):
+        mean, error = grouped[metric].mean().to_numpy(float), grouped[metric].sem().to_numpy(float)
+        error = half_width(LEVEL, error, grouped[metric].count().to_numpy())
+        if metric == y:
+            mean = np.where(heavy, grouped[metric].median().to_numpy(float), mean)
+            error = np.where(heavy, 0.0, error)
+        middle.append(mean)
+        spread.append(np.nan_to_num(error))
+    return Cloud(where, middle[0], middle[1], spread[0], spread[1], heavy)
+
+
+ANALYSIS = Analysis(
+    kind="relation",
+    question="does {x} predict {y}?",
+    run=run,
+    required={"x": checks.metric, "y": checks.metric},
+    optional={"by": allowed.axes, "sample": allowed.sample},
+    columns=(*MEANS, "cells", "group", "high", "low", "note", "rank_correlation", "reason"),
+)

@@ -1,0 +1,173 @@
+"""The analysis `trend`: does a metric rise or fall along an axis, and does it so throughout?"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.outcomes import needed
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import finite_values, groups
+from raysweep.analyses.series import CurvesPlot, grid_theory, series_panels
+from raysweep.fits.draws import log_axis
+from raysweep.fits.statistics import ROUNDING, holm
+from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, Trend, fit_trend, slope_weights, trend_verdict
+from raysweep.space import analysis_options as allowed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COURSE = ("p_against", "p_along", "p_throughout")
+ADJUSTED = ("p_holm", *(f"{each}_holm" for each in COURSE))
+CONCLUSIONS = ("status", "turns_back", "throughout", "changes")
+OUTCOMES = {
+    RISES: Outcome.RISES,
+    FALLS: Outcome.FALLS,
+    UNCLEAR: Outcome.UNCLEAR,
+    SAME: Outcome.NO_EFFECT,
+    UNTESTED: Outcome.UNDECIDED,
+}
+
+
+class Course(StrEnum):
+    """How a curve changes along its axis."""
+
+    RISES = "rises_throughout"
+    FALLS = "falls_throughout"
+    RISES_WITH_FALL = "rises_with_a_fall"
+    FALLS_WITH_RISE = "falls_with_a_rise"
+    NONE = ""
+
+
+def run(question: Question) -> Finding:
+    """The least-squares slope of each curve; of several, p-values are corrected (Holm).
+
+    estimate: the slope, per factor of ten if `logarithmic`. theory: that of the closed form at the same values.
+    turns_back: whether a change against the slope is clear. throughout: whether every step goes the way of the slope.
+    """
+    import pandas as pd
+
+    x, metric, workload, rows = question.x, question.metric, question.workload, question.rows
+    keys = question.keys(x)
+    parts = list(groups(rows, keys))
+    finite = finite_values(rows, x)
+    log = log_axis(finite[finite > 0], workload.logarithmic(x))  # the same for all slices
+    fits = [vars(fit_trend(part, x, metric, "seed", question.level, logarithmic=log)) for _, part in parts]
+    whole = pd.DataFrame(
+        [{**dict(zip(keys, at, strict=True)), **fit} for (at, _), fit in zip(parts, fits, strict=True)]
+    )
+    whole = judged(whole, question.level)
+    whole["closed_form"] = [str(course(grid_theory(part, x, metric)[1])) for _, part in parts]
+    slopes = [theory_slope(part, x, metric, log) for _, part in parts]
+    settings = [setting(row, slope, keys, finite) for row, slope in zip(whole.to_dict("records"), slopes, strict=True)]
+
+    def plots() -> list[CurvesPlot]:
+        panels = series_panels(parts, keys, x, metric, workload)
+        return [CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts))] if panels else []
+
+    return Finding(
+        "trend",
+        question.name,
+        as_table(settings, keys),
+        metric=metric,
+        x=x,
+        keys=keys,
+        level=question.level,
+        meanings=question.words,
+        facts={"logarithmic": log},
+        tables={f"{question.name}_trends": whole},
+        plots=plots,
+    )
+
+
+def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Adjust the p-values of the table of trends for all settings at once, and add the conclusions from them.
+
+    The conclusions are the columns `status`, `turns_back`, `throughout` and `changes`.
+    """
+    for each in ("p_value", *COURSE):
+        whole["p_holm" if each == "p_value" else f"{each}_holm"] = holm(whole[each].to_numpy(float))
+    whole["status"] = [
+        trend_verdict(row["slope"], row["p_holm"], level, row["reason"]) for row in whole.to_dict("records")
+    ]
+    clear = {each: (whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in COURSE}
+    trend = whole["status"].isin([RISES, FALLS]).to_numpy()
+    # Without a clear slope, changes in both directions are tested. So each test may err only half as often.
+    either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
+    whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
+    whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
+    whole["changes"] = [
+        changes(slope, along, against)
+        for slope, along, against in zip(whole["slope"], either["p_along"], either["p_against"], strict=True)
+    ]
+    return whole
+
+
+def changes(slope: float, along: bool, against: bool) -> str:
+    """Which changes between two values of x were shown, independent of the overall slope: rise, fall, both or none.
+
+    along, against: whether a change in the direction of the slope, and one in the opposite direction, was shown.
+    """
+    rise, fall = (along, against) if slope > 0 else (against, along)
+    return "_and_".join(word for word, shown in (("rise", rise), ("fall", fall)) if shown)
+
+
+def course(curve: np.ndarray) -> Course:
+    """How a curve without noise changes; none of a constant one and of a single point."""
+    if len(curve) < 2 or not np.ptp(curve) > 0:
+        return Course.NONE
+    steps = np.diff(curve) / np.ptp(curve)
+    rises, falls = bool((steps > 1e-6).any()), bool((steps < -1e-6).any())
+    if not (rises and falls):
+        return Course.RISES if rises else Course.FALLS
+    return Course.RISES_WITH_FALL if curve[-1] > curve[0] else Course.FALLS_WITH_RISE
+
+
+def theory_slope(part: pd.DataFrame, x: str, metric: str, logarithmic: bool) -> float:
+    """The least-squares slope of the closed form at the values of x with a usable row; NaN if it lacks one of them."""
+    good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
+    at, theory = grid_theory(good, x, metric)
+    there = finite_values(good, x)
+    if logarithmic:
+        at, theory, there = at[at > 0], theory[at > 0], there[there > 0]
+    if len(at) < 2 or not np.array_equal(at, there):
+        return np.nan
+    if not np.ptp(theory) > 0:
+        return 0.0
+    return float(slope_weights(np.log10(at) if logarithmic else at) @ theory)
+
+
+def setting(row: dict[str, Any], theory: float, keys: list[str], finite: np.ndarray) -> dict[str, Any]:
+    """The row of one curve. row: of the table of trends. finite: the values of x."""
+    outcome = OUTCOMES[row["status"]]
+    what, number = needed(outcome, row["reason"], finite[0], finite[-1], row["draws"]) if len(finite) else ("", np.nan)
+    if abs(theory - row["slope"]) <= ROUNDING * abs(row["slope"]):
+        theory = row["slope"]  # which may be exact
+    names = ("low", "high", "reason", "throughout", "turns_back", "changes", "draws")
+    given = {name: row[name] for name in (*keys, *names)}
+    return {
+        **given,
+        "outcome": outcome,
+        "estimate": row["slope"],
+        "theory": theory,
+        "needed": what,
+        "needed_number": number,
+        "p_value": row["p_holm"],
+    }
+
+
+ANALYSIS = Analysis(
+    kind="trend",
+    question="does {metric} rise or fall with {x}?",
+    run=run,
+    required=allowed.METRIC_X,
+    optional={**allowed.BY_LEVEL, "words": allowed.words("rises", "falls")},
+    columns=(*(one.name for one in fields(Trend)), *ADJUSTED, *CONCLUSIONS, "closed_form"),
+    along="x",
+    means_only=True,
+)

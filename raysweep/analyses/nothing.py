@@ -1,0 +1,98 @@
+"""Why there is nothing to analyse."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, as_table
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, groups
+from raysweep.fits.lost_draws import LARGEST, can_be_fitted
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import OK
+
+NOTHING = "nothing"
+"""The name of the reason among the facts of a finding; beside it may stand what it is about."""
+
+
+class Nothing(StrEnum):
+    """Why an analysis has nothing to work with."""
+
+    NO_ROW_OK = "no_row_ok"
+    NOT_FINITE = "not_finite"
+    """The metric has no finite value (about: the metric)."""
+    TOO_LARGE = "too_large"
+    """All values of the metric are too large to be squared, or not finite (about: the metric)."""
+    MOST_LOST = "most_lost"
+    """In every cell most draws diverged or failed."""
+    AXIS_TOO_LARGE = "axis_too_large"
+    """The axis has values that are too large (about: the axis)."""
+    AXIS_NOT_POSITIVE = "axis_not_positive"
+    """The best value is sought among positive finite ones (about: the axis)."""
+    AXIS_NOT_FINITE = "axis_not_finite"
+    NO_CURVE = "no_curve"
+    """No two cells differ in the axis alone (about: the axis)."""
+    NOTHING_LOGGED = "nothing_logged"
+    """The stage logged nothing of what is asked (about: the stage)."""
+    NO_FUNCTION = "no_function"
+    """A function of the user is not there (about: the error)."""
+    FAILED = "failed"
+    """A function of the user failed (about: the error)."""
+    ONE_SETTING = "one_setting"
+    """There is no other setting to compare with."""
+    NO_CLOSED_FORM = "no_closed_form"
+    """No closed form stands beside two usable draws of a cell (about: the metrics)."""
+    NO_PAIR = "no_pair"
+    """No row has a value of both (about: what they are paired with)."""
+    NO_SEED_SHARED = "no_seed_shared"
+    NO_CELL_SHARED = "no_cell_shared"
+
+
+def nothing(asked: Question, kind: str, why: Nothing, about: str = "", **fields: Any) -> Finding:
+    """A finding without settings, which says why. about: see `Nothing`."""
+    return Finding(kind, asked.name, as_table([], []), facts={NOTHING: why, "about": about}, **fields)
+
+
+def reason(analysis: Analysis, asked: Question, fitted: Question) -> tuple[Nothing, str] | None:
+    """Why there is nothing to analyse, and what this is about; None if there is something.
+
+    asked: with the rows as they are. fitted: with those that analyses get.
+    """
+    metrics, rows = metrics_of(asked.options), asked.rows
+    good = rows[rows["status"] == OK]
+    if good.empty:
+        return Nothing.NO_ROW_OK, ""
+    for metric in metrics:
+        if not can_be_fitted(good[metric]).any():
+            some = np.isfinite(good[metric].astype(float)).any()
+            return Nothing.TOO_LARGE if some else Nothing.NOT_FINITE, metric
+    if fitted.rows.loc[good.index, metrics].isna().all().any():
+        return Nothing.MOST_LOST, ""
+    for key in ("x", "y", "lr", "length"):
+        known = asked.workload.by_name.get(asked.options.get(key, ""))
+        if known and not known.categorical:
+            values = np.abs(rows[known.name].to_numpy(float))
+            if (np.isfinite(values) & (values > LARGEST)).any():
+                return Nothing.AXIS_TOO_LARGE, known.name
+    x = asked.options.get(analysis.along)
+    return without_curve(analysis, asked, x, fitted.rows) if x else None
+
+
+def without_curve(analysis: Analysis, asked: Question, x: str, rows: Any) -> tuple[Nothing, str] | None:
+    """The same of the axis of fitted curves: it has values (from another sweep) among which no best one can be sought,
+    or x varies, but no two cells differ in x alone."""
+    values = rows[x].unique()
+    if analysis.above is not None and not all(analysis.above < value < np.inf for value in values):
+        return Nothing.AXIS_NOT_POSITIVE if analysis.above == 0 else Nothing.AXIS_NOT_FINITE, x
+    good = rows[rows["status"] == OK]
+    if good[x].nunique() < 2:
+        return None
+    given = [*asked.by, *(asked.options[key] for key in ("y", "length") if asked.options.get(key))]
+    keys = all_keys(good, asked.workload, x, given, asked.design)
+    if not keys or any(part[x].nunique() > 1 for _, part in groups(good, keys)):
+        return None
+    return Nothing.NO_CURVE, x

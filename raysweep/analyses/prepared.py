@@ -1,0 +1,100 @@
+"""The rows that an analysis gets, and which rows it does not get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.design import Design
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, parameters_of
+from raysweep.fits.lost_draws import among_lost, can_be_fitted, losses_of
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import DIVERGED, OK, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMED = 3
+"""The most cells of lost draws that are named."""
+
+
+def restricted(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload
+) -> tuple[pd.DataFrame, dict[str, list[Any]]]:
+    """The rows with the values that the option `where` names, and these values by axis; all rows without it."""
+    values = {}
+    for name, given in (options.get("where") or {}).items():
+        values[name] = [workload.by_name[name].coerce(one) for one in (given if isinstance(given, list) else [given])]
+        frame = frame[frame[name].isin(values[name])]
+    return frame, values
+
+
+def for_analyses(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """The rows, with NaN for each metric where it has no finite value up to `LARGEST`, and where most draws of its cell
+    diverged or failed. An ok row with a number that is too large has diverged."""
+    finite = {metric: can_be_fitted(rows[metric].astype(float)) for metric in metrics}
+    too_large = np.any([~finite[metric] & rows[metric].notna() for metric in metrics], axis=0)
+    status = rows["status"].mask(too_large & (rows["status"] == OK), DIVERGED)
+    values = {metric: rows[metric].where(finite[metric] & ~among_lost(rows, metric, ["cell"])) for metric in metrics}
+    return rows.assign(status=status, **values)
+
+
+def counted_once(analysis: Analysis, asked: Question) -> tuple[Question, list[str]]:
+    """The question about rows that count once, and the parameters that these no longer have.
+
+    Rows that differ only in parameters on which the metrics do not depend are one measurement. A parameter that the
+    entry names is kept. Of several equal rows the first one that is ok is kept.
+    """
+    options, workload, rows = asked.options, asked.workload, asked.rows
+    metrics = [*metrics_of(options), *([options["beside"]] if options.get("beside") else [])]
+    if not analysis.means_only or not metrics or "between" in options:
+        return asked, []
+    named = {*asked.by, *(options.get(key) for key in ("x", "y"))}
+    free = set.intersection(*(workload.idle(metric) for metric in metrics)) - named
+    idle = [name for name in parameters_of(rows, workload) if name in free and rows[name].nunique(dropna=False) > 1]
+    if not idle:
+        return asked, []
+    same = [name for name in ("sweep", *parameters_of(rows, workload), "seed") if name in rows and name not in idle]
+    order = (rows["status"] != OK).sort_values(kind="stable").index
+    first = rows.loc[order].drop_duplicates(same).sort_index()
+    return replace(asked, rows=first.drop(columns=idle)), idle
+
+
+def left_out(good: pd.DataFrame, metrics: Sequence[str]) -> dict[str, int]:
+    """How many ok rows have no finite value up to `LARGEST`, by metric; a mean over the others may be biased."""
+    counts = {metric: int((~can_be_fitted(good[metric])).sum()) for metric in metrics}
+    return {metric: count for metric, count in counts.items() if count}
+
+
+def lost_cells(rows: pd.DataFrame, metrics: Sequence[str], design: Design, workload: Workload) -> list[dict[str, Any]]:
+    """The cells that no analysis gets, because most of their draws diverged or failed though some are ok.
+
+    rows: as the sweeps have them. One entry per metric that has any: metric, cells (how many), fewest and most (ok
+    draws of a cell), draws (of a cell, at most), and where (the varied parameters of each, of at most `NAMED`).
+    """
+    out, rows = list[dict[str, Any]](), rows.drop_duplicates(["cell", "seed"])
+    for metric in metrics:
+        ok = (rows["status"] == OK) & can_be_fitted(rows[metric].astype(float))
+        inside = rows.assign(_ok=ok, _lost=losses_of(rows, metric))[among_lost(rows, metric, ["cell"])]
+        cells = inside[inside["_lost"].notna()].groupby("cell", sort=False)
+        counts = cells["_ok"].agg(["sum", "size"])
+        counts = counts[counts["sum"] > 0]
+        if len(counts):
+            keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows]
+            places = cells.first().loc[counts.index, keys].to_dict("records")
+            out.append(
+                {
+                    "metric": metric,
+                    "cells": len(counts),
+                    "fewest": int(counts["sum"].min()),
+                    "most": int(counts["sum"].max()),
+                    "draws": int(counts["size"].max()),
+                    "where": places if len(places) <= NAMED else [],
+                }
+            )
+    return out

@@ -1,0 +1,29 @@
+"""The kinds of analysis: every file of `raysweep/analyses/kinds/` declares one as `ANALYSIS`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from raysweep.analyses import kinds
+from raysweep.analyses.analysis import Analysis
+from raysweep.workloads.declaration import Workload
+
+
+def names() -> list[str]:
+    """The names of all kinds, sorted. No kind is imported."""
+    return sorted(module.name for module in pkgutil.iter_modules(kinds.__path__))
+
+
+def get(kind: str) -> Analysis:
+    """The analysis of a kind. Its file is imported when it is first asked for, and with it the fits that it needs."""
+    found: Analysis = import_module(f"{kinds.__name__}.{kind}").ANALYSIS
+    return found
+
+
+def chosen(kind: str, options: Mapping[str, Any], workload: Workload) -> Analysis:
+    """The analysis that makes an entry of this kind with these options."""
+    found = get(kind)
+    return get(found.instead(options, workload)) if found.instead else found

@@ -1,0 +1,253 @@
+"""Lines of means over an axis, arranged in panels that can be compared: the data of figures of curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from raysweep.analyses.closed_form import closed_form, smooth
+from raysweep.analyses.finding import Plot
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import CellMeans, cell_means, comparable, groups, in_order, spread
+from raysweep.fits.result import Status
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW_LINES = 8  # the most settings that share a panel although they differ in several keys
+Rows = TypeVar("Rows")
+Line = TypeVar("Line")
+Where = Mapping[str, Any]
+"""What distinguishes a line, or a panel, from the others: the values of axes."""
+Part = tuple[tuple[Any, ...], "pd.DataFrame"]
+"""(values of the keys, rows with these values)."""
+Place = tuple[float, float, float, float]
+"""(fitted place, low and high end of its interval, place of the closed form or NaN)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One line of means.
+
+    means: over x.
+    theory_x, theory: the closed form; empty without one.
+    theory_at_infinity: the closed form at x = inf; NaN without one.
+    base: the same metric of the base model, before fine-tuning or perturbation.
+    place: a fitted place to show.
+    beside: another metric of the same rows.
+    """
+
+    where: Where
+    means: CellMeans
+    theory_x: np.ndarray = field(default_factory=lambda: np.empty(0))
+    theory: np.ndarray = field(default_factory=lambda: np.empty(0))
+    theory_at_infinity: float = np.nan
+    base: CellMeans | None = None
+    place: Place | None = None
+    beside: CellMeans | None = None
+
+    @property
+    def has_theory(self) -> bool:
+        """Whether there is a closed form to draw."""
+        return bool(len(self.theory)) or bool(np.isfinite(self.theory_at_infinity))
+
+    def without_theory(self) -> Series:
+        """The line without its closed form."""
+        return replace(self, theory_x=np.empty(0), theory=np.empty(0), theory_at_infinity=np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Panel(Generic[Line]):
+    """One panel of a figure and its lines, which have a `where` too."""
+
+    where: Where
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, eq=False)
+class CurvesPlot(Plot):
+    """A metric over x.
+
+    every: how many lines there are; the panels may show fewer.
+    categories: the names of the categories at x = 0, 1, ...; empty if x is a number.
+    beside: the other metric that each line has.
+    placed: what the fitted places of the lines are: zero, minimum, maximum or optimum; empty if they have none.
+    constants: of the metric, by name.
+    difference: whether the values are differences of the metric.
+    """
+
+    panels: Sequence[Panel[Series]]
+    x: str
+    metric: str
+    every: int = 0
+    categories: Sequence[str] = ()
+    beside: str = ""
+    placed: str = ""
+    constants: Mapping[str, float] = field(default_factory=dict)
+    difference: bool = False
+
+
+def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:
+    """(values of the keys, rows) of each setting, in the order in which figures show them.
+
+    They are sorted by all keys except the first (panels), then by the first key (lines).
+    """
+    return [((*values[-1:], *values[:-1]), rows) for values, rows in groups(frame, [*keys[1:], *keys[:1]])]
+
+
+def laid_out(
+    parts: Iterable[tuple[tuple[Any, ...], Rows]],
+    line_keys: Sequence[str],
+    panel_keys: Sequence[str],
+    make: Callable[[Where, Rows], Line],
+    panels: int = 9,
+    lines: int = 7,
+    located: Callable[[Rows], bool] = lambda rows: True,
+) -> list[Panel[Line]]:
+    """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
+
+    Of too many panels, those are shown that can be compared (see `comparable`); of too many lines, an evenly spaced
+    selection, the same settings of the line keys in every panel. A few settings that are no grid share one panel (see
+    `in_one_panel`).
+
+    parts: one (values of the line keys and then of the panel keys, rows) for each line.
+    make: makes a line from (where, rows).
+    panels, lines: how many to show at most.
+    located: whether something was located in the rows: of too many, those are shown in which something was.
+    """
+    split = len(line_keys)
+    found: dict[tuple[Any, ...], dict[tuple[Any, ...], Rows]] = {}
+    for values, rows in parts:
+        found.setdefault(tuple(values[split:]), {})[tuple(values[:split])] = rows
+    found = dict(sorted(found.items(), key=lambda item: [*map(in_order, item[0])]))
+    hits = [{own for own, rows in inside.items() if located(rows)} for inside in found.values()]
+    levels = sorted({own for inside in found.values() for own in inside}, key=lambda own: [*map(in_order, own)])
+    if len(levels) > lines:
+        levels = spread([own for own in levels if any(own in hit for hit in hits)] or levels, lines)
+    if few := in_one_panel(found, [*line_keys, *panel_keys]):
+        return [Panel({}, [make(where, rows) for where, rows in few])]
+    chosen = comparable(list(found), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
+    out = []
+    for rest, inside in (item for place, item in enumerate(found.items()) if place in chosen):
+        made = [make(dict(zip(line_keys, own, strict=True)), inside[own]) for own in levels if own in inside]
+        out.append(Panel(dict(zip(panel_keys, rest, strict=True)), made))
+    return [panel for panel in out if panel.lines]
+
+
+def in_one_panel(
+    found: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], Rows]], keys: Sequence[str]
+) -> list[tuple[Where, Rows]]:
+    """(where, rows) of each setting if there are few, and far from all combinations of their values: they are easier to
+    compare in one panel. Else an empty list.
+
+    If all differ from one setting in a single key, the others have this key alone.
+
+    found: the rows by the values of the panel keys, and then of the line keys. keys: all keys, the line keys first.
+    """
+    every = {(*own, *rest): rows for rest, inside in found.items() for own, rows in inside.items()}
+    counts = [len({values[k] for values in every}) for k in range(len(keys))]
+    if len(found) < 2 or len(every) > FEW_LINES or 2 * len(every) > math.prod(counts):
+        return []
+    base = next((one for one in every if all(differing(one, other) < 2 for other in every)), None)
+    wheres = []
+    for values in every:
+        own = [k for k in range(len(keys)) if base is None or values == base or values[k] != base[k]]
+        wheres.append({keys[k]: values[k] for k in own})
+    return list(zip(wheres, every.values(), strict=True))
+
+
+def differing(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """In how many values two settings differ."""
+    return sum(mine != its for mine, its in zip(one, other, strict=True))
+
+
+def series_panels(
+    parts: Sequence[Part],
+    keys: Sequence[str],
+    x: str,
+    metric: str,
+    workload: Workload,
+    places: Sequence[Place | None] | None = None,
+    beside: str = "",
+    **most: int,
+) -> list[Panel[Series]]:
+    """The metric over x: one line per value of the first key, one panel per setting of the others (see `laid_out`).
+    Parts without a usable row are left out.
+
+    places: the fitted place of each part, or None.
+    beside: another metric that every line shows too; empty for none.
+    """
+
+    def line(where: Where, part: tuple[pd.DataFrame, Place | None]) -> Series:
+        made = series(part[0], x, metric, workload, where, part[1])
+        return replace(made, beside=cell_means(part[0], x, beside, workload)) if beside else made
+
+    def located(part: tuple[pd.DataFrame, Place | None]) -> bool:
+        return places is None or part[1] is not None
+
+    usable = [
+        (values, (rows, place))
+        for (values, rows), place in zip(parts, places or [None] * len(parts), strict=True)
+        if ((rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))).any()
+    ]
+    return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
+
+
+def marked_panels(
+    parts: Sequence[Part], keys: Sequence[str], table: pd.DataFrame, question: Question
+) -> list[Panel[Series]]:
+    """The metric of the question over x, with the fitted places marked. table: of places, one row for each part."""
+    places = [
+        (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
+        for row in table.to_dict("records")
+    ]
+    return series_panels(parts, keys, question.x, question.metric, question.workload, places)
+
+
+def series(
+    part: pd.DataFrame, x: str, metric: str, workload: Workload, where: Where, place: Place | None = None
+) -> Series:
+    """One line from its rows, with the closed form on a fine grid."""
+    means = cell_means(part, x, metric, workload)
+    base = base_means(part, x, metric, workload)
+    curve = closed_form(part, metric, workload, x)
+    if curve is None:  # along zipped axes, only the grid points have a closed form
+        return Series(where, means, *grid_theory(part, x, metric), base=base, place=place)
+    at = smooth(part, x, workload, 241)
+    known = curve(at)
+    if not np.isfinite(known).any():  # the formula has no value for this line
+        at = known = np.empty(0)
+    at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
+    return Series(where, means, at, known, at_infinity, base, place)
+
+
+def base_metric(metric: str, workload: Workload) -> str:
+    """The metric of the base model that belongs to METRIC_after, namely METRIC; empty if there is none."""
+    before = metric.removesuffix("_after")
+    return before if before != metric and any(before == known.name for known in workload.metrics) else ""
+
+
+def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
+    """The metric of the base model over x."""
+    before = base_metric(metric, workload)
+    if not before or before not in part.columns:
+        return None
+    means = cell_means(part, x, before, workload)
+    return means if len(means.x) else None
+
+
+def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """The closed form in the rows at each finite x; empty if there is none or if it is not unique at some x."""
+    theory = f"{metric}_theory"
+    if theory not in part.columns:
+        return np.empty(0), np.empty(0)
+    known = part[np.isfinite(part[x].astype(float)) & np.isfinite(part[theory].astype(float))]
+    by_x = known.groupby(x)[theory]
+    if not len(known) or (by_x.nunique() > 1).any():
+        return np.empty(0), np.empty(0)
+    return by_x.first().index.to_numpy(float), by_x.first().to_numpy(float)

@@ -1,0 +1,63 @@
+"""`raysweep import`: runs that were computed elsewhere become a sweep."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from raysweep.phrases import command, counted
+from raysweep.query import importing, sources, table
+from raysweep.redaction import without_credentials
+from raysweep.space import space_files
+from raysweep.space.schema import plain_name
+from raysweep.storage import paths
+
+
+def run(
+    name: str,
+    storage: str,
+    dry_run: bool,
+    sets: Mapping[str, Any],
+    *,
+    source: str,
+    axes: str,
+    metrics: Sequence[str],
+    seed: str | None,
+    status: str | None,
+    repeats: bool,
+) -> list[str]:
+    """Import the runs, unless this is a dry run. Returns the lines for the user: what was guessed, and what there is.
+
+    sets: changes of the space, by dotted key. axes: names of columns with commas between. The others are as in
+        `table.read`.
+    """
+    plain_name(name, "NAME")
+    frame = sources.load(source)
+    if status is None and source.partition(":")[0] in sources.TOOLS and sources.STATUS in frame:
+        status = sources.STATUS
+    found = table.read(
+        frame,
+        metrics,
+        [axis.strip() for axis in axes.split(",") if axis.strip()],
+        seed=seed,
+        status=status,
+        repeats=repeats,
+        name=name,
+        source=without_credentials(source),
+    )
+    space = copy.deepcopy(found.space)
+    for key, value in sets.items():
+        space_files.apply_set(space, key, value)
+    found = replace(found, space=space)
+    importing.space_of(found)  # which refuses a set that does not fit, also in a dry run
+    lines = found.guesses.to_string(index=False, justify="left").splitlines()
+    rows = counted(len(found.rows), "row")
+    cells = counted(int(found.rows["cell"].nunique()), "cell")
+    left_out = f"; {counted(found.missing, 'run')} without a value left out" if found.missing else ""
+    lines += ["", f"{name}: {rows} of {cells}{left_out}"]
+    if not dry_run:
+        importing.create(found, storage)
+        lines.append(f"go on with: {command('report', name, paths.storage(storage))}")
+    return lines

@@ -1,0 +1,121 @@
+"""Answers from a table of runs made elsewhere: no sweep, no Ray, no MLflow."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.findings import designed, findings_of
+from raysweep.errors import InputError
+from raysweep.fits.processes import helped
+from raysweep.query import table as tables
+from raysweep.query.importing import space_of
+from raysweep.query.table import Table
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from raysweep.report.report import Report
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Findings(Sequence[Finding]):
+    """What the analyses of a table find: a sequence of findings that shows itself as their answers.
+
+    runs: the table, as it was read. guesses: what was guessed of its columns.
+    """
+
+    runs: Table
+    workload: Workload
+    space: Mapping[str, Any]
+    findings: Sequence[Finding] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.findings[position]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    @property
+    def guesses(self) -> pd.DataFrame:
+        """What was guessed of the columns."""
+        return self.runs.guesses
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per setting of the first finding; those of the others are in their `.table`."""
+        return self.findings[0].table
+
+    @property
+    def answers(self) -> list[str]:
+        """One sentence per finding."""
+        from raysweep.report.phrases import sentence
+
+        return [sentence(finding, self.workload) for finding in self.findings]
+
+    def plot(self, finding: int = 0) -> list[Figure]:
+        """The figures of a finding, by its position."""
+        from raysweep.report.figures import drawn
+
+        return [figure for _, figure, _ in drawn(self.findings[finding], self.workload)]
+
+    def report(self, folder: str | Path) -> Report:
+        """Write the page, the figures and the tables, as of a sweep."""
+        from raysweep.report.report import Written, write_report
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        about = Written(str(self.space["name"]), facts=[str(self.space["description"])])
+        return write_report(self.runs.rows, [self.space], Path(folder), about)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.answers)
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(line)}</p>" for line in self.answers) + self.table.to_html(index=False)
+
+
+def analyse(
+    frame: Any,
+    metric: str | Sequence[str],
+    axes: str | Sequence[str],
+    by: str | Sequence[str] = (),
+    questions: Sequence[Mapping[str, Mapping[str, Any]]] = (),
+    **options: Any,
+) -> Findings:
+    """Answer questions about runs made elsewhere.
+
+    frame: a data frame of pandas or polars, or a mapping of columns; one row per run.
+    metric: a column, with `:maximize` behind it if larger is better; the first of several is the usual one.
+    axes: the columns that are optimized or located, such as the rate. by: those that tell curves apart.
+    questions: analyses as a space names them, such as {"optimum": {"x": "lr"}}; without `metric` they are about the
+        first one. Without any, the best setting.
+    options: seed, status, scale, repeats and name of `raysweep.query.table.read`.
+
+    Raises InputError for a column that is not there, text in a number, several runs of a cell, and a question that
+    cannot be asked.
+    """
+    metrics, axes, by = (([given] if isinstance(given, str) else list(given)) for given in (metric, axes, by))
+    if not metrics:
+        raise InputError("metric", "expected a column")
+    runs = tables.read(frame, metrics, axes, by, **options)
+    first = next(iter(runs.space["function"]["metrics"]))
+    entries = [{kind: with_metric(asked or {}, first) for kind, asked in each.items()} for each in questions]
+    space = space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing)).as_dict()
+    design, workload = designed([space], [space["name"]])
+    with helped():
+        return Findings(runs, workload, space, findings_of(runs.rows, design, workload))
+
+
+def with_metric(asked: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    """The options of a question, about this metric if they name none."""
+    named = {"metric", "metrics", "y"} & asked.keys()
+    return dict(asked) if named else {"metric": metric, **asked}

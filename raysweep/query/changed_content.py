@@ -1,0 +1,36 @@
+"""Rows whose content has changed since they were computed: a text that has grown, or whatever else identifies a stage.
+
+A workload with `identify` says by what its stages are identified. Its rows keep the id of their last stage. A row whose
+id is another one today must not stand beside rows of today. Rows of earlier releases have no such id and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from raysweep.errors import InputError
+from raysweep.ledger import segments
+from raysweep.phrases import rows_are
+from raysweep.plan.cells import Cells
+from raysweep.plan.row_stages import identities
+from raysweep.workloads.declaration import Workload
+
+
+def find(
+    workload: Workload, cells: Cells, rows: Mapping[tuple[str, int], segments.Row]
+) -> tuple[set[tuple[str, int]], str]:
+    """The rows (cell, seed) whose identity is another one today, and a sentence for the user ("" if there are none)."""
+    known = {key: row["identity"] for key, row in rows.items() if "identity" in row}
+    if workload.identify is None or not known:
+        return set(), ""
+    try:
+        today = identities(workload, cells.columns, [(cells.position[cell], seed) for cell, seed in known])
+    except InputError:  # a text that has gone: nobody can say, and what is missing cannot be computed anyway
+        return set(), ""
+    changed = {key for key, now in zip(known, today, strict=True) if known[key] != now}
+    if not changed:
+        return changed, ""
+    return changed, (
+        f"{rows_are(len(changed))} there of what {workload.name} was given before (a text that has changed, for "
+        "example): computing them again"
+    )

@@ -1,0 +1,173 @@
+"""The report of one or several sweeps in a storage, and their rows side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysweep.errors import InputError
+from raysweep.ledger import sweep_record
+from raysweep.phrases import counted
+from raysweep.query import stage_store, verdict
+from raysweep.query.state import State
+from raysweep.space import user_files
+from raysweep.storage import copies, files, paths
+from raysweep.storage.paths import AnyPath
+from raysweep.workloads.declaration import STOPPED
+
+if TYPE_CHECKING:
+    import pandas
+
+    from raysweep.query.stored_sweep import StoredSweep
+    from raysweep.reporting.report import Report
+
+LONGEST = 200  # characters of the name of a folder
+
+
+def report(
+    sweeps: Sequence[StoredSweep],
+    directory: str | AnyPath | None = None,
+    on_step: Callable[[int, int], None] = lambda done, of: None,
+    states: Sequence[State] = (),
+) -> Report:
+    """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
+
+    directory: where to write it; None for `report` in the sweep's folder, and there, with several sweeps, for `with-`
+        and the names of the others.
+    on_step: called with the number of finished steps and of all steps.
+    states: of the sweeps, each once; empty to read the ledger.
+    """
+    import pandas
+
+    from raysweep.reporting.report import write_report
+
+    # a sweep that is named twice appears once
+    sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
+    first = sweeps[0]
+    labels, states, tables = tables_of(sweeps, states)
+
+    def curves() -> pandas.DataFrame:
+        parts = zip(sweeps, labels, states, strict=True)
+        return pandas.concat([sweep.curves(state, ()).assign(sweep=label) for sweep, label, state in parts])
+
+    begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
+    if not begun:
+        why = states[0].outdated or states[0].strays
+        raise InputError(first.name, "there are no rows to report yet" + (f" ({why})" if why else ""))
+    frame = pandas.concat([table for _, table in begun], ignore_index=True)
+    spaces = [sweep.space.as_dict() for sweep, _ in begun]
+    home = first.folder / (sweep_record.PART if first.is_part else sweep_record.REPORT)
+    if further := [sweep.name for sweep in sweeps[1:]]:
+        home /= f"with-{'-'.join(further)}"[:LONGEST]
+    folder = paths.locate(directory, "directory") if directory is not None else home
+    if directory is None:
+        files.check_not_read_only(folder)
+    notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
+    notes += [
+        f"{label}: {line}."
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        for line in _left_out(sweep, state)
+    ]
+    notes += _caveats(sweeps)
+    facts = [
+        f"{label}: {stage_store.of_sweep(sweep.folder, sweep.record)}"
+        for sweep, label in zip(sweeps, labels, strict=True)
+        if sweep.stored
+    ]
+    notes += [
+        f"{label}: {said}"
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        if (said := _stopped(sweep, state))
+    ]
+    notes += [
+        f"{label}: {line.strip()}."
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        if sweep.space.precision
+        for line in verdict.lines(state, sweep.is_part)
+    ]
+    with copies.workplace(folder) as room:
+        written = write_report(
+            frame,
+            spaces[0],
+            room,
+            sweep=", ".join(labels),
+            notes=notes,
+            facts=facts,
+            further=spaces[1:],
+            missing=sum(state.missing().rows for state in states),
+            curves=curves,
+            analysis_files=dict(
+                item for sweep in reversed(sweeps) for item in user_files.recall_analyses(sweep.record.sweep_id).items()
+            ),
+            on_step=on_step,
+        )
+    there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
+    return replace(written, directory=folder, files=there)
+
+
+def tables_of(
+    sweeps: Sequence[StoredSweep], states: Sequence[State] = ()
+) -> tuple[list[str], Sequence[State], list[pandas.DataFrame]]:
+    """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label.
+
+    states: of the sweeps; empty to read the ledger. Raises InputError if the sweeps are not of one workload.
+    """
+    first = sweeps[0]
+    for other in sweeps[1:]:
+        if other.space.workload != first.space.workload:
+            raise InputError(
+                other.name,
+                f"is a sweep of {other.space.workload}, {first.name} one of {first.space.workload}; only sweeps of one "
+                "workload can be put side by side",
+            )
+    labels = _labels(sweeps)
+    states = states or [sweep.state() for sweep in sweeps]
+    tables = [
+        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
+    ]
+    return labels, states, tables
+
+
+def _left_out(sweep: StoredSweep, state: State) -> list[str]:
+    """What the ledger has and the report does not, in words."""
+    damaged = [f"{path.name} is damaged and left out; resume computes its rows again" for path in state.damaged]
+    return damaged + [state.strays] * bool(state.strays and not sweep.is_part)
+
+
+def _stopped(sweep: StoredSweep, state: State) -> str:
+    """How rows were stopped early, in words; "" if none could be."""
+    options, count = sweep.space.early_stopping, state.statuses()[STOPPED]
+    if not options:
+        return ""
+    return (
+        f"{counted(count, 'row')} stopped early by the {options['rule']} rule on {options['metric']}. A row is "
+        "compared only with rows of earlier rounds, so that this does not depend on the order in which trials finish. "
+        "Stopped rows are in no mean and no fit: the mean of a cell is over its draws that were not stopped."
+    )
+
+
+def _labels(sweeps: Sequence[StoredSweep]) -> list[str]:
+    """The labels of several sweeps in a report.
+
+    A label is the sweep's name, or its whole path if sweeps of the same name come from different storages. A part that
+    appears beside the whole sweep or another part gets a number.
+    """
+    labels: list[str] = []
+    for sweep in sweeps:
+        alike = [other for other in sweeps if other.name == sweep.name]
+        same = [other for other in alike if other.folder == sweep.folder]
+        parts = [other for other in same if other.is_part]
+        label = sweep.name if len(alike) == len(same) else str(sweep.folder)
+        labels.append(f"{label} (part {parts.index(sweep) + 1})" if sweep in parts and len(same) > 1 else label)
+    return labels
+
+
+def _caveats(sweeps: Sequence[StoredSweep]) -> list[str]:
+    """At most three different sentences about what the closed forms in a report do not describe."""
+    caveat = sweeps[0].workload.caveat
+    if caveat is None:
+        return []
+    said = (caveat(sweep.cells.parameters(index)) for sweep in sweeps for index in range(len(sweep.cells)))
+    return list(dict.fromkeys(text for text in said if text))[:3]

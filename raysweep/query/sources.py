@@ -1,0 +1,232 @@
+"""Tables of runs that other tools keep: a file, an MLflow experiment, an Optuna study, Ray's or lm-eval's folder.
+
+Each reader returns a data frame with one row per run. The clients of MLflow, Optuna and pandas do the reading, and
+nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysweep.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATUS = "status"
+"""The column in which a reader says how a run ended; a table of a file need not have one."""
+PAGE = 1000
+WANTED = "runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:URL#STUDY, ray:FOLDER or lm-eval:FOLDER"
+
+
+def load(source: str) -> pd.DataFrame:
+    """The runs of a source, one per row. source: a file, or TOOL:PLACE. Raises InputError if it cannot be read."""
+    tool, _, place = source.partition(":")
+    if tool in TOOLS:
+        return TOOLS[tool](place)
+    path = Path(source)
+    reader = FILES.get(path.suffix.lower())
+    if reader is None:
+        raise InputError("--from", f"expected {WANTED}, got {source}")
+    if not path.is_file():
+        raise InputError(str(path), "no such file")
+    try:
+        frame = reader(path)
+    except (ValueError, OSError, ImportError) as problem:
+        raise InputError(str(path), f"cannot be read: {problem}") from None
+    if frame.empty:
+        raise InputError(str(path), "has no row")
+    return frame
+
+
+def _csv(path: Path) -> pd.DataFrame:
+    """An empty field is None; `nan` and `inf` are numbers."""
+    import pandas as pd
+
+    texts = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return pd.DataFrame({name: typed(texts[name]) for name in texts})
+
+
+def typed(texts: pd.Series) -> pd.Series:
+    """A column of texts as numbers or booleans if all are; else texts. An empty one is None."""
+    import pandas as pd
+
+    there = texts[texts.str.strip() != ""].astype(object)
+    if len(there) and there.isin(("True", "False", "true", "false")).all():
+        there = there.str.lower() == "true"
+    else:
+        numbers = pd.to_numeric(there, errors="coerce")
+        if (numbers.notna() | there.str.strip().str.lower().isin(("nan", "-nan"))).all():
+            there = numbers
+    if len(there) == len(texts):
+        return there.infer_objects()
+    return there.astype(object).reindex(texts.index).where(texts.index.isin(there.index), None)
+
+
+def _jsonl(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    lines = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            try:
+                lines.append(dict(flat(json.loads(line))))
+            except (ValueError, AttributeError):
+                raise InputError(f"{path}", f"line {number} is no JSON object") from None
+    return pd.DataFrame(lines)
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_parquet(path)
+
+
+FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
+
+
+def flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The entries of nested mappings, their keys joined by a slash."""
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{before}{key}/")
+        else:
+            yield f"{before}{key}", value
+
+
+def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
+    address, mark, name = place.rpartition("#")
+    if not mark or not address or not name:
+        raise InputError("--from", f"expected {tool}:{what}, got {tool}:{place}")
+    return address, name
+
+
+def _mlflow(place: str) -> pd.DataFrame:
+    """The runs of an experiment: parameters, last values of metrics, and status. A parameter's text is a number where
+    all are."""
+    import pandas as pd
+
+    from raysweep.tracking import server
+
+    uri, name = _parts(place, "mlflow", "URI#EXPERIMENT")
+    try:
+        server.check(uri)
+        if server.is_absent(uri):
+            raise InputError("--from", f"{uri} does not exist")
+        client = server.connect(uri)
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None:
+            there = ", ".join(one.name for one in client.search_experiments(max_results=10))
+            raise InputError("--from", f"no experiment {name} in {uri} (there are {there})")
+        runs, token = [], None
+        while True:
+            page = client.search_runs([experiment.experiment_id], max_results=PAGE, page_token=token)
+            runs += page
+            if not (token := page.token):
+                break
+    except server.Unreachable as problem:
+        raise InputError("--from", str(problem)) from None
+    if not runs:
+        raise InputError("--from", f"the experiment {name} has no runs")
+    params = pd.DataFrame([run.data.params for run in runs]).fillna("").astype(str)
+    frame = pd.DataFrame({key: typed(params[key]) for key in params})
+    for metric in dict.fromkeys(key for run in runs for key in run.data.metrics):
+        values = pd.Series([run.data.metrics.get(metric) for run in runs], dtype=object)
+        frame[metric if metric not in frame else f"metrics.{metric}"] = values
+    return frame.assign(run=[run.info.run_id for run in runs], **{STATUS: [run.info.status for run in runs]})
+
+
+def _optuna(place: str) -> pd.DataFrame:
+    """The trials of a study: parameters, value (or values), numbers among the user's attributes, and state."""
+    import optuna
+    import pandas as pd
+
+    url, name = _parts(place, "optuna", "URL#STUDY")
+    try:
+        study = optuna.load_study(study_name=name, storage=url)
+    except KeyError:
+        there = ", ".join(optuna.get_all_study_names(url)[:10]) or "none"
+        raise InputError("--from", f"no study {name} in {url} (there are {there})") from None
+    except Exception as problem:  # whatever the database's driver raises
+        raise InputError("--from", f"{url} cannot be read: {str(problem).splitlines()[0]}") from None
+    names = study.metric_names or (["value"] if len(study.directions) == 1 else None)
+    lines = []
+    for trial in study.get_trials(deepcopy=False):
+        values = trial.values or [None] * len(study.directions)
+        called = names or [f"value_{number}" for number in range(len(values))]
+        others = {key: value for key, value in trial.user_attrs.items() if isinstance(value, (int, float))}
+        lines.append({**others, **trial.params, **dict(zip(called, values, strict=True)), STATUS: trial.state.name})
+    if not lines:
+        raise InputError("--from", f"the study {name} has no trials")
+    return pd.DataFrame(lines, dtype=object).infer_objects()
+
+
+def _ray(place: str) -> pd.DataFrame:
+    """The trials of Ray Tune below a folder: the configuration, and the last result that a trial reported."""
+    import pandas as pd
+
+    lines = []
+    for path in sorted(_folder(place).rglob("result.json")):
+        texts = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        last = dict(flat(json.loads(texts[-1]))) if texts else {}
+        params = path.with_name("params.json")
+        config = dict(flat(json.loads(params.read_text(encoding="utf-8")))) if params.is_file() else {}
+        results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
+        ended = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
+        lines.append({**config, **results, STATUS: ended})
+    if not lines:
+        raise InputError("--from", f"no result.json below {place}")
+    return pd.DataFrame(lines)
+
+
+def _lm_eval(place: str) -> pd.DataFrame:
+    """The results of lm-eval below a folder: one row per file and task, with the harness's standard errors.
+
+    Columns: model, revision, step (a number in the revision or in the file's name), task, shots, then each metric and
+    its `_stderr`.
+    """
+    import pandas as pd
+
+    lines = []
+    for path in sorted(_folder(place).rglob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or not isinstance(found.get("results"), dict):
+            continue
+        given = (found.get("config") or {}).get("model_args") or ""
+        model = given if isinstance(given, dict) else dict(part.partition("=")[::2] for part in str(given).split(","))
+        revision = str(model.get("revision") or "")
+        step = re.search(r"step[-_]?(\d+)", revision) or re.search(r"step[-_]?(\d+)", str(path.relative_to(place)))
+        for task, values in found["results"].items():
+            numbers = {key.partition(",")[0]: value for key, value in values.items() if isinstance(value, (int, float))}
+            lines.append(
+                {
+                    "model": str(model.get("pretrained") or path.parent.name),
+                    "revision": revision,
+                    "step": int(step[1]) if step else None,
+                    "task": task,
+                    "shots": (found.get("n-shot") or {}).get(task),
+                    **numbers,
+                }
+            )
+    if not lines:
+        raise InputError("--from", f"no results of lm-eval below {place}")
+    return pd.DataFrame(lines)
+
+
+def _folder(place: str) -> Path:
+    path = Path(place)
+    if not path.is_dir():
+        raise InputError("--from", f"{place} is no folder")
+    return path
+
+
+TOOLS: Mapping[str, Callable[[str], pd.DataFrame]] = {
+    "mlflow": _mlflow,
+    "optuna": _optuna,
+    "ray": _ray,
+    "lm-eval": _lm_eval,
+}

@@ -1,0 +1,78 @@
+"""What a sweep is and how far it is, in a few lines: how it shows itself in Python and in a notebook."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysweep.errors import RaysweepError
+from raysweep.ledger import sweep_record
+from raysweep.phrases import counted, place
+from raysweep.storage import driver_lock
+
+if TYPE_CHECKING:
+    from raysweep.query.stored_sweep import StoredSweep
+
+
+def phase(found: StoredSweep, left: int) -> str:
+    """The phase of a sweep with so many rows left: running, finished or interrupted."""
+    if driver_lock.is_held(found.folder):
+        return "running"
+    return "interrupted" if left else "finished"
+
+
+def in_text(found: StoredSweep) -> str:
+    """The facts, one a line, below the name."""
+    return "\n".join([_title(found), *(f"  {name}: {said}" for name, said in facts(found).items())])
+
+
+def in_html(found: StoredSweep) -> str:
+    """The facts as a table of HTML."""
+    rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(said)}</td></tr>" for name, said in facts(found).items())
+    return f"<table><caption>{html.escape(_title(found))}</caption>{''.join(rows)}</table>"
+
+
+def facts(found: StoredSweep) -> dict[str, str]:
+    """The question, cells and seeds, rows by status, last run and storage, in words. It raises nothing: where rows
+    cannot be read, it says so."""
+    from raysweep.analyses.design import Design
+    from raysweep.reporting.document.question import question
+
+    space, rows = found.space, _rows(found)  # reading them also places the cells of an open space
+    most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked
+    return {
+        "question": question(Design((space.as_dict(),), (found.name,)), found.workload),
+        "workload": space.workload,
+        "size": f"{counted(len(found.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
+        "rows": rows,
+        "last run": _last_run(found),
+        "storage": place(found.folder.parent),
+    }
+
+
+def _title(found: StoredSweep) -> str:
+    return f"sweep {found.name}" + (" (a part of it)" if found.is_part else "")
+
+
+def _rows(found: StoredSweep) -> str:
+    """How many rows are there, by status, and whether more will come."""
+    try:
+        state = found.state()
+        done, left = len(state.rows), state.missing().rows
+        now = phase(found, left)
+    except (RaysweepError, OSError) as error:
+        return f"cannot be read ({error})"
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
+    return f"{done:,} of {done + left:,}{f' ({statuses})' if statuses else ''}, {now}"
+
+
+def _last_run(found: StoredSweep) -> str:
+    """When the newest rows were written, or else when the sweep was started; in UTC."""
+    with contextlib.suppress(OSError):
+        if isinstance(found.folder, Path):  # a bucket has no times of folders
+            newest = (found.folder / sweep_record.LEDGER).stat().st_mtime
+            return f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"started {found.record.created}"

@@ -1,0 +1,108 @@
+"""A sweep as users hold it: what is stored, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from raysweep.errors import InputError, shown
+from raysweep.ledger import sweep_record
+from raysweep.phrases import place
+from raysweep.query import questions, summary
+from raysweep.query import report as reports
+from raysweep.query.state import State
+from raysweep.query.stored_sweep import StoredSweep
+from raysweep.storage import paths
+from raysweep.storage.paths import AnyPath
+
+if TYPE_CHECKING:
+    from raysweep.reporting.answers import Analysed, Best, Comparison, Fitted
+    from raysweep.reporting.report import Report
+
+
+class Sweep(StoredSweep):
+    """A sweep in a storage, or a part of it. Reading it computes no rows."""
+
+    def best(self, metric: str) -> Best:
+        """The cells by the mean of a metric, the best first: in `.table`, and in words with how sure it is.
+
+        Raises InputError for a metric that the workload does not have, and if there are no rows.
+        """
+        return questions.best_cells(self, metric)
+
+    def fit(
+        self,
+        *,
+        boundary: Mapping[str, Any] | None = None,
+        inflection: Mapping[str, Any] | None = None,
+        optimum: Mapping[str, Any] | None = None,
+    ) -> Fitted:
+        """Where a metric changes sign (boundary), turns (inflection) or is best (optimum) over an axis, with intervals.
+
+        Exactly one of these is given, with the keys of this analysis in YAML, for example
+        `boundary={"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}`. The numbers are those of
+        the report.
+
+        The result has `status`, `estimate`, `low` and `high` in the units of x, `table` with one row per slice, and
+        `plot()`.
+
+        Raises InputError as for YAML, and with the reason if there is nothing to fit.
+        """
+        return questions.fit(self, {"boundary": boundary, "inflection": inflection, "optimum": optimum})
+
+    def analyse(self, function: Callable[..., Any] | str, **options: Any) -> Analysed:
+        """What somebody else's analysis says of the rows: its sentences, `.table` and `.plot()`, as in the report.
+
+        function: a function of the table of `results` and of `options`; or as in YAML, the name of one that an
+            installed package provides, or FILE.py:NAME relative to the current folder. It returns texts, at most one
+            DataFrame and at most one matplotlib Figure or Axes.
+
+        Raises InputError if there is no such function or no row, or if it returns something else; whatever the function
+        raises is passed on.
+        """
+        return questions.analyse(self, function, options)
+
+    def compare(self, other: Sweep) -> Comparison:
+        """The other sweep less this one, paired by seed, in every cell that both have, for the metrics that their
+        analyses name. A parameter that has one value in each sweep, but not the same, is what they differ in.
+        `.plot(metric)` draws the differences of one of these metrics.
+
+        Raises InputError for a sweep of another workload, and with the reason if no rows can be paired.
+        """
+        return questions.compare(self, other)
+
+    def __repr__(self) -> str:
+        return summary.in_text(self)
+
+    def _repr_html_(self) -> str:
+        return summary.in_html(self)
+
+    def report(
+        self,
+        directory: str | AnyPath | None = None,
+        on_step: Callable[[int, int], None] = lambda done, of: None,
+        state: State | None = None,
+    ) -> Report:
+        """Fit, draw and write the report.
+
+        directory: where to write it. None for a folder in the sweep's own folder; a part has a folder of its own there.
+        on_step: called with the number of finished steps and of all steps.
+        state: None to read the ledger again.
+        """
+        return reports.report([self], directory, on_step, [state] if state else ())
+
+
+def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
+    """Open a sweep by its name.
+
+    to_delete: whether a sweep whose deletion has begun is opened too.
+
+    Raises InputError if there is no such sweep.
+    """
+    if not isinstance(name, str):
+        raise InputError("name", f"expected the name of a sweep, got {shown(name)}")
+    folder = sweep_record.find(paths.storage(storage), name)
+    record = sweep_record.load(folder, to_delete)
+    if record is None:
+        raise InputError(name, f"no such sweep in {place(paths.locate(storage))}")
+    return Sweep(folder, record)

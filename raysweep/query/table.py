@@ -1,0 +1,374 @@
+"""A table of runs made elsewhere as the rows and the space of a sweep, with what was guessed of its columns."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.errors import InputError, shown, unknown
+from raysweep.fits.draws import log_axis
+from raysweep.numbers import number
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STOPPED
+from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATUSES = {
+    **dict.fromkeys(("ok", "finished", "complete", "completed", "success", "terminated", "done"), OK),
+    **dict.fromkeys(("failed", "fail", "error", "errored", "crashed", "killed"), FAILED),
+    **dict.fromkeys(("stopped", "pruned", "early_stopped"), STOPPED),
+    "diverged": DIVERGED,
+}
+"""What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
+NEAR = 0.005
+"""Values further apart than this share are not the same value, rounded."""
+DIGITS = 3
+"""A rounded value has at least so many significant digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Runs made elsewhere.
+
+    rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them.
+    space: the space that they are a part of, as plain data.
+    guesses: one row per column that is used: column, role, type, values, scale and note.
+    missing: runs without a value; they are no rows.
+    """
+
+    rows: pd.DataFrame
+    space: dict[str, Any]
+    guesses: pd.DataFrame
+    missing: int
+
+
+@dataclass
+class _Axis:
+    name: str
+    role: str
+    kind: str
+    values: list[Any]
+    scale: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+def read(
+    table: Any,
+    metrics: Sequence[str],
+    axes: Sequence[str],
+    by: Sequence[str] = (),
+    *,
+    seed: str | None = None,
+    error: str | None = None,
+    status: str | None = None,
+    scale: Mapping[str, str] | None = None,
+    repeats: bool = False,
+    name: str = "runs",
+    source: str = "",
+) -> Table:
+    """The rows and the space of a table.
+
+    table: a pandas data frame, one of polars, or a mapping of columns.
+    metrics: names, each with `:maximize` or `:minimize` behind it if you like; without it is minimized.
+    axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
+    seed: the column of the seed; None if there is one run per cell.
+    error: the column of the known standard errors of the first metric.
+    status: the column that says how a run ended; None if none does: then a number that is not finite has diverged.
+    scale: log or linear, for axes that are read otherwise than guessed.
+    repeats: whether several runs of a cell without a seed are draws of it.
+    name, source: of the sweep, and from where it is; shown in reports.
+
+    A value that is not there (None, NA, an empty text) is missing, never diverged.
+
+    Raises InputError for a column that is not there, text in a number, and several runs of a cell.
+    """
+    import pandas as pd
+
+    frame = as_frame(table)
+    directions = dict(map(_metric, metrics))
+    used = [*directions, *axes, *by, *(one for one in (seed, error, status) if one)]
+    for column in used:
+        if column not in frame:
+            raise unknown("axes" if column in (*axes, *by) else str(column), "column", column, map(str, frame.columns))
+    if twice := [column for column in used if used.count(column) > 1]:
+        raise InputError(twice[0], "this column is used twice; expected each once")
+    if taken := [column for column in (*axes, *by) if column in TAKEN]:
+        raise InputError(taken[0], "this name is a column of every table of results; rename it")
+    for metric in directions:
+        check_metric(metric, "metric")
+    values = {metric: _numbers(frame[metric], metric) for metric in directions}
+    first = next(iter(directions))
+    ended = _ended(frame, status, values[first])
+    frame = frame[(ended != "").to_numpy()]
+    if frame.empty:
+        raise InputError(first, "no run has a value")
+    ended = ended[ended != ""]
+    found = [_axis(frame[column], column, "axis" if column in axes else "by") for column in (*axes, *by)]
+    for axis in found:
+        if scale and axis.name in scale:
+            axis.scale = scale[axis.name]
+    varied = [axis for axis in found if len(axis.values) > 1]
+    if not any(axis.role == "axis" for axis in varied):
+        raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
+    rows = pd.DataFrame({axis.name: _column(frame[axis.name], axis) for axis in varied}, index=frame.index)
+    rows["cell"] = [_cell(values) for values in rows.itertuples(index=False, name=None)]
+    rows["seed"] = _seeds(frame, rows, seed, repeats)
+    rows["sweep"], rows["status"] = name, ended
+    for metric, numbers in values.items():
+        rows[metric] = numbers.loc[frame.index]
+    if error:
+        rows[error] = _numbers(frame[error], error)
+    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *filter(None, [error])]
+    zipped = _together(rows, varied)
+    return Table(
+        rows[order].reset_index(drop=True),
+        _space(varied, found, zipped, directions, rows, name, source),
+        _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows),
+        missing=len(values[first]) - len(frame),
+    )
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    """A table as a pandas data frame of its own."""
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        return table.copy()
+    if isinstance(table, Mapping):
+        try:
+            return pd.DataFrame(dict(table))
+        except ValueError as problem:
+            raise InputError("table", str(problem)) from None
+    if hasattr(table, "to_pandas"):  # polars, pyarrow
+        return table.to_pandas()
+    if hasattr(table, "__dataframe__"):
+        return pd.api.interchange.from_dataframe(table)
+    raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
+
+
+def _metric(text: str) -> tuple[str, str]:
+    """(name, direction)"""
+    name, _, direction = text.rpartition(":")
+    if not name:
+        return text, DIRECTIONS[0]
+    if direction not in DIRECTIONS:
+        raise InputError("metric", f"expected {' or '.join(DIRECTIONS)} behind the colon, got {shown(direction)}")
+    return name, direction
+
+
+def _numbers(column: pd.Series, name: str) -> pd.Series:
+    """A column as floats; NaN for what is not there. Raises InputError for text that is no number."""
+    import pandas as pd
+
+    there = column[~_absent(column)]
+    numbers = pd.to_numeric(there, errors="coerce").astype(float)
+    words = there[numbers.isna() & ~there.map(lambda value: str(value).strip().lower() in ("nan", "-nan")).astype(bool)]
+    if len(words):
+        raise InputError(name, f"expected numbers, got {shown(words.iloc[0])} in row {_place(words.index[0])}")
+    return numbers.reindex(column.index)
+
+
+def _place(label: Hashable) -> Hashable:
+    return label + 1 if isinstance(label, int) else label
+
+
+def _absent(column: pd.Series) -> pd.Series:
+    """Where a column has nothing: None, NA or an empty text. A NaN among floats is a number that is not finite."""
+    empty = column.map(lambda value: value is None or (isinstance(value, str) and not value.strip())).astype(bool)
+    return empty | (column.isna() & ~column.map(lambda value: isinstance(value, float)).astype(bool))
+
+
+def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
+    """The status of each run; empty for one that is missing."""
+    import pandas as pd
+
+    finite = np.isfinite(values.to_numpy(float))
+    if status is not None:
+        words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
+        return words.mask((words == OK) & ~finite, str(DIVERGED))
+    ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
+    return ended.mask(_absent(frame[values.name]), "")
+
+
+def _axis(column: pd.Series, name: str, role: str) -> _Axis:
+    """The values of a column, sorted, and what they are."""
+    if _absent(column).any() or (column.dtype.kind == "f" and column.isna().any()):
+        raise InputError(name, f"a run has no value of it (row {_place(column.index[_first_gap(column)])})")
+    if column.dtype.kind == "b":
+        return _Axis(name, role, "bool", [False, True] if column.nunique() > 1 else [bool(column.iloc[0])])
+    try:
+        numbers = np.unique(column.to_numpy(float))
+    except (TypeError, ValueError):
+        return _Axis(name, role, "str", sorted(column.map(str).unique()))
+    whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
+    axis = _Axis(name, role, "int" if whole else "float", [int(one) if whole else float(one) for one in numbers])
+    if not whole:
+        same = rounded(axis.values)
+        axis.values = [one for one in axis.values if one not in same]
+        axis.notes += [f"{one!r} is {kept!r}" for one, kept in same.items()]
+    finite = np.array([one for one in axis.values if math.isfinite(one)], dtype=float)
+    positive = finite[finite > 0]
+    axis.scale = "log" if len(positive) > 1 and finite.min() >= 0 and log_axis(positive) else "linear"
+    return axis
+
+
+def _first_gap(column: pd.Series) -> int:
+    return int(np.argmax((_absent(column) | column.isna()).to_numpy()))
+
+
+def rounded(values: Sequence[float]) -> dict[float, float]:
+    """The values that are others rounded to fewer digits, such as 0.000345 beside 0.0003453, with those others.
+
+    values: sorted. Such a pair is much closer together than any of both is to another value.
+    """
+    out: dict[float, float] = {}
+    for place, (low, high) in enumerate(itertools.pairwise(values)):
+        gap = high - low
+        beside = [values[place - 1] - low] if place else []
+        beside += [values[place + 2] - high] if place + 2 < len(values) else []
+        if gap > NEAR * max(abs(low), abs(high)) or any(gap > 0.1 * abs(other) for other in beside):
+            continue
+        short, long = sorted((low, high), key=_digits)
+        if _digits(short) >= DIGITS and float(f"{long:.{_digits(short)}g}") == short:
+            out[short] = long
+    return out
+
+
+def _digits(value: float) -> int:
+    """Significant digits of the shortest text of a number."""
+    return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
+
+
+def _column(column: pd.Series, axis: _Axis) -> Any:
+    """The column with values of the axis: rounded ones are joined."""
+    if axis.kind == "str":
+        return column.map(str).to_numpy(object)
+    if axis.kind == "bool":
+        return column.to_numpy(bool).astype(object)
+    numbers = column.to_numpy(float)
+    for text in axis.notes:
+        short, _, long = text.partition(" is ")
+        numbers = np.where(numbers == float(short), float(long), numbers)
+    return numbers.astype(np.int64) if axis.kind == "int" else numbers
+
+
+def _cell(values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
+
+
+def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, seed: str | None, repeats: bool) -> Any:
+    """The seed of each run. Raises InputError if several runs of a cell have the same."""
+    if seed is not None:
+        numbers = _numbers(frame[seed], seed)
+        whole = numbers.notna() & (numbers >= 0) & (numbers == numbers.round())
+        if not whole.all():
+            raise InputError(seed, f"expected whole numbers of at least 0, got {shown(frame[seed][~whole].iloc[0])}")
+        seeds = numbers.astype(np.int64)
+    else:
+        seeds = rows.groupby("cell", sort=False).cumcount()
+    several = rows.assign(seed=seeds).duplicated(["cell", "seed"] if seed or repeats else ["cell"], keep=False)
+    if several.any():
+        one = rows.index[several.to_numpy()][0]
+        alike = frame[(rows["cell"] == rows.loc[one, "cell"]).to_numpy()]
+        differ = [str(column) for column in frame if column not in rows and alike[column].map(str).nunique() > 1]
+        which = f"rows {', '.join(str(_place(label)) for label in alike.index[:3])}"
+        more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
+        way = "the same seed" if seed else "the same values on all axes"
+        raise InputError(seed or "seed", f"{which} have {way}{more} (repeats=True takes them as draws of one cell)")
+    return seeds
+
+
+def _together(rows: pd.DataFrame, axes: Sequence[_Axis]) -> list[list[str]]:
+    """The axes that vary together: each value of one comes with one value of the other."""
+    groups: list[list[str]] = []
+    for axis in axes:
+        for group in groups:
+            pairs = rows[[group[0], axis.name]].drop_duplicates()
+            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique():
+                group.append(axis.name)
+                break
+        else:
+            groups.append([axis.name])
+    return [group for group in groups if len(group) > 1]
+
+
+def _space(
+    varied: Sequence[_Axis],
+    axes: Sequence[_Axis],
+    zipped: list[list[str]],
+    directions: Mapping[str, str],
+    rows: pd.DataFrame,
+    name: str,
+    source: str,
+) -> dict[str, Any]:
+    """The space of the rows, as plain data."""
+    described = Description(
+        name,
+        1,
+        tuple({"name": axis.name, "type": axis.kind, "default": None, "choices": []} for axis in axes),
+        metrics=dict(directions),
+        returned=tuple(directions),
+        seconds=0.0,
+        digest="0" * 12,
+        source=source,
+    )
+    values = {axis.name: list(axis.values) for axis in varied}
+    for first, *others in zipped:
+        pairs = rows.drop_duplicates(first).sort_values(first)
+        values |= {other: pairs[other].tolist() for other in (first, *others)}
+    return {
+        "name": name,
+        "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
+        "workload": name,
+        "function": described.plain(),
+        "axes": values,
+        "scale": {axis.name: axis.scale for axis in varied if axis.scale},
+        "zip": zipped,
+        "fixed": {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1},
+        "seeds": sorted(int(one) for one in rows["seed"].unique()),
+        "analysis": [],
+    }
+
+
+def _guesses(
+    axes: Sequence[_Axis],
+    zipped: list[list[str]],
+    directions: Mapping[str, str],
+    others: Mapping[str, str | None],
+    rows: pd.DataFrame,
+) -> pd.DataFrame:
+    """What was guessed of the columns. others: the columns of other roles."""
+    import pandas as pd
+
+    beside = {name: [other for other in group if other != name] for group in zipped for name in group}
+    lines = [
+        {
+            "column": axis.name,
+            "role": "constant" if len(axis.values) == 1 else axis.role,
+            "type": axis.kind,
+            "values": _values(axis),
+            "scale": axis.scale,
+            "note": "; ".join(
+                [*axis.notes[:3], *([f"varies with {', '.join(beside[axis.name])}"] if axis.name in beside else [])]
+            ),
+        }
+        for axis in axes
+    ]
+    lines += [{"column": metric, "role": f"metric, {way}d"} for metric, way in directions.items()]
+    lines += [{"column": column, "role": role} for role, column in others.items() if column]
+    if diverged := int((rows["status"] == DIVERGED).sum()):
+        lines[len(axes)]["note"] = f"{diverged:,} not finite: diverged (None and NA are missing)"
+    return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"]).fillna("")
+
+
+def _values(axis: _Axis) -> str:
+    few = axis.values if len(axis.values) <= 4 else [*axis.values[:2], "…", axis.values[-1]]
+    listed = ", ".join(one if isinstance(one, str) else number(one) for one in few)
+    return f"{len(axis.values)}: {listed}" if len(axis.values) > 1 else listed

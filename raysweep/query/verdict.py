@@ -1,0 +1,107 @@
+"""What a space with a precision reached, in words: in how many slices, which is the worst, why, and what to do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from raysweep.errors import as_typed
+from raysweep.phrases import counted
+from raysweep.query.state import State
+from raysweep.search import endings
+from raysweep.search.curves import REACHED
+from raysweep.search.slices import Slice
+from raysweep.search.verdicts import Verdict
+from raysweep.space.precision import POINTWISE
+from raysweep.space.schema import Space
+from raysweep.workloads.declaration import Workload
+
+NAMED = 4  # how many slices with the same reason are named
+NOT_ENDED = "not ended"
+NOT_ENOUGH = "not with the rows that are there"
+
+
+def asked_for(space: Space) -> str:
+    """The precision of a space, and its budget, in words."""
+    parts = [f"{kind} {space.precision[kind]:g}" for kind in space.precision if kind != POINTWISE]
+    every = "for each slice by itself" if space.precision[POINTWISE] else "for all slices at once"
+    units = {unit: unit.replace("_", " ").removesuffix("s") for unit in space.budget}
+    budget = ", ".join(f"{most:,g} {units[unit]}{'' if most == 1 else 's'}" for unit, most in space.budget.items())
+    return f"precision {', '.join(parts)}, {every}" + (f"; at most {budget}" if budget else "")
+
+
+def lines(state: State, is_part: bool = False) -> list[str]:
+    """What each analysis reached with the rows that are there: its widest slice, and why the others did not.
+
+    is_part: whether the space is only a part of the sweep, or asks for less than it.
+    """
+    return list(_lines(state, NOT_ENOUGH if is_part else NOT_ENDED))
+
+
+def _lines(state: State, not_ended: str) -> Iterator[str]:
+    pointwise = state.space.precision[POINTWISE]
+    every = "in each slice by itself" if pointwise else "in all slices at once"
+    for _, group in itertools.groupby(
+        state.verdicts, key=lambda found: (found.own.kind, found.own.fit, found.own.metric, found.own.axis)
+    ):
+        members = list(group)
+        own = max((found.own for found in members), key=lambda own: len(own.x))
+        wanted = size(own, own.wanted, state.workload)
+        reached = [found for found in members if found.state == REACHED]
+        text = f"{own.fit} of {own.metric} in {own.axis}: {wanted} {every} at {100 * own.level:g} % reached in "
+        yield text + f"{len(reached):,} of {counted(len(members), 'slice')}{_worst(reached, state, 'widest')}"
+        reasons: dict[str, list[Verdict]] = {}
+        for found in members:
+            if found.state != REACHED:
+                reasons.setdefault(found.state or not_ended, []).append(found)
+        for reason, others in reasons.items():
+            yield f"  {reason}: {_names(others)}{_worst(others, state, 'worst')}{_advice(reason, others)}"
+
+
+def size(own: Slice, half: float, workload: Workload) -> str:
+    """A half-width of a slice in words: ± 1 degrees, or a factor 1.2 either way."""
+    if own.logarithmic:
+        return f"a factor {math.exp(min(half, 700)):.4g} either way"
+    unit = workload.by_name[own.axis].unit
+    return f"± {half:.3g}{f' {unit}' if unit else ''}"
+
+
+def named(own: Slice, before: str = "") -> str:
+    """The values of a slice, in words, after this text; "" for the only slice."""
+    text = ", ".join(f"{key} = {_short(value)}" for key, value in own.at.items())
+    return before + text if text else ""
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else as_typed(value)
+
+
+def _names(found: Sequence[Verdict]) -> str:
+    names = "; ".join(filter(None, (named(each.own) for each in found[:NAMED])))
+    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    return counted(len(found), "slice") + (f" ({names}{more})" if names else "")
+
+
+def _worst(found: Sequence[Verdict], state: State, word: str) -> str:
+    """The slice with the widest interval. One of which no interval is known is worse than any."""
+    asked = [each for each in found if each.state not in endings.NOTHING_THERE]
+    nowhere = [each for each in asked if not math.isfinite(each.half)]
+    if nowhere:
+        how_many = "not located" if len(nowhere) == len(found) else f"{len(nowhere):,} of them not located"
+        return f", {how_many}"
+    noisy = [each for each in asked if each.half > 0]
+    if not noisy:
+        return ""
+    worst = max(noisy, key=lambda each: each.half / each.own.wanted)
+    which = f"the {word}{named(worst.own, ' ')} with " if len(found) > 1 else ""
+    return f", {which}{size(worst.own, worst.half, state.workload)}"
+
+
+def _advice(reason: str, found: Sequence[Verdict]) -> str:
+    text = endings.advice(reason, found[0].own.axis)
+    needed = max(endings.draws_to_reach(each.draws, each.half, each.own.wanted) for each in found)
+    if reason in (endings.ALL_DRAWS, endings.SPENT) and math.isfinite(needed):
+        worst = " at the worst" if len(found) > 1 else ""
+        text += f", to about {math.ceil(needed):,} draws of a cell{worst}"
+    return f"; {text}" if text else ""

@@ -1,0 +1,61 @@
+"""What the script of a page draws of a finding: its data with labels, and the text of each point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raysweep.analyses.explored import labels, plain_number
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.report.names import axis_label, settings
+from raysweep.report.phrases import title
+from raysweep.report.tables import table_of
+from raysweep.workloads.declaration import Workload
+
+
+def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> dict[str, Any]:
+    """The data of `analyses.explored` for report.js. Each setting gets its values as text, its places among the values
+    of each key, and, if the finding has a row of it, `place` (estimate, low, high, theory) and `lines`."""
+    names = [key["name"] for key in data["keys"]]
+    numbers = [key["name"] for key in data["keys"] if key["number"]]
+    varied = [
+        name for name in names if len({labels([one["values"][names.index(name)]]) for one in data["settings"]}) > 1
+    ]
+    table = table_of(finding, workload, range(len(finding.table))) if len(finding.table) else None
+    out = []
+    for one in data["settings"]:
+        values = dict(zip(names, one["values"], strict=True))
+        more: dict[str, Any] = {}
+        if one["row"] is not None and table is not None:
+            row = finding.table.iloc[one["row"]]
+            texts = zip(table.head, table.rows[one["row"]], strict=True)
+            more = {
+                "place": [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")],
+                "located": bool(row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])),
+                "lines": [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"],
+            }
+        out.append(
+            {
+                **{key: value for key, value in one.items() if key not in ("row", "values")},
+                "said": settings(varied, [values[name] for name in varied], workload),
+                "values": list(labels(one["values"])),
+                "at": [plain_number(values[name]) if name in numbers else None for name in names],
+                **more,
+            }
+        )
+    has_places = any("place" in one for one in out)
+    return {
+        "metric": axis_label(data["metric"], workload),
+        "name": data["metric"],
+        "x": axis_label(data["x"], workload) if data["x"] in workload.by_name else data["x"],
+        "log": data["log"],
+        "width": data["linear_width"],
+        "categories": data["categories"],
+        "keys": [{**key, "label": axis_label(key["name"], workload)} for key in data["keys"]],
+        "along": names.index(numbers[0]) if numbers and has_places else -1,
+        "what": title(finding, workload) if has_places else "",
+        "grids": data["grids"],
+        "settings": out,
+    }

@@ -1,0 +1,158 @@
+"""The page of a report: what it shows as plain data, and the HTML and Markdown that templates make of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysweep import plain_json as json
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from raysweep.report.tables import Table
+
+TEMPLATES = Path(__file__).with_name("templates")
+WIDE = 2.2
+"""A figure that is so many times as wide as high does not stand beside text."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure: its file below the folder of the report, what it shows, its caption and its width over its height."""
+
+    file: str
+    alt: str
+    caption: str
+    shape: float
+
+    @property
+    def wide(self) -> bool:
+        """Whether it needs the whole width of a page."""
+        return self.shape > WIDE
+
+
+@dataclass(frozen=True)
+class Part:
+    """A finding in words.
+
+    anchor: what a link names. question: as the space asks it; empty if it does not. sentence: the answer.
+    first: the rows that matter most; None without a table. open: whether they are shown before a click.
+    full: all rows that the page shows. figures: without the one at the top. files: the names of its CSVs.
+    explored: what the script draws.
+    """
+
+    anchor: str
+    title: str
+    question: str
+    sentence: str
+    first: Table | None
+    open: bool
+    full: Table | None
+    figures: Sequence[Picture]
+    notes: Sequence[str]
+    files: Sequence[str]
+    explored: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that a report shows.
+
+    sweep: its title. set_up: one line on what was varied. meanings: what symbols stand for.
+    running: what is missing while the sweep runs; empty once the report is final.
+    figure: the picture at the top; about: the anchor of its part. rows: one line on cells, seeds and statuses.
+    warnings: what the reader must know. details: the set-up in full. provenance: where the numbers come from.
+    spaces: the resolved spaces as JSON.
+    """
+
+    sweep: str
+    question: str
+    set_up: str
+    meanings: str
+    rows: str
+    parts: Sequence[Part]
+    warnings: Sequence[str] = ()
+    figure: Picture | None = None
+    about: str = ""
+    running: str = ""
+    reload: int = 0
+    details: Sequence[str] = ()
+    provenance: Sequence[str] = ()
+    spaces: Sequence[str] = field(default_factory=list)
+
+
+def to_html(page: Page, folder: Path) -> str:
+    """The page as one HTML file that contains its figures (below `folder`), loads nothing and needs no script."""
+    from markupsafe import Markup
+
+    style, script = (Markup((TEMPLATES / f"report.{kind}").read_text(encoding="utf-8")) for kind in ("css", "js"))
+    template = _environment(markdown=False).get_template("report.html")
+    return template.render(
+        page=page,
+        style=style,
+        script=script,
+        policy=policy(script),
+        embedded=lambda picture: embedded(folder / picture.file),
+        data=lambda value: Markup(in_element(value)),
+    )
+
+
+def to_markdown(page: Page) -> str:
+    """The page as Markdown, in which all but the first screen is folded (as GitHub shows it)."""
+    from markupsafe import Markup
+
+    return _environment(markdown=True).get_template("report.md").render(page=page, raw=Markup)
+
+
+@cache
+def _environment(markdown: bool) -> Environment:
+    """Where templates come from. All that they show is escaped, for HTML or for Markdown."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=escaped if markdown else None,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def escaped(value: Any) -> Any:
+    """A text for Markdown, in one line: without HTML, and with signs of Markdown as they are."""
+    from markupsafe import Markup
+
+    if isinstance(value, Markup):  # the output of a macro
+        return value
+    text = html.escape(" ".join(str(value).split()), quote=False)
+    for sign in "\\`*[]|":
+        text = text.replace(sign, f"\\{sign}")
+    return Markup(text)
+
+
+def policy(script: str) -> str:
+    """The content security policy of a page: it loads nothing, and runs this script and no other."""
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+
+
+def embedded(path: Path) -> str:
+    """A PNG as the address that contains it."""
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
+
+
+def in_element(value: Any) -> str:
+    """Plain data as JSON in which no text can end the element around it or begin a comment."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text

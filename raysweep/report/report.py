@@ -1,0 +1,242 @@
+"""The report of one or several sweeps of one workload: its files, and the object that stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysweep.analyses.comparison import compared
+from raysweep.analyses.design import Design
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.findings import designed, findings_of
+from raysweep.fits.processes import helped, mapped
+from raysweep.phrases import counted, place
+from raysweep.report import file_names
+from raysweep.report.as_json import report_json
+from raysweep.report.explorer import labelled
+from raysweep.report.figures import drawn
+from raysweep.report.names import called
+from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
+from raysweep.report.phrases import notes as notes_of
+from raysweep.report.phrases import sentence, title
+from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
+from raysweep.report.set_up import question, set_up, varied_in_short
+from raysweep.report.symmetric import symmetric_words
+from raysweep.report.tables import SHOWN, first_rows, table_of
+from raysweep.storage.paths import AnyPath
+from raysweep.theory import papers
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNFOLDED = 12
+"""So many rows of tables all answers together show before a click; the first one shows its rows anyway."""
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report that was written. It shows itself as its answers, and the place of its page.
+
+    directory: its folder. findings: what each analysis finds.
+    answer: one sentence per finding, after its question if the space asks one.
+    files: all files that were written.
+    """
+
+    directory: AnyPath
+    findings: Sequence[Finding]
+    answer: Sequence[str]
+    files: Sequence[AnyPath]
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.answer, f"report: {place(self.directory / 'report.html')}"])
+
+
+@dataclass(frozen=True)
+class Written:
+    """What surrounds the findings on a page.
+
+    sweep: the title. warnings: what the reader must know. facts: further lines on where the numbers come from.
+    missing: how many rows the sweeps still have to compute. reload: seconds after which the page reads itself again,
+        because more rows are coming; 0 for a page that stays as it is.
+    """
+
+    sweep: str
+    warnings: Sequence[str] = ()
+    facts: Sequence[str] = ()
+    missing: int = 0
+    reload: int = 0
+
+
+def write_report(
+    frame: pd.DataFrame,
+    spaces: Sequence[Mapping[str, Any]],
+    directory: Path,
+    about: Written,
+    *,
+    curves: Callable[[], pd.DataFrame] | None = None,
+    analysis_files: Mapping[str, Path] | None = None,
+    on_step: Callable[[int, int], None] = lambda done, of: None,
+) -> Report:
+    """Write report.html (self-contained), report.md, report.json, figures/ and tables/.
+
+    Figures and tables of an earlier report in `directory` are removed if this report does not have them. A file that no
+    report wrote is never changed.
+
+    frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`); the rows of several
+        sweeps are told apart by the column `sweep`, in the order of `spaces`.
+    spaces: the resolved space of each sweep. Their `analysis` lists the analyses.
+    curves: gives the learning curves (the table of `Sweep.curves`); called only if an analysis needs them.
+    analysis_files: the files of functions that analyses name, by what the space calls them. A file is executed only if
+        it stands here: that the space names it is not enough, because a space may come from somebody else.
+    on_step: called with (steps done, steps in total), first with 0 done: a step is an analysis or its figures.
+
+    Raises InputError for an analysis that cannot be made, and for a scale that does not fit the values of a sweep.
+    """
+    several = len(spaces) > 1
+    names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if several else (about.sweep,)
+    design, workload = designed(spaces, names)
+    rows = frame.drop_duplicates(["cell", "seed"]) if {"cell", "seed"} <= set(frame.columns) else frame
+    steps = 2 * (len(design.analyses()) + several)
+    on_step(0, steps)
+    with helped():
+        findings = findings_of(rows, design, workload, curves, analysis_files, lambda done: on_step(done, steps))
+        if several:
+            findings.insert(0, compared(frame, design, workload))
+            on_step(len(findings), steps)
+        findings = with_file_names(findings)
+        pictures, files = _draw(findings, workload, directory, lambda done: on_step(len(findings) + done, steps))
+    files += _write_tables(findings, directory)
+    page = page_of(rows, design, workload, findings, pictures, about)
+    texts = {
+        "report.json": report_json(names, findings),
+        "report.md": to_markdown(page),
+        "report.html": to_html(page, directory),
+    }
+    for name, text in texts.items():
+        file_names.free(directory / name).write_text(text, encoding="utf-8")
+        files.append(directory / name)
+    file_names.remove_stale(directory, files)
+    file_names.record(directory, files)
+    answer = [" ".join(filter(None, (one.question, one.sentence))) for one in page.parts]
+    return Report(directory, findings, answer, files)
+
+
+def with_file_names(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, in which each table has the name of a file of its own."""
+    taken: set[str] = set()
+    return [
+        replace(one, tables={file_names.plain_name(name, taken): table for name, table in one.tables.items()})
+        for one in findings
+    ]
+
+
+def _write_tables(findings: Sequence[Finding], directory: Path) -> list[Path]:
+    """Write tables/NAME.csv of every finding; returns the files."""
+    file_names.free(directory / "tables").mkdir(parents=True, exist_ok=True)
+    files = []
+    for finding in findings:
+        for name, table in finding.tables.items():
+            files.append(file_names.free(directory / "tables" / f"{name}.csv"))
+            table.to_csv(files[-1], index=False)
+    return files
+
+
+def _draw(
+    findings: Sequence[Finding], workload: Workload, directory: Path, on_step: Callable[[int], None]
+) -> tuple[list[list[Picture]], list[Path]]:
+    """Draw figures/NAME.png and .svg of every finding; returns the pictures by finding, and the files."""
+    file_names.free(directory / "figures").mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
+    pictures, jobs = list[list[Picture]](), []
+    for place_of, finding in enumerate(findings):
+        on_step(place_of)
+        pictures.append([])
+        for name, figure, caption in drawn(finding, workload):
+            stem = file_names.plain_name(name, taken)
+            paths = [file_names.free(directory / "figures" / f"{stem}.{kind}") for kind in ("png", "svg")]
+            jobs.append((figure, paths))
+            width, height = figure.get_size_inches()
+            alt = f"{title(finding, workload)}: {sentence(finding, workload)}"
+            pictures[-1].append(Picture(f"figures/{stem}.png", alt, caption, width / height))
+    mapped(_save, jobs)
+    on_step(len(findings))
+    return pictures, [path for _, paths in jobs for path in paths]
+
+
+def _save(job: tuple[Any, list[Path]]) -> None:
+    """Write a figure to files, one after the other: the first one places its parts for all."""
+    from raysweep.report.figures.style import styled
+
+    figure, paths = job
+    with styled():
+        for path in paths:
+            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def page_of(
+    frame: pd.DataFrame,
+    design: Design,
+    workload: Workload,
+    findings: Sequence[Finding],
+    pictures: Sequence[Sequence[Picture]],
+    about: Written,
+) -> Page:
+    """All that the page shows."""
+    top = next((k for k, some in enumerate(pictures) if some), None)
+    parts, room = list[Part](), UNFOLDED
+    for k, (finding, some) in enumerate(zip(findings, pictures, strict=True)):
+        settings = len(finding.table)
+        first = table_of(finding, workload, first_rows(finding)) if settings else None
+        rows = len(first.rows) if first else 0
+        parts.append(
+            Part(
+                f"part-{k}",
+                title(finding, workload),
+                finding.question,
+                sentence(finding, workload),
+                first if first and first.head else None,
+                k == 0 or rows <= room,
+                table_of(finding, workload, range(min(SHOWN, settings))) if settings else None,
+                some[1:] if k == top else some,
+                notes_of(finding, workload),
+                list(finding.tables),
+                [labelled(made(), finding, workload) for made in finding.explored],
+            )
+        )
+        room -= rows if k == 0 or rows <= room else 0
+    asked = question(design, workload)
+    cited = papers.legend(
+        "\n".join([asked, *(part.title for part in parts), *(one.caption for p in pictures for one in p)])
+    )
+    every = len(frame) + about.missing
+    missing = f"{len(frame):,} of {counted(every, 'row')} so far" if about.missing else ""
+    return Page(
+        sweep=about.sweep,
+        question=asked,
+        set_up=varied_in_short(design, workload),
+        meanings=meanings(design, workload, cited),
+        rows=f"{missing}{'; ' if missing else ''}{seeds_words(frame)}; {rows_words(frame)}",
+        parts=parts,
+        warnings=about.warnings,
+        figure=None if top is None else pictures[top][0],
+        about="" if top is None else f"part-{top}",
+        running=f"Running: {missing}. This page reads itself again." if about.reload else "",
+        reload=about.reload,
+        details=[*set_up(design, workload), *symmetric_words(frame, design, workload)],
+        provenance=provenance(frame, design, about.facts),
+        spaces=resolved(design),
+    )
+
+
+def meanings(design: Design, workload: Workload, cited: str) -> str:
+    """What the symbols of the varied parameters stand for, and which papers letters name."""
+    symbols = [
+        f"{symbol} {called(name, workload)}"
+        for name in design.varied()
+        if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
+    ]
+    texts = [", ".join(symbols), cited]
+    return "".join(f"{text[:1].upper() if text == cited else text[:1]}{text[1:]}. " for text in texts if text).strip()

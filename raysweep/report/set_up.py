@@ -1,0 +1,113 @@
+"""The question of a report and its set-up, in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from raysweep.analyses import registry
+from raysweep.analyses.design import Design, values_in
+from raysweep.numbers import number
+from raysweep.phrases import counted
+from raysweep.report.names import called, listed, plain, setting, unit_of, values_in_words
+from raysweep.space.analyses import metrics_of, opened
+from raysweep.workloads.declaration import Workload
+
+LISTED = 3
+"""The most values of an axis that its short form lists."""
+FIXED = 6
+"""The most fixed values that the short form lists."""
+
+
+def question(design: Design, workload: Workload) -> str:
+    """The question of the report: the descriptions of the spaces, or else those of the analyses."""
+    described = dict.fromkeys(" ".join(str(space.get("description") or "").split()) for space in design.spaces)
+    if any(described):
+        return " ".join(filter(None, described))
+    asked = dict.fromkeys(_asked(*opened(entry), workload) for entry in design.analyses())
+    return " ".join(asked) or workload.summary
+
+
+def _asked(kind: str, options: dict[str, Any], workload: Workload) -> str:
+    """The question of one entry: its own, or that of its kind with the names of its metrics and axes."""
+    if options.get("question"):
+        return str(options["question"])
+    if kind not in registry.names():
+        return f"What does {kind} say of the rows?"
+    names = {key: called(value, workload) for key, value in options.items() if isinstance(value, str)}
+    metrics = " and ".join(called(name, workload) for name in metrics_of(options))
+    text = registry.chosen(kind, options, workload).question
+    return text.format_map(defaultdict(str, {**names, "metric": metrics, "metrics": metrics}))
+
+
+def set_up(design: Design, workload: Workload) -> list[str]:
+    """What was varied, the workload, and what the analysed metrics mean, a line each."""
+    one = design.spaces[0] if len(design.spaces) == 1 else None  # keeps the repeated values of a zipped axis
+    lines = []
+    for name in design.varied():
+        values, declared = values_in(one, name) if one else design.values(name), workload.by_name.get(name)
+        about = f": {declared.description}" if declared and declared.description and not workload.function else ""
+        lines.append(f"Varied: {values_in_words(name, values, workload, design.any_between(name))}{about}.")
+    if len(design.spaces) > 1:
+        pairs = zip(design.names, design.spaces, strict=True)
+        lines += [_differences(name, space, design, workload) for name, space in pairs]
+    lines.append(f"Workload {workload.name}: {workload.summary}.")
+    asked = design.metrics()
+    for metric in workload.metrics:
+        if metric.name in asked and metric.description:
+            label = f"{metric.label} ({metric.name})" if metric.label else metric.name
+            lines.append(f"{label}: {metric.description}.")
+    return lines
+
+
+def _differences(name: str, space: Any, design: Design, workload: Workload) -> str:
+    """The values in which one of several sweeps differs from the others."""
+    other = [
+        f"{plain(key)} = {number(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
+        for key in design.varied()
+        if (values := values_in(space, key)) and set(values) != set(design.values(key))
+    ]
+    return f"{name} has {', '.join(other) if other else 'all of these'}."
+
+
+def varied_in_short(design: Design, workload: Workload) -> str:
+    """What was varied, in one line: each axis with its ends or its few values, axes that vary together by the first of
+    them; and the first of what is fixed: axes of one value, words (for example the images that are the source), and
+    numbers that are not the default."""
+    together = {name: group for space in design.spaces for group in space.get("zip") or [] for name in group}
+    varied, words, numbers = list[str](), list[str](), list[str]()
+    for name in design.varied():
+        group, values = together.get(name, [name]), design.values(name)
+        if name != group[0] or len(values) < 2:
+            continue
+        text = _axis_in_short(name, values, workload)
+        with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
+        varied.append(f"{text} with {', '.join(with_it)}" if with_it else text)
+    for one in workload.parameters:
+        given, declared = design.values(one.name), one.name in design.varied()
+        if len(given) != 1 or given[0] in ("", "all", None):
+            continue
+        if isinstance(given[0], str) and (declared or not one.choices):
+            words.append(setting(one.name, given[0], workload))
+        elif declared or (one.type in (int, float) and given[0] != one.default):
+            numbers.append(_axis_in_short(one.name, given, workload))
+    fixed = [*words, *numbers][:FIXED]
+    parts = [f"Varied: {', '.join(varied)}." if varied else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
+    return " ".join(filter(None, parts))
+
+
+def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
+    label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
+    if any(isinstance(value, (str, bool)) or value is None for value in values):
+        if len(values) > LISTED:
+            return f"{label} ({counted(len(values), 'value')})"
+        declared = workload.by_name.get(name)
+        if declared and declared.words:
+            return " / ".join(listed(name, values, workload))
+        return f"{label} ({' / '.join(map(number, values))})"
+    unit = unit_of(name, workload)
+    unit = "" if unit and unit in label[-len(unit) :] else unit  # fine-tuning steps 100, not 100 steps
+    degrees = unit if unit == "°" else ""
+    if len(values) <= LISTED:
+        return f"{label} {', '.join(f'{number(value)}{degrees}' for value in values)}{'' if degrees else unit}"
+    return f"{label} {number(min(values))}{degrees} to {number(max(values))}{unit}"

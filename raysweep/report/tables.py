@@ -1,0 +1,90 @@
+"""The table of a finding as rows of formatted text, and which of its rows matter most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.rows import spread
+from raysweep.numbers import interval, number
+from raysweep.report.names import called, setting, unit_of
+from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES, needed_words
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    pass
+
+FIRST, SHOWN = 8, 60
+"""The most rows on the first screen, and in the folded table; further ones are in the CSV only."""
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Formatted text: the head and the rows, all of one length, without columns that are empty everywhere.
+
+    numbers: which columns hold numbers. every: how many rows the finding has.
+    """
+
+    head: list[str]
+    rows: list[list[str]]
+    numbers: list[bool]
+    every: int
+
+
+def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
+    """The positions of the rows that matter most, in order: of a ranking the first ones, else some of each outcome."""
+    table = finding.table
+    if len(table) <= most:
+        return list(range(len(table)))
+    if table["outcome"].iloc[0] == Outcome.BEST:
+        return list(range(most))
+    groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in table["outcome"].value_counts().index]
+    groups = groups[:most]
+    room = [1] * len(groups)
+    for _ in range(most - len(groups)):  # to the outcome that is shown least, by its share
+        place = max(range(len(groups)), key=lambda k: (room[k] < len(groups[k])) * len(groups[k]) / room[k])
+        room[place] += 1
+    return sorted(int(row) for group, count in zip(groups, room, strict=True) for row in spread(list(group), count))
+
+
+def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Table:
+    """The chosen rows: setting, estimate with its interval, status, theory, and what would decide an open one."""
+    rows = [finding.table.iloc[k].to_dict() for k in chosen]
+    unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
+    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
+    columns: list[tuple[str, bool, list[str]]] = [
+        ("setting", False, [setting_words(row, varied, workload) for row in rows]),
+        (_head(finding), True, [_known(row, unit) for row in rows]),
+        ("status", False, [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]),
+        ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
+        ("decided by", False, [needed_words(row, finding, workload) for row in rows]),
+    ]
+    kept = [one for one in columns if any(text not in ("", NOTHING) for text in one[2])]
+    cells = [[text or NOTHING for text in one[2]] for one in kept]
+    lines = [list(line) for line in zip(*cells, strict=True)]
+    return Table([one[0] for one in kept], lines, [one[1] for one in kept], len(finding.table))
+
+
+def _head(finding: Finding) -> str:
+    name = ESTIMATES.get(finding.kind, "estimate")
+    return f"{name} [{100 * finding.level:g} % interval]"
+
+
+def _known(row: dict[str, Any], unit: str) -> str:
+    """The estimate with its interval, or the bound that is known, with its unit."""
+    text = interval(row["estimate"], row["low"], row["high"])
+    if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
+        text = number(row["estimate"])
+    return text if text == NOTHING else f"{text}{unit}"
+
+
+def setting_words(row: Mapping[str, Any], keys: Sequence[str], workload: Workload) -> str:
+    """The values of the keys; metrics and sweeps without the word for it."""
+    plain = {"metric", "sweep"} - workload.by_name.keys()
+    texts = [called(row[key], workload) if key in plain else setting(key, row[key], workload) for key in keys]
+    return ", ".join(texts)

@@ -1,0 +1,130 @@
+"""Zeros of synthetic metrics that are known, and what would decide open ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep import workloads
+from raysweep.analyses.design import Design
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.kinds import boundary
+from raysweep.analyses.maps import MapsPlot
+from raysweep.analyses.question import Question
+from raysweep.analyses.series import CurvesPlot
+
+TRANSFER = workloads.get("linear_transfer")
+ANGLES, SIZES = np.linspace(10, 90, 9), (0.2, 0.5, 0.8)
+METRIC = "transferability_finetune"
+
+
+def rows(edge: Callable[[float], float], noise: float = 0.01, metric: str = METRIC) -> pd.DataFrame:
+    """A metric that falls through 0 at `edge(gamma)`, in six draws."""
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        [
+            {"cell": f"{size} {angle}", "seed": seed, "status": "ok", "gamma": size, "overlap_angle": angle}
+            | {metric: (edge(size) - angle) / 60 + noise * random.normal()}
+            for size in SIZES
+            for angle in ANGLES
+            for seed in range(6)
+        ]
+    )
+
+
+def found(frame: pd.DataFrame, design: Design | None = None, **options: Any) -> Finding:
+    asked = {"metric": METRIC, "x": "overlap_angle", "y": "gamma", **options}
+    return boundary.run(Question(frame, asked, TRANSFER, "name", design or Design()))
+
+
+def test_the_zero_of_each_slice_lies_in_its_interval() -> None:
+    finding = found(rows(lambda size: 40 + 20 * size), lines={"far": 20.0, "near": 50.0})
+    table = finding.table
+    assert list(table["gamma"]) == list(SIZES)
+    assert (table["outcome"] == Outcome.LOCATED).all()
+    assert table["estimate"].to_numpy() == pytest.approx([44, 50, 56], abs=0.5)
+    assert ((table["low"] < 40 + 20 * table["gamma"]) & (40 + 20 * table["gamma"] < table["high"])).all()
+    assert finding.facts["rising"] is False
+    assert {name: (line["outside"], line["of"]) for name, line in finding.facts["lines"].items()} == {
+        "far": (3, 3),
+        "near": (2, 3),
+    }
+    (move,) = finding.moves
+    assert (move.rises, move.falls) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("edge", "outcome", "needed", "number"),
+    [(130, Outcome.BEYOND_HIGH, Needed.LARGER_X, 90), (-40, Outcome.BEYOND_LOW, Needed.SMALLER_X, 10)],
+)
+def test_a_zero_beyond_the_grid_needs_values_there(
+    edge: float, outcome: Outcome, needed: Needed, number: float
+) -> None:
+    table = found(rows(lambda size: edge)).table
+    assert (table["outcome"] == outcome).all()
+    assert (table["needed"] == needed).all()
+    assert (table["needed_number"] == number).all()
+
+
+def test_nothing_is_needed_beyond_the_largest_value_that_the_axis_may_have() -> None:
+    frame = rows(lambda size: 300.0)
+    table = found(frame.assign(overlap_angle=2 * frame["overlap_angle"])).table
+    assert (table["outcome"] == Outcome.BEYOND_HIGH).all()
+    assert (table["needed"] == "").all()
+
+
+def test_a_zero_among_rows_that_are_not_ok_needs_ok_rows_there() -> None:
+    frame = rows(lambda size: 65.0)
+    table = found(frame.assign(status=np.where(frame["overlap_angle"] > 45, "failed", "ok"))).table
+    assert (table["outcome"] == Outcome.OK_HIGH).all()
+    assert (table["needed"] == Needed.OK_ABOVE).all()
+    assert (table["needed_number"] == 40).all()
+
+
+def test_an_interval_wider_than_a_precision_asks_for_needs_more_draws() -> None:
+    frame = rows(lambda size: 45.0)
+    for width, needed in ((1e-3, Needed.MORE_DRAWS), (50.0, "")):
+        design = Design(({"precision": {"boundary": width}},), ("sweep",))
+        finding = found(frame, design)
+        assert (finding.table["outcome"] == Outcome.LOCATED).all()
+        assert (finding.table["needed"] == needed).all()
+        assert finding.facts["computed_at"] > 0.95
+
+
+def test_two_curves_cross_where_their_difference_is_zero() -> None:
+    metric = "risk_finetune"
+    one, other = (rows(lambda size, edge=edge: edge, metric=metric).assign(depth=k) for k, edge in ((1, 100), (2, 50)))
+    other[metric] = 1.5 * other[metric]
+    frame = pd.concat([one, other], ignore_index=True)  # (100 - x) / 60 and 1.5 (50 - x) / 60 meet at x = -50
+    options = {"metric": metric, "between": {"depth": [1, 2]}}
+    beyond = found(frame, **options)
+    assert (beyond.table["outcome"] == Outcome.BEYOND_LOW).all()
+    assert (beyond.table["needed"] == "").all()  # one of the two is better at every value of the grid
+    frame.loc[frame["depth"] == 2, metric] += 0.9  # they meet at x = 58
+    finding = found(frame, **options)
+    assert finding.table["estimate"].to_numpy() == pytest.approx(3 * [58.0], abs=1.5)
+    assert finding.facts["between"] == {"metric": metric, "axis": "depth", "values": [1, 2]}
+    differences = finding.tables["name_differences"]
+    assert differences["draws"].to_list() == len(differences) * [6]
+
+
+def test_the_figures_are_a_map_and_its_slices_with_their_zeros() -> None:
+    finding = found(rows(lambda size: 40 + 20 * size))
+    maps, slices = finding.plots()
+    assert isinstance(maps, MapsPlot)
+    assert (maps.x, maps.y, maps.metric, len(maps.maps)) == ("overlap_angle", "gamma", METRIC, 1)
+    assert isinstance(slices, CurvesPlot)
+    assert [line.where for line in slices.panels[0].lines] == [{"gamma": size} for size in SIZES]
+    assert [line.place[0] for line in slices.panels[0].lines if line.place] == list(finding.table["estimate"])
+
+
+def test_words_of_the_space_are_the_meanings_and_no_table_of_differences_is_made() -> None:
+    words = {"positive": "helps", "negative": "hurts"}
+    finding = found(rows(lambda size: 45.0), words=words)
+    assert finding.meanings == words
+    assert list(finding.tables) == ["name_zeros"]
+    assert found(rows(lambda size: 45.0)).meanings["positive"] == "transfer helps"

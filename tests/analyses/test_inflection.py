@@ -1,0 +1,97 @@
+"""Turning points on synthetic curves whose place is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep import workloads
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.kinds import inflection, optimum
+from raysweep.analyses.places import PlacesPlot
+from raysweep.analyses.question import Question
+from raysweep.analyses.series import CurvesPlot
+
+TRANSFER = workloads.get("linear_transfer")
+LENGTHS = np.linspace(0.5, 6.5, 13)
+DEPTHS = (1, 2, 3)
+
+
+def rows(curve: Callable[[float, int], float], noise: float = 0.02, x: str = "pretrain_length") -> pd.DataFrame:
+    """A risk over x in six draws at each depth."""
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        [
+            {"cell": f"{depth} {at}", "seed": seed, "status": "ok", "depth": depth, x: at}
+            | {"risk_finetune": curve(at, depth) + noise * random.normal()}
+            for depth in DEPTHS
+            for at in LENGTHS
+            for seed in range(6)
+        ]
+    )
+
+
+def found(frame: pd.DataFrame, kind: Any = inflection, **options: Any) -> Finding:
+    asked = {"metric": "risk_finetune", "x": "pretrain_length", **options}
+    return kind.run(Question(frame, asked, TRANSFER, "name"))
+
+
+@pytest.mark.parametrize("kind", [inflection, optimum])
+def test_the_minimum_of_each_curve_lies_in_its_interval(kind: Any) -> None:
+    finding = found(rows(lambda at, depth: 0.1 * (at - 1.5 - depth / 2) ** 2), kind)
+    table = finding.table
+    assert (table["outcome"] == Outcome.LOCATED).all()
+    assert table["estimate"].to_numpy() == pytest.approx([2.0, 2.5, 3.0], abs=0.15)
+    assert ((table["low"] < 1.5 + table["depth"] / 2) & (1.5 + table["depth"] / 2 < table["high"])).all()
+    assert (table["high"] - table["low"] < 1).all()
+    assert (table["needed"] == "").all()
+    assert (table["draws"] == 6).all()
+
+
+def test_a_place_that_grows_with_depth_rises() -> None:
+    (move,) = found(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2)).moves
+    assert (move.key, move.first, move.last) == ("depth", 1, 3)
+    assert (move.rises, move.falls, move.both, move.open) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("curve", "outcome"),
+    [
+        (lambda at, depth: -at, Outcome.IMPROVES),
+        (lambda at, depth: at, Outcome.DEGRADES),
+        (lambda at, depth: 1.0, Outcome.UNDECIDED),
+    ],
+)
+def test_curves_without_a_turn_say_which_way_they_go(curve: Callable[[float, int], float], outcome: Outcome) -> None:
+    table = found(rows(curve)).table
+    assert (table["outcome"] == outcome).all()
+    assert table["estimate"].isna().all()
+    needed = (Needed.MORE_DRAWS, 6.0) if outcome == Outcome.UNDECIDED else ("", None)
+    assert (table["needed"] == needed[0]).all()
+    if needed[1]:
+        assert (table["needed_number"] == needed[1]).all()
+
+
+def test_the_figures_are_places_over_depth_and_curves_that_mark_them() -> None:
+    finding = found(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2))
+    places, curves = finding.plots()
+    assert isinstance(places, PlacesPlot)
+    assert (places.x, places.along, places.placed, places.every) == ("pretrain_length", "depth", "minimum", 1)
+    (line,) = places.panels[0].lines
+    assert line.table["estimate"].to_numpy() == pytest.approx([2, 3, 4], abs=0.2)
+    assert isinstance(curves, CurvesPlot)
+    lines = curves.panels[0].lines
+    assert [line.where for line in lines] == [{"depth": depth} for depth in DEPTHS]
+    marked = [line.place[0] for line in lines if line.place]
+    assert marked == list(finding.table["estimate"])
+    assert lines[0].means.x == pytest.approx(LENGTHS)
+
+
+def test_what_the_space_says_of_a_turn_is_its_meaning() -> None:
+    frame = rows(lambda at, depth: 0.1 * (at - 3) ** 2)
+    assert found(frame, words={"turns": "too long"}).meanings == {"located": "too long"}
+    assert found(frame).meanings == {}

@@ -1,0 +1,64 @@
+"""Predicted zeros beside measured ones, both known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep import workloads
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.kinds import predicted_boundary
+from raysweep.analyses.question import Question
+
+TRANSFER = workloads.get("linear_transfer")
+ASKED = {"law": "risk_scratch", "meets": "risk_linear"}
+LENGTHS = [50, 100, 200, 400, 800]
+
+
+def found(zero: float, slope: float = -1.0) -> Finding:
+    """A law 100 n^slope that meets 0.5 at n = 200 for slope -1, and a metric that changes sign at `zero`."""
+    random = np.random.default_rng(1)
+    rows = pd.DataFrame(
+        [
+            {"cell": f"{depth} {length}", "seed": seed, "status": "ok", "depth": depth}
+            | {"pretrain_length": length, "risk_linear": 0.5}
+            | {"risk_scratch": 100 * length**slope * np.exp(0.02 * random.normal())}
+            | {"transferability_finetune": np.log(zero / length) + 0.05 * random.normal()}
+            for depth in (1, 2)
+            for length in LENGTHS
+            for seed in range(6)
+        ]
+    )
+    options = {**ASKED, "metric": "transferability_finetune", "x": "pretrain_length"}
+    return predicted_boundary.run(Question(rows, options, TRANSFER, "name"))
+
+
+@pytest.mark.parametrize(
+    ("zero", "outcome"), [(200.0, Outcome.AGREES), (330.0, Outcome.LOWER), (120.0, Outcome.HIGHER)]
+)
+def test_a_prediction_agrees_or_is_too_low_or_too_high(zero: float, outcome: Outcome) -> None:
+    finding = found(zero)
+    table = finding.table
+    assert (table["outcome"] == outcome).all()
+    assert table["predicted"].to_numpy() == pytest.approx([200, 200], rel=0.03)
+    assert table["estimate"].to_numpy() == pytest.approx([zero, zero], rel=0.06)
+    assert ((table["low"] <= zero) & (zero <= table["high"])).all()
+    assert table["ratio"].to_numpy() == pytest.approx(2 * [200 / zero], rel=0.08)
+    assert (table["needed"] == "").all()
+    assert finding.facts == ASKED
+
+
+def test_a_law_without_a_slope_leaves_it_open() -> None:
+    finding = found(200.0, slope=0.0)
+    assert (finding.table["outcome"] == Outcome.UNDECIDED).all()
+    assert (finding.table["reason"] == "slope_unclear").all()
+    assert (finding.table["needed"] == Needed.MORE_DRAWS).all()
+
+
+def test_both_places_stand_in_one_figure() -> None:
+    (plot,) = found(200.0).plots()
+    assert plot.along == "depth"
+    measured, predicted = plot.panels[0].lines
+    assert [line.where for line in (measured, predicted)] == [{"zero": "measured"}, {"zero": "predicted"}]
+    assert predicted.table["estimate"].to_numpy() == pytest.approx([200, 200], rel=0.03)

@@ -1,0 +1,116 @@
+"""A table of runs made elsewhere is answered as the rows of a sweep are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raysweep
+from raysweep.analyses.finding import Outcome
+from raysweep.errors import InputError
+from raysweep.query import importing, table
+
+
+def curves(best: dict[int, float], seeds: int = 8) -> pd.DataFrame:
+    """A loss that is quadratic in the logarithm of the rate, least at the best rate of each depth."""
+    noise = np.random.default_rng(0)
+    lines = [
+        {"lr": rate, "depth": depth, "seed": seed, "loss": (np.log(rate / place)) ** 2 + 0.05 * noise.normal()}
+        for depth, place in best.items()
+        for rate in np.geomspace(1e-4, 1e-1, 9)
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(lines)
+
+
+BEST = {2: 3e-3, 4: 1e-3}
+ASKED: dict[str, Any] = {"metric": "loss", "axes": "lr", "by": "depth", "seed": "seed"}
+QUESTION = [{"optimum": {"x": "lr"}}]
+
+
+def test_the_best_rate_of_each_setting_lies_in_its_interval(tmp_path: Path) -> None:
+    found = raysweep.analyse(curves(BEST), questions=QUESTION, **ASKED)
+    assert found.table["depth"].tolist() == [2, 4]
+    assert found.table["outcome"].tolist() == [Outcome.LOCATED, Outcome.LOCATED]
+    assert (found.table["low"] < list(BEST.values())).all()
+    assert (found.table["high"] > list(BEST.values())).all()
+    assert len(found.plot()) >= 1
+    assert found.guesses["column"].tolist() == ["lr", "depth", "loss", "seed"]
+    assert (found.report(tmp_path / "report").directory / "report.html").is_file()
+
+
+def test_a_mapping_of_columns_and_polars_like_frames_are_tables() -> None:
+    frame = curves(BEST)
+
+    class Other:
+        """A frame of another library."""
+
+        def to_pandas(self) -> pd.DataFrame:
+            return frame
+
+    columns = {name: frame[name].to_numpy() for name in frame}
+    first, *others = (raysweep.analyse(one, questions=QUESTION, **ASKED).table for one in (frame, columns, Other()))
+    for other in others:
+        pd.testing.assert_frame_equal(first, other, check_exact=True)
+
+
+def test_a_question_that_cannot_be_asked_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"unknown analysis 'optimun'; did you mean optimum"):
+        raysweep.analyse(curves(BEST), questions=[{"optimun": {"x": "lr"}}], **ASKED)
+    with pytest.raises(InputError, match="analysis.0..optimum.x"):
+        raysweep.analyse(curves(BEST), questions=[{"optimum": {"x": "rate"}}], **ASKED)
+
+
+def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage: Path) -> None:
+    quickstart = {"axes.gamma": [0.5, 1.5], "fixed.dim": 50, "seeds": 6}
+    sweep = raysweep.run("quickstart", set=quickstart, storage=storage, tracking_uri="none", report=False)
+    rows = sweep.results()
+    metric = "transferability_finetune"
+    question = {"boundary": {"metric": metric, "x": "overlap_angle", "y": "gamma"}}
+    copy = raysweep.analyse(
+        rows,
+        f"{metric}:maximize",
+        ["overlap_angle", "gamma"],
+        questions=[question],
+        seed="seed",
+        status="status",
+        scale={"gamma": "linear", "overlap_angle": "linear"},
+    )
+    own = sweep.fit(boundary={"metric": metric, "x": "overlap_angle", "y": "gamma"}).table
+    for name in ("estimate", "low", "high"):
+        np.testing.assert_array_equal(copy.table[name].to_numpy(float), own[name].to_numpy(float))
+
+
+def test_imported_rows_are_a_sweep_that_lacks_nothing(storage: Path) -> None:
+    frame = curves(BEST).drop(index=[3, 30])  # a cell may have fewer draws than others
+    runs = table.read(frame, ["loss"], ["lr", "depth"], seed="seed", name="elsewhere", source="runs.csv")
+    sweep = importing.create(runs, storage)
+    rows = sweep.results()
+    assert sorted(rows["loss"]) == sorted(frame["loss"])
+    assert sweep.state().missing().rows == 0
+    assert len(sweep.cells) == 0 or len(sweep.state().cells) == 18
+    with pytest.raises(InputError, match="there is a sweep of this name"):
+        importing.create(runs, storage)
+    with pytest.raises(InputError, match="was computed elsewhere"):
+        raysweep.resume("elsewhere", storage=storage)
+
+
+def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
+    storage: Path, tmp_path: Path, call: Callable[..., Any]
+) -> None:
+    curves(BEST).to_csv(tmp_path / "runs.csv", index=False)
+    words = ("--from", tmp_path / "runs.csv", "--axes", "lr,depth", "--metric", "loss", "--seed", "seed")
+    asked = (*words, "--set", "analysis=[{optimum: {metric: loss, x: lr}}]", "--storage", storage)
+    assert call("import", "elsewhere", *map(str, asked), "--dry-run").code == 0
+    assert not (storage / "elsewhere").exists()
+    assert call("import", "elsewhere", *map(str, asked)).code == 0
+    assert raysweep.open("elsewhere", storage).space.analysis == [{"optimum": {"metric": "loss", "x": "lr"}}]
+    assert call("report", "elsewhere", "--storage", str(storage)).code == 0
+    wrong = (*words, "--set", "analysis=[{optimum: {metric: loss, x: rate}}]", "--storage", storage)
+    assert call("import", "other", *map(str, wrong)).code == 2
+    assert not (storage / "other").exists()

@@ -1,0 +1,141 @@
+"""Runs of other tools are read by their own clients; what is missing there is missing here."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pandas as pd
+import pytest
+
+from raysweep.errors import InputError
+from raysweep.query.sources import load
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("lr,loss,flag,name\n1e-3,nan,true,a\n1e-2,,false,b\n1e-1,inf,true,c\n")
+    frame = load(str(tmp_path / "runs.csv"))
+    assert frame["lr"].tolist() == [1e-3, 1e-2, 1e-1]
+    assert math.isnan(frame["loss"][0])
+    assert frame["loss"][1] is None
+    assert frame["loss"][2] == math.inf
+    assert frame["flag"].tolist() == [True, False, True]
+    assert frame["name"].tolist() == ["a", "b", "c"]
+
+
+def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
+    pd.DataFrame({"lr": [1.0, 2.0], "loss": [3.0, 4.0]}).to_parquet(tmp_path / "runs.parquet")
+    (tmp_path / "runs.jsonl").write_text(
+        '{"config": {"lr": 1.0}, "loss": 3.0}\n\n{"config": {"lr": 2.0}, "loss": NaN}\n'
+    )
+    assert load(str(tmp_path / "runs.parquet"))["loss"].tolist() == [3.0, 4.0]
+    lines = load(str(tmp_path / "runs.jsonl"))
+    assert lines["config/lr"].tolist() == [1.0, 2.0]
+    assert math.isnan(lines["loss"][1])
+
+
+def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_path: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.create_experiment("rates")
+    parent = client.create_run(experiment).info.run_id
+    for number, (rate, loss) in enumerate([(1e-3, 0.5), (1e-2, 0.25), (1e-2, math.nan)]):
+        run = client.create_run(experiment, tags={"mlflow.parentRunId": parent}).info.run_id
+        client.log_param(run, "lr", rate)
+        client.log_metric(run, "loss", loss)
+        if number:
+            client.set_terminated(run)
+    frame = load(f"mlflow:{uri}#rates").sort_values("lr")
+    assert len(frame) == 4
+    child = frame[frame["lr"].notna()]
+    assert child["lr"].tolist() == [1e-3, 1e-2, 1e-2]
+    assert sorted(child["status"]) == ["FINISHED", "FINISHED", "RUNNING"]
+    assert frame[frame["lr"].isna()]["loss"].tolist() == [None]  # the parent logged none
+    with pytest.raises(InputError, match="no experiment rate "):
+        load(f"mlflow:{uri}#rate")
+    with pytest.raises(InputError, match="does not exist"):
+        load(f"mlflow:sqlite:///{tmp_path}/other.db#rates")
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_a_study_of_optuna_has_pruned_and_failed_trials(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/study.db"
+
+    def objective(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float("lr", 1e-4, 1e-1, log=True)
+        if trial.number == 1:
+            raise optuna.TrialPruned
+        if trial.number == 2:
+            raise RuntimeError
+        trial.set_user_attr("accuracy", 0.5)
+        return rate
+
+    study = optuna.create_study(study_name="rates", storage=url)
+    study.optimize(objective, n_trials=4, catch=RuntimeError)
+    frame = load(f"optuna:{url}#rates")
+    assert frame["status"].tolist() == ["COMPLETE", "PRUNED", "FAIL", "COMPLETE"]
+    assert frame["value"].tolist()[0] == frame["lr"].tolist()[0]
+    assert frame["value"].isna().tolist() == [False, True, True, False]
+    with pytest.raises(InputError, match=r"no study rate in .* \(there are rates\)"):
+        load(f"optuna:{url}#rate")
+
+
+def test_trials_of_ray_have_their_last_result(tmp_path: Path) -> None:
+    for name, results, failed in (("a", [{"loss": 2.0}, {"loss": 1.0}], False), ("b", [], False), ("c", [{}], True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "params.json").write_text(json.dumps({"lr": 0.1, "model": {"depth": 2}}))
+        (folder / "result.json").write_text("".join(f"{json.dumps(one)}\n" for one in results))
+        if failed:
+            (folder / "error.txt").write_text("RuntimeError")
+    frame = load(f"ray:{tmp_path}")
+    assert frame["model/depth"].tolist() == [2, 2, 2]
+    assert frame["status"].tolist() == ["ok", "running", "failed"]
+    assert frame["loss"].tolist()[0] == 1.0
+
+
+def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path: Path) -> None:
+    def results(revision: str, accuracy: float) -> dict[str, Any]:
+        model = f"pretrained=EleutherAI/pythia-70m,revision={revision}" if revision else "pretrained=pythia"
+        tasks = {"sciq": {"alias": "sciq", "acc,none": accuracy, "acc_stderr,none": 0.01}}
+        return {"results": tasks, "config": {"model_args": model}, "n-shot": {"sciq": 5}}
+
+    (tmp_path / "results_1.json").write_text(json.dumps(results("step1000", 0.5)))
+    (tmp_path / "step2000").mkdir()
+    (tmp_path / "step2000" / "results_2.json").write_text(json.dumps(results("", 0.6)))
+    (tmp_path / "other.json").write_text("[1]")
+    frame = load(f"lm-eval:{tmp_path}").sort_values("step")
+    assert frame["step"].tolist() == [1000, 2000]
+    assert frame["acc"].tolist() == [0.5, 0.6]
+    assert frame["acc_stderr"].tolist() == [0.01, 0.01]
+    assert frame["shots"].tolist() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("runs.xlsx", "--from: expected runs.csv"),
+        ("none.csv", "none.csv: no such file"),
+        ("mlflow:sqlite:///x.db", "--from: expected mlflow:URI#EXPERIMENT"),
+        ("optuna:#x", "--from: expected optuna:URL#STUDY"),
+        ("ray:nowhere", "--from: nowhere is no folder"),
+        ("lm-eval:nowhere", "--from: nowhere is no folder"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_one_line(source: str, line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load(source)
+    assert str(refused.value).startswith(line)
+
+
+def test_a_broken_line_of_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text('{"loss": 1.0}\n[1]\n')
+    with pytest.raises(InputError, match="line 2 is no JSON object"):
+        load(str(tmp_path / "runs.jsonl"))

@@ -1,0 +1,102 @@
+"""A table of runs made elsewhere becomes rows and a space; what is guessed of its columns is shown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.errors import InputError
+from raysweep.query.table import read, rounded
+
+RATES = [1e-4, 3e-4, 1e-3, 3e-3]
+
+
+def runs(**columns: Any) -> pd.DataFrame:
+    """Four rates at two depths, one run each."""
+    table = pd.DataFrame({"lr": RATES * 2, "depth": [2] * 4 + [4] * 4, "loss": np.arange(8.0)})
+    return table.assign(**columns)
+
+
+def column(guesses: pd.DataFrame, name: str) -> dict[str, Any]:
+    """The guess of one column."""
+    return guesses[guesses["column"] == name].iloc[0].to_dict()
+
+
+def test_types_and_scales_are_guessed_and_can_be_overridden() -> None:
+    table = read(runs(optimizer=["adam", "sgd"] * 4), ["loss"], ["lr"], ["depth", "optimizer"])
+    assert [column(table.guesses, name)["type"] for name in ("lr", "depth", "optimizer")] == ["float", "int", "str"]
+    assert table.space["scale"] == {"lr": "log", "depth": "linear"}
+    assert read(runs(), ["loss"], ["lr"], ["depth"], scale={"lr": "linear"}).space["scale"]["lr"] == "linear"
+
+
+def test_a_number_that_is_not_finite_has_diverged_and_nothing_is_missing_instead() -> None:
+    values = [1.0, 2.0, math.inf, math.nan, None, "", 3.0, 4.0]
+    table = read(runs(loss=pd.Series(values, dtype=object)), ["loss"], ["lr"], ["depth"])
+    assert table.rows["status"].tolist() == ["ok", "ok", "diverged", "diverged", "ok", "ok"]
+    assert table.missing == 2
+    assert "2 not finite" in column(table.guesses, "loss")["note"]
+
+
+def test_words_of_other_tools_are_statuses_and_runs_that_go_on_are_missing() -> None:
+    words = ["FINISHED", "COMPLETE", "FAILED", "crashed", "PRUNED", "RUNNING", "ok", "ok"]
+    losses = [1.0, math.nan, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    table = read(runs(state=words, loss=losses), ["loss"], ["lr"], ["depth"], status="state")
+    assert table.rows["status"].tolist() == ["ok", "diverged", "failed", "failed", "stopped", "ok", "ok"]
+    assert table.missing == 1
+
+
+def test_values_that_differ_by_rounding_are_one_and_shown() -> None:
+    lr = [0.000345, 0.0003453, 0.00069, 0.0006905, 0.001381, 0.001381, 0.002762, 0.002762]
+    table = read(runs(lr=lr, depth=[1, 2] * 4), ["loss"], ["lr"], ["depth"])
+    assert table.space["axes"]["lr"] == [0.0003453, 0.00069, 0.0006905, 0.001381, 0.002762]  # two digits are not enough
+    assert "0.000345 is 0.0003453" in column(table.guesses, "lr")["note"]
+
+
+@pytest.mark.parametrize(
+    ("values", "joined"),
+    [
+        ([0.000345, 0.0003453, 0.00069], {0.000345: 0.0003453}),
+        ([1.01, 1.011, 1.012, 1.013], {}),  # a fine grid
+        ([0.5, 0.501], {}),  # 0.5 has one digit
+        ([0.123, 0.1234, 10.0], {0.123: 0.1234}),
+    ],
+)
+def test_only_pairs_much_closer_than_other_values_are_joined(values: list[float], joined: dict[float, float]) -> None:
+    assert rounded(values) == joined
+
+
+def test_axes_that_vary_together_are_zipped_and_constants_are_fixed() -> None:
+    table = read(runs(width=[64] * 4 + [128] * 4, batch=32), ["loss"], ["lr"], ["depth", "width", "batch"])
+    assert table.space["zip"] == [["depth", "width"]]
+    assert table.space["axes"]["width"] == [64, 128]
+    assert table.space["fixed"] == {"batch": 32}
+
+
+def test_several_runs_of_a_cell_are_asked_about() -> None:
+    twice = pd.concat([runs(run=0), runs(run=1)], ignore_index=True)
+    with pytest.raises(InputError, match=r"rows 1, 9 have the same values on all axes; they differ in run"):
+        read(twice, ["loss"], ["lr"], ["depth"])
+    assert read(twice, ["loss"], ["lr"], ["depth"], seed="run").space["seeds"] == [0, 1]
+    assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "line"),
+    [
+        (runs(), (["los"], ["lr"], ["depth"]), "los: unknown column 'los'; did you mean loss?"),
+        (runs(loss="much"), (["loss"], ["lr"], ["depth"]), "loss: expected numbers, got 'much' in row 1"),
+        (runs(lr=1e-3), (["loss"], ["lr"], ["depth"]), "lr: expected an axis with several values"),
+        (runs(loss=None), (["loss"], ["lr"], ["depth"]), "loss: no run has a value"),
+        (runs(), (["loss:max"], ["lr"], ["depth"]), "metric: expected minimize or maximize"),
+        (runs(), (["loss"], ["lr", "lr"], ["depth"]), "lr: this column is used twice"),
+        (3, (["loss"], ["lr"]), "table: expected a data frame"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_line(table: Any, arguments: Any, line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read(table, *arguments)
+    assert str(refused.value).startswith(line)
