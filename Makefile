@@ -16,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv data demo reports test test-once test-simulations test-simulations-changed test-long test-full test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
+.PHONY: help venv data demo reports test test-once test-simulations test-long test-full test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -69,10 +69,6 @@ test-once: $(STAMP) ## one test on a cluster and one of gangs, of those that `ma
 test-simulations: $(STAMP) ## how often intervals hold the truth; notes for which version of the fits it was as they say
 	$(PYTEST) -m simulation
 	$(BIN)/python -m tests.fits.coverage_digest --write
-
-test-simulations-changed: $(STAMP) ## the same, where the fits are others than those it was noted for
-	@$(BIN)/python -m tests.fits.coverage_digest && echo '1 passed in 0s: the fits are those whose coverage was simulated' \
-		|| $(MAKE) test-simulations
 
 test-long: $(STAMP) ## what takes longest: gangs, nodes and drivers that die, servers that go, Triton's interpreter
 	$(PYTEST) -m long

@@ -66,6 +66,7 @@ def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
 ) -> None:

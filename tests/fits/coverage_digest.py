@@ -1,6 +1,6 @@
-"""The digest of the fits whose coverage was last simulated: `python -m tests.fits.coverage_digest` fails if it is another.
+"""Whether the fits are those whose coverage was simulated: `python -m tests.fits.coverage_digest` fails if not.
 
-`--write` notes that of the fits as they are.
+`--write` notes that they are.
 """
 
 from __future__ import annotations
