@@ -166,6 +166,7 @@ def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, st
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
+@pytest.mark.long
 def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, notes: Path) -> None:
     killed(folder, storage)
     shutil.rmtree(notes)  # somebody else's storage: there was no run here

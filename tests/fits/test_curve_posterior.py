@@ -116,6 +116,7 @@ def test_noise_of_known_structure_is_recognized() -> None:
         assert (np.median(p.own / np.hypot(p.own, of_a_draw)) > 0.7) == (kind == "own")
 
 
+@pytest.mark.simulation
 def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
     """Simulation-based calibration: curves and noise from the prior itself; the ranks of a difference of the true
     curve among its posterior paths, and of its evidence among that of the particles, are uniform, if the sampler draws

@@ -42,6 +42,7 @@ def met(frame: pd.DataFrame, level: float = 0.95) -> Meeting:
     return fit_meeting(frame, "n", "risk", "level", "seed", level)
 
 
+@pytest.mark.simulation
 def test_intervals_at_95_percent_cover_95_percent_and_not_99() -> None:
     rng, kinds = np.random.default_rng(1), ((0.1, 0.0), (0.3, 0.0), (0.1, 1.0))
     found = [met(drawn(rng, (3, 5, 8)[k // 3 % 3], *kinds[k % 3])) for k in range(240)]

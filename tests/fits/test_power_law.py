@@ -39,6 +39,7 @@ def fitted(frame: pd.DataFrame, level: float = 0.95) -> PowerLaw:
     return fit_power_law(frame, "x", "y", "seed", level)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind: str) -> None:
     rng = np.random.default_rng(1)

@@ -96,6 +96,7 @@ def rows() -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     frame = rows()
     axes = {name: frame[name].unique().tolist() for name in ("overlap_angle", "finetune_lr", "pretrain_length")}

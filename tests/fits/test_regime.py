@@ -79,7 +79,7 @@ def frame_of(
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundred_are_wrong() -> None:
     rng = np.random.default_rng(1)
     right = {0.0: "constant", 0.3: "increasing", -0.25: "slowly decreasing", -0.8: "quickly decreasing"}

@@ -24,7 +24,7 @@ def setting(seed: list[int], centre: float = 3e-3, size: float = 0.1) -> pd.Data
     return frame[frame["length"].isin(LENGTHS[1:3])]
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_blurs_it() -> None:
     found = []
     for k in range(80):

@@ -35,6 +35,7 @@ def rows(
     return pd.DataFrame({"x": np.tile(X, draws), "seed": np.repeat(np.arange(draws), len(X)), "y": values.ravel()})
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("own", [0.0, 0.3])
 def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(own: float) -> None:
     rng = np.random.default_rng(1)
@@ -43,6 +44,7 @@ def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(own: float) 
     assert stats.kstest(chances, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("own", [0.0, 0.3])
 def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(own: float) -> None:
     rng = np.random.default_rng(2)
@@ -96,6 +98,7 @@ def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
     return fit_trend(pd.DataFrame({**at, "y": (mean + noise).ravel()}), "x", "y", "seed")
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind: str) -> None:
     rng = np.random.default_rng(6)
@@ -121,6 +124,7 @@ def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> Non
     assert (open_.p_value < 0.05, open_.p_against < 0.05, open_.p_throughout < 0.05) == (True, False, False)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind: str) -> None:
     rng = np.random.default_rng(8)
@@ -132,6 +136,7 @@ def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall
     assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
 def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
     rng = np.random.default_rng(9)
@@ -208,7 +213,7 @@ def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open
     assert (row["status"], row["changes"]) == ("no clear trend", said)
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
     curves = 240
     told = 0

@@ -26,7 +26,7 @@ def drawn(shape: str, turn: float, t: np.ndarray, draws: int, size: float, rng: 
     return curve / np.ptp(fine) + size * rng.standard_normal((draws, len(t))) + rng.standard_normal((draws, 1))
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_doing_what_the_advice_says_halves_the_interval() -> None:
     """Over curves and noise, the median interval after the advice is half the one before, within a factor 1.5."""
     rng = np.random.default_rng(11)
