@@ -42,7 +42,7 @@ class LivePage:
             return
         start = self.clock()
         try:
-            self.write(int(EVERY))
+            self.write(max(1, int(EVERY)))
         except Exception:  # rows are worth more than a page
             self.broken = True
         self.last = self.clock()

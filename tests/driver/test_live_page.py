@@ -61,11 +61,18 @@ def test_a_running_search_shows_its_rows_so_far_and_ends_with_a_final_page(stora
             pages.append(page.read_text())
         return (x - 2) ** 2
 
-    axes = {"x": {"from": 0.0, "to": 4.0}}
+    axes = {"x": [0.25 * step for step in range(16)]}
     raysweep.run(
-        loss, name="search", axes=axes, seeds=1, search={"random": {"cells": 12, "batch": 3}}, storage=storage,
-        tracking_uri="none", executor="inline", say=lambda line: None,
-    )  # fmt: skip
+        loss,
+        name="search",
+        axes=axes,
+        seeds=1,
+        search={"optuna": {"metric": "value", "cells": 12}},
+        storage=storage,
+        tracking_uri="none",
+        executor="inline",
+        say=lambda line: None,
+    )
     assert len(pages) >= 2
     assert all('http-equiv="refresh"' in text and "Running: " in text for text in pages)
     assert 'http-equiv="refresh"' not in page.read_text()
