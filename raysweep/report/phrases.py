@@ -156,7 +156,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.MEASURED: "{metric} ends at {place}",
         Outcome.UNDECIDED: "too few draws with {metric} are ok",
     },
-    "landscape": {Outcome.MEASURED: "{metric} is on average {place} above its value in the middle"},
+    "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
 
@@ -185,6 +185,9 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.NO_EFFECT: "it makes no difference",
     Outcome.UNCLEAR: "no clear difference",
     Outcome.UNDECIDED: "it is not decided",
+    Outcome.MEASURED: "{metric} is {place}",
+    Outcome.RISES: "{metric} rises with {x}",
+    Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 
@@ -350,7 +353,8 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     rows = finding.table[finding.table["outcome"] == group.outcome]
     if finding.kind == "regime":  # a verdict is of the interval
         within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
-        return f"{number(ends[0], 2)} to {number(ends[1], 2)}, {within}" if np.isfinite(ends).all() else within
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
+        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
     low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
 

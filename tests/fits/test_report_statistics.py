@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from raysweep.analyses.closed_form import displacements, extremum
+from raysweep.analyses.findings import one_finding
+from raysweep.analyses.kinds.relation import rank_correlation
 from raysweep.fits.comparison import joint
 from raysweep.report.statuses import others
-from raysweep.reporting.analyses.relation import rank_correlation
-from raysweep.reporting.report import write_report
 
 
 def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
@@ -147,5 +147,5 @@ def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> Non
             "seeds": list(range(4)),
             "analysis": [{kind: options}],
         }
-        line = write_report(frame, space, tmp_path / kind, sweep="s").headline[0]
-        assert "; 4 ok rows of 28 left out, where final source perplexity has no finite value up to 1e+150" in line
+        finding = one_finding(frame.assign(sweep="s"), space, space["analysis"][0], "s")
+        assert finding.facts["left_out"] == {"pretrain_perplexity_after": 4}
