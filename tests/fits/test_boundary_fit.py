@@ -11,9 +11,9 @@ import pytest
 
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.outcomes import outcome
+from raysweep.fits import fit_boundary, fit_inflection
 from raysweep.fits.boundary import find_zero
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_boundary, fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
 

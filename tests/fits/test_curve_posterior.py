@@ -14,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 import raysweep
+from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
@@ -24,7 +25,6 @@ from raysweep.fits.posterior.places import Places, at_ends, interval, minimum_pl
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_inflection
 
 T = np.linspace(0, 1, 9)
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
+from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.reasons import Reason, message
-from raysweep.reporting import fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
 

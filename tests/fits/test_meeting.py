@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +10,6 @@ import pytest
 
 from raysweep.fits.meeting import Meeting, fit_meeting
 from raysweep.fits.reasons import Reason
-from raysweep.reporting.report import write_report
 
 X = np.geomspace(50, 700, 8)
 PLACE = (0.02 / 3.0) ** (-1 / 1.18)  # of 3 x^-1.18 = 0.02
@@ -81,39 +78,3 @@ def test_what_cannot_be_said_is_not_said() -> None:
     assert wider.low < met(good).low < met(good).place < met(good).high < wider.high
     with pytest.raises(ValueError, match="no column 'depth'"):
         fit_meeting(good, "n", "risk", "depth", "seed")
-
-
-def test_a_report_lays_the_prediction_beside_the_measured_boundary(tmp_path: Path) -> None:
-    rng, parts = np.random.default_rng(4), []
-    for depth, level in ((1, 0.01), (2, 0.02), (3, 0.005)):
-        part = drawn(rng, 8, 0.02, 0.0)
-        part = part.assign(depth=depth, level=part["level"] * level / 0.02)
-        factor = 1.0 if depth < 3 else 3.0  # at depth 3 transfer is worse than the level says
-        parts.append(part.assign(gain=part["risk"] - factor * part["level"], cell=part["n"].astype(str) + f" {depth}"))
-    frame = pd.concat(parts).rename(
-        columns={
-            "n": "finetune_steps",
-            "risk": "risk_scratch",
-            "level": "risk_linear",
-            "gain": "transferability_linear",
-        }
-    )
-    entry = {"metric": "transferability_linear", "x": "finetune_steps", "law": "risk_scratch", "meets": "risk_linear"}
-    space: dict[str, Any] = {
-        "name": "s",
-        "workload": "linear_transfer",
-        "axes": {"finetune_steps": X.tolist(), "depth": [1, 2, 3]},
-        "analysis": [{"predicted_boundary": entry}],
-        "seeds": list(range(8)),
-    }
-    report = write_report(frame.assign(sweep="s"), space, tmp_path, sweep="s")
-    (said,) = report.headline
-    assert said.startswith(
-        "the prediction is not shown to be off in 2 of 3 settings (L ≤ 2), too high in 1 (L = 3): it is "
-    )
-    assert said.endswith("; predicted is where the power law of risk from scratch meets risk of linear transfer")
-    table = pd.read_csv(tmp_path / "tables" / "predicted_boundary_places.csv")
-    assert table["apart"].tolist() == [False, False, True]
-    assert table["predicted"][1] == pytest.approx(PLACE, rel=0.1)
-    assert table["ratio"][2] > 2
-    assert (tmp_path / "figures" / "predicted_boundary_line.png").exists()

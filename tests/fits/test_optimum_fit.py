@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.edges import stays_level
+from raysweep.fits import fit_boundary, fit_inflection, fit_optimum
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.space.analyses import ANALYSES
 
 Curve = Callable[[np.ndarray], np.ndarray]

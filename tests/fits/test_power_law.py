@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_regime import as_transfer, frame_of
 
 from raysweep.fits.power_law import PowerLaw, fit_power_law
 from raysweep.fits.reasons import Reason
-from raysweep.reporting.report import write_report
 
 X = np.geomspace(1e-4, 1e-2, 7)
 KINDS = ("independent", "growing along x", "an exponent of each draw's own", "of a mean of ten squares")
@@ -98,28 +95,3 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
     assert math.isfinite(single.exponent)
     assert math.isnan(single.low)
     assert single.reason == Reason.SINGLE_DRAW
-
-
-def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_path: Path) -> None:
-    frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5)))
-    lengths = sorted(frame["pretrain_length"].unique())
-    chosen = frame["pretrain_length"].isin(lengths[:3])
-    frame = frame[chosen].assign(risk_finetune=lambda each: 0.2 * each["finetune_lr"] ** 0.75 * (1 + each["seed"]))
-    bent = frame["pretrain_length"] == lengths[0]
-    frame.loc[bent, "risk_finetune"] *= np.exp(np.log(frame["finetune_lr"][bent] / 1e-3) ** 2 / 10)
-    space = {**space, "analysis": [{"power_law": {"metric": "risk_finetune", "x": "finetune_lr"}}]}
-    report = write_report(frame, space, tmp_path, sweep="s")
-    (said,) = report.headline
-    assert said.startswith(
-        "risk after fine-tuning grows with fine-tuning rate to the power 0.75 to 0.98, in all 6 settings; 0.75 (exact) "
-    )
-    assert said.endswith(
-        " (95 %); towards larger fine-tuning rate it grows faster in 2 (log-log slope, p < 0.05, Holm)"
-    )
-    table = pd.read_csv(tmp_path / "tables" / "power_law_exponents.csv")
-    assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
-    means = pd.read_csv(tmp_path / "tables" / "power_law_means.csv")
-    straight = means[means["pretrain_length"] == lengths[1]]
-    middle = 0.2 * np.exp(np.log1p(np.arange(5)).mean())  # of factors 1 to 5, one for each draw
-    np.testing.assert_allclose(straight["geometric_mean"], middle * straight["finetune_lr"] ** 0.75)
-    assert (tmp_path / "figures" / "power_law.png").exists()

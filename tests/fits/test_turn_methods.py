@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.curves import TURNING
+from raysweep.fits import fit_inflection, fit_optimum
 from raysweep.fits.posterior.prediction import ExpectedWidth
 from raysweep.fits.reasons import Reason, message
 from raysweep.fits.sample_size import Advice, advice_words, sample_size_advice
-from raysweep.reporting import fit_inflection, fit_optimum
 
 
 def rows_of(t: np.ndarray, values: np.ndarray) -> pd.DataFrame:
