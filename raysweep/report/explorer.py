@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.report.names import axis_label, settings
-from raysweep.report.phrases import title
+from raysweep.report.phrases import IN_X, title
 from raysweep.report.tables import table_of
 from raysweep.workloads.declaration import Workload
 
@@ -31,11 +31,11 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
         if one["row"] is not None and table is not None:
             row = finding.table.iloc[one["row"]]
             texts = zip(table.head, table.rows[one["row"]], strict=True)
-            more = {
-                "place": [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")],
-                "located": bool(row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])),
-                "lines": [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"],
-            }
+            more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
+            if finding.kind in IN_X:
+                ends = [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")]
+                located = row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])
+                more |= {"place": ends, "located": bool(located)}
         out.append(
             {
                 **{key: value for key, value in one.items() if key not in ("row", "values")},

@@ -184,6 +184,9 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.NO_EFFECT: "it makes no difference",
     Outcome.UNCLEAR: "no clear difference",
     Outcome.UNDECIDED: "it is not decided",
+    Outcome.MEASURED: "{metric} is {place}",
+    Outcome.RISES: "{metric} rises with {x}",
+    Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 

