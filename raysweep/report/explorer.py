@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
-from raysweep.report.names import axis_label, settings
+from raysweep.report.names import axis_label, called, settings
 from raysweep.report.phrases import IN_X, title
 from raysweep.report.tables import table_of
 from raysweep.workloads.declaration import Workload
@@ -17,7 +17,11 @@ from raysweep.workloads.declaration import Workload
 
 def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> dict[str, Any]:
     """The data of `analyses.explored` for report.js. Each setting gets its values as text, its places among the values
-    of each key, and, if the finding has a row of it, `place` (estimate, low, high, theory) and `lines`."""
+    of each key, and, if the finding has a row of it, `place` (estimate, low, high, theory) and `lines`. Those of
+    parallel coordinates get labels for parallel.js."""
+    if data.get("form") == "parallel":
+        axes = [{**axis, "label": axis_label(axis["name"], workload)} for axis in data["axes"]]
+        return {**data, "axes": axes, "metric": called(data["metric"], workload), "settings": ()}
     names = [key["name"] for key in data["keys"]]
     numbers = [key["name"] for key in data["keys"] if key["number"]]
     varied = [

@@ -310,7 +310,8 @@
     const draw = () => part.open && waiting.splice(0).reverse().forEach((one) => {
       const data = JSON.parse(one.textContent);
       for (const setting of data.settings) setting.theory[0] = data.grids[setting.theory[0]];
-      if (data.settings.length) part.querySelector("summary + div").prepend(explorer(data));
+      const drawn = data.form === "parallel" ? parallel(data, element) : data.settings.length && explorer(data);
+      if (drawn) part.querySelector("summary + div").prepend(drawn);
     });
     part.addEventListener("toggle", draw);
     draw();
