@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from raysweep.analyses import registry
 from raysweep.errors import InputError
-from raysweep.space.analyses import ANALYSES, metrics_of, opened
+from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 
@@ -43,7 +44,7 @@ class Design:
     def metrics(self) -> list[str]:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
         they are metrics. What the options of somebody else's functions mean is not known."""
-        asked = [options for kind, options in map(opened, self.analyses()) if kind in ANALYSES]
+        asked = [options for kind, options in map(opened, self.analyses()) if kind in registry.names()]
         other = ("beside", "x", "y")
         named = [
             name

@@ -14,6 +14,7 @@ import numpy as np
 from raysweep.analyses import registry
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.design import Design
+from raysweep.analyses.explored import explored_of
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.nothing import nothing, reason
 from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, restricted
@@ -106,4 +107,4 @@ def finding_of(analysis: Analysis, asked: Question) -> Finding:
         finding = analysis.run(fitted)
     rows = left_out(asked.rows[asked.rows["status"] == OK], metrics)
     facts = {**finding.facts, **({"lost": lost} if lost else {}), **({"left_out": rows} if rows else {})}
-    return replace(finding, facts=facts, idle=idle)
+    return replace(finding, facts=facts, idle=idle, explored=finding.explored or explored_of(finding, fitted))

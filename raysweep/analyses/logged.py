@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from raysweep.analyses.question import Question
-from raysweep.errors import unknown
+from raysweep.errors import InputError, unknown
 from raysweep.ledger.curves import STEP
+from raysweep.space import analysis_options as allowed
+from raysweep.space.analyses import metrics_of
+from raysweep.space.checks import Check, Context
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IDENTITY = ["sweep", "cell", "seed"]
 """The columns that tell rows apart."""
+
+OPTIONS: dict[str, Check] = {
+    "stage": allowed.stage,
+    "metric": allowed.logged,
+    "metrics": allowed.logged,
+    "by": allowed.axes,
+}
+"""The options of analyses of what a stage logged."""
+
+
+def check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
+    """Raise InputError for options that do not fit a stage that logs."""
+    workload = context.workload
+    if not metrics_of(given):
+        raise InputError(f"{path}.metric", "missing; expected a metric")
+    if workload.compute:
+        axes = ", ".join(context.axes) or "none"
+        raise InputError(f"{path}.x", f"{workload.name} logs no learning curves; expected one of its axes: {axes}")
+    names = workload.chain.names
+    if len(names) > 1 and "stage" not in given:
+        raise InputError(f"{path}.stage", f"missing; expected one of {', '.join(names)}")
+    stage = given.get("stage", names[0])
+    for name in given.get("by", []):
+        if name not in workload.chain.known[names.index(stage)]:
+            raise InputError(f"{path}.by", f"the stage {stage} does not depend on {name}")
 
 
 def stage_of(question: Question) -> str:

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.edges import stays_level
+from raysweep.fits import fit_boundary, fit_inflection, fit_optimum
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.space.analyses import ANALYSES
 
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -47,6 +47,7 @@ def frame_of(rates: np.ndarray, values: np.ndarray, **columns: object) -> pd.Dat
     )
 
 
+@pytest.mark.simulation
 def test_interval_covers_the_known_optimum() -> None:
     rng = np.random.default_rng(1)
     covered: dict[str, list[bool]] = {}
@@ -80,6 +81,7 @@ def test_interval_covers_the_known_optimum() -> None:
     assert len(widths) > 0.6 * len(CURVES) * 3 * 9
 
 
+@pytest.mark.simulation
 def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
     rng = np.random.default_rng(2)
     located = total = 0
@@ -205,6 +207,7 @@ def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 
     return frame_of(rates, values)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("size", [3.0, 1e12])
 def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
     rng = np.random.default_rng(0)

@@ -12,13 +12,14 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
-from raysweep.analyses.logged import IDENTITY, check_known, keys_of, points_of, stage_of
+from raysweep.analyses.logged import IDENTITY, OPTIONS, check_known, check_logged, keys_of, points_of, stage_of
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, spread
 from raysweep.analyses.series import Where
 from raysweep.fits.statistics import mean_band
-from raysweep.space.analyses import ANALYSES, LANDSCAPE, check_logged, metrics_of
+from raysweep.space import analysis_options as allowed
+from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run(question: Question) -> Finding:
     points = points_of(question)
     logged = [str(name) for name in points.columns if points[name].notna().any()]
     if points.empty or not any(name in logged for name in (x, y, *metrics)):
-        return nothing(question, LANDSCAPE, Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=x)
+        return nothing(question, "landscape", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=x)
     for name, key in [(x, "x"), (y, "y"), *((metric, "metrics") for metric in metrics)]:
         check_known(name, f"analysis.landscape.{key}", question, logged)
     keys, idle = keys_of(question, "")
@@ -74,7 +75,7 @@ def run(question: Question) -> Finding:
     ]
     every = [one for one in every if one.draws]
     if not every:
-        return nothing(question, LANDSCAPE, Nothing.NO_ROW_OK, metric=metrics[0], x=x)
+        return nothing(question, "landscape", Nothing.NO_ROW_OK, metric=metrics[0], x=x)
 
     def plots() -> Sequence[Plot]:
         seed = shared_seed(every)
@@ -84,7 +85,7 @@ def run(question: Question) -> Finding:
         return [LandscapePlot(question.name, surfaces, metrics, x, y, seed, stage, len(wheres))]
 
     return Finding(
-        LANDSCAPE,
+        "landscape",
         question.name,
         as_table([setting_row(one, every, question.level) for one in every], [*keys, "metric"]),
         metrics[0],
@@ -168,11 +169,11 @@ def of_draws(one: Surfaces, x: str, y: str) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind=LANDSCAPE,
+    kind="landscape",
     question="What does {metric} look like over {x} and {y}?",
     run=run,
-    required=ANALYSES[LANDSCAPE].required,
-    optional=ANALYSES[LANDSCAPE].optional,
+    required={"x": allowed.one_logged, "y": allowed.one_logged},
+    optional=OPTIONS,
     columns=("draws", "grid", "metric", *MIDDLE, *MORE, "seed", "value"),
     logged=True,
     check=check_logged,

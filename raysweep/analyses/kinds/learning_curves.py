@@ -12,7 +12,16 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number, rounding
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
-from raysweep.analyses.logged import IDENTITY, check_known, keys_of, names_in, points_of, stage_of
+from raysweep.analyses.logged import (
+    IDENTITY,
+    OPTIONS,
+    check_known,
+    check_logged,
+    keys_of,
+    names_in,
+    points_of,
+    stage_of,
+)
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import spread
@@ -21,7 +30,8 @@ from raysweep.fits.draws import log_axis
 from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import mean_band
 from raysweep.ledger.curves import STEP, aligned
-from raysweep.space.analyses import LEARNING_CURVES, check_logged, metrics_of
+from raysweep.space import analysis_options as allowed
+from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
 
 if TYPE_CHECKING:
@@ -244,8 +254,8 @@ ANALYSIS = Analysis(
     kind="learning_curves",
     question="What did a stage log at each step?",
     run=run,
-    required=LEARNING_CURVES.required,
-    optional=LEARNING_CURVES.optional,
+    required={"x": allowed.curves_x},
+    optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},
     columns=(
         *("draws", "draws_left_out", "first_mean", "high", "left_out", "low", "mean", "metric", "share", "shares"),
         *("step", "steps"),
