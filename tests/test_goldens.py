@@ -103,6 +103,6 @@ def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
     assert told == [1, 0]
     assert stages == [["stages: 2 distinct, 2 computed, 0 reused, 0 begun again"], []]
     assert former not in references.referred(store, own)
-    assert len(references.referred(store, own)) == 1
+    assert len(references.referred(store, own)) == 2
     assert former in references.referred(store, other)
     assert former in store.stages()

@@ -238,7 +238,7 @@ WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "coverage" else ()) for name in RUNS]
+    "name", [pytest.param(name, marks=pytest.mark.long if name in ("coverage", "roofline") else ()) for name in RUNS]
 )
 def test_a_benchmark_runs_at_a_tiny_size(
     name: str, tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -246,7 +246,7 @@ def test_a_benchmark_runs_at_a_tiny_size(
     RUNS[name](monkeypatch, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_a_benchmark_of_ray_itself_runs(name: str, ray_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray

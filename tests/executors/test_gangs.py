@@ -117,7 +117,7 @@ def test_workers_meet_at_the_address_of_their_machine_and_no_other(
         socket.create_connection(("127.0.0.2", port), timeout=10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
     ray_cluster: str, storage: Path, deadline: None
 ) -> None:
