@@ -69,9 +69,12 @@ def with_error(value: float, error: float) -> str:
 def interval(estimate: float, low: float, high: float) -> str:
     """The text "estimate [low, high]", with the decimals that show two significant digits of the half width.
 
-    Without an estimate: "above low" or "below high". With an interval of width 0: the estimate and "(exact)".
+    Without an estimate: "above low", "below high" or "between low and high". With an interval of width 0: the estimate
+    and "(exact)".
     """
     if not np.isfinite(estimate):
+        if np.isfinite(low) and np.isfinite(high):
+            return f"between {number(low, 3)} and {number(high, 3)}"
         if np.isfinite(low):
             return f"above {number(low)}"
         return f"below {number(high)}" if np.isfinite(high) else "–"

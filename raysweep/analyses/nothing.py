@@ -42,6 +42,8 @@ class Nothing(StrEnum):
     """A function of the user is not there (about: the error)."""
     FAILED = "failed"
     """A function of the user failed (about: the error)."""
+    ONE_SETTING = "one_setting"
+    """There is no other setting to compare with."""
     NO_CLOSED_FORM = "no_closed_form"
     """No closed form stands beside two usable draws of a cell (about: the metrics)."""
     NO_PAIR = "no_pair"

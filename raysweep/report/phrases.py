@@ -7,6 +7,7 @@ Clauses are added in that order as long as the sentence has at most `MOST` words
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,16 @@ from raysweep.analyses.rows import signs_of
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.names import as_called, called, line_label, listed, setting, unit_of, without_common_beginning
+from raysweep.report.names import (
+    as_called,
+    called,
+    line_label,
+    listed,
+    setting,
+    settings,
+    unit_of,
+    without_common_beginning,
+)
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -72,6 +82,81 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.DEGRADES: "the smallest {x} is best for {metric}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
+    "agreement": {
+        Outcome.AGREES: "theory and experiment agree",
+        Outcome.DIFFERS: "theory and experiment differ",
+        Outcome.UNDECIDED: "too few seeds compare theory and experiment",
+    },
+    "relation": {
+        Outcome.RISES: "{metric} rises with {x} (rank correlation {place})",
+        Outcome.FALLS: "{metric} falls with {x} (rank correlation {place})",
+        Outcome.UNCLEAR: "{x} is not shown to predict {metric} (rank correlation {place})",
+        Outcome.MEASURED: "{metric} and {x} have rank correlation {place}",
+        Outcome.UNDECIDED: "{metric} and {x} have no rank correlation",
+    },
+    "r_squared": {
+        Outcome.BEST: "{predictor} clearly explains {metric} best (R² {place})",
+        Outcome.UNCLEAR: "no predictor clearly explains {metric} best",
+        Outcome.MEASURED: "{predictor} explains {metric} with R² {place}",
+    },
+    "engines": {
+        Outcome.NO_EFFECT: "{metric} equals that of {reference} up to rounding",
+        Outcome.CONSTANT: "{metric} differs from {reference} by the same at every {x}",
+        Outcome.INCREASING: "{metric} approaches that of {reference} as {x} → 0 (order {place})",
+        Outcome.DECREASING: "{metric} departs from that of {reference} as {x} → 0 (order {place})",
+        Outcome.MEASURED: "{metric} differs from {reference} at a single {x}",
+    },
+    "trend": {
+        Outcome.RISES: "{metric} rises with {x}{throughout}",
+        Outcome.FALLS: "{metric} falls with {x}{throughout}",
+        Outcome.UNCLEAR: "{metric} shows no clear trend with {x}",
+        Outcome.NO_EFFECT: "{metric} does not change with {x}",
+        Outcome.UNDECIDED: "no trend of {metric} can be tested",
+    },
+    "best": {
+        Outcome.BEST: "the best {metric} is {place}",
+        Outcome.ALIKE: "{count} not told from it",
+        Outcome.WORSE: "{count} worse",
+    },
+    "search": dict.fromkeys((Outcome.BEST, Outcome.MEASURED), "the best {metric} is {place}"),
+    "curves": {
+        Outcome.MEASURED: "{metric} is {place}",
+        Outcome.HIGHER: "{metric} is higher than {beside}",
+        Outcome.LOWER: "{metric} is lower than {beside}",
+        Outcome.NO_EFFECT: "{metric} equals {beside}",
+    },
+    "comparison": {
+        Outcome.HIGHER: "{metric} is higher by {place}",
+        Outcome.LOWER: "{metric} is lower (difference {place})",
+        Outcome.UNCLEAR: "{metric} is not shown to differ (difference {place})",
+        Outcome.NO_EFFECT: "{metric} is the same in every draw",
+    },
+    "power_law": {
+        Outcome.RISES: "{metric} grows with {x} to the power {place}",
+        Outcome.FALLS: "{metric} falls with {x} to the power {place}",
+        Outcome.NO_EFFECT: "{metric} does not change with {x}",
+        Outcome.UNCLEAR: "whether {metric} grows or falls with {x} is not clear (exponent {place})",
+        Outcome.UNDECIDED: "no power of {x} is known for {metric}",
+    },
+    "shift": {
+        Outcome.HIGHER: "the best {x} is higher, by a factor {place}",
+        Outcome.LOWER: "the best {x} is lower, by a factor {place}",
+        Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
+        Outcome.UNDECIDED: "how far the best {x} shifts is not decided",
+    },
+    "regime": {
+        Outcome.CONSTANT: "the best {x} hardly changes with {length} (log-log slope {place})",
+        Outcome.INCREASING: "the best {x} rises with {length} (log-log slope {place})",
+        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length} (log-log slope {place})",
+        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length} (log-log slope {place})",
+        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open (log-log slope {place})",
+        Outcome.UNDECIDED: "how the best {x} changes with {length} is not decided",
+    },
+    "learning_curves": {
+        Outcome.MEASURED: "{metric} ends at {place}",
+        Outcome.UNDECIDED: "too few draws with {metric} are ok",
+    },
+    "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
 
@@ -82,6 +167,9 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NEGATIVE: "{negative} everywhere",
     },
     "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {x} {place}"},
+    "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
+    "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
+    "curves": {Outcome.HIGHER: "{positive}", Outcome.LOWER: "{negative}"},
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
@@ -97,6 +185,9 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.NO_EFFECT: "it makes no difference",
     Outcome.UNCLEAR: "no clear difference",
     Outcome.UNDECIDED: "it is not decided",
+    Outcome.MEASURED: "{metric} is {place}",
+    Outcome.RISES: "{metric} rises with {x}",
+    Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 
@@ -114,25 +205,78 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
+    texts = [_answer(one, workload) for one in _by_metric(finding)]
+    text = texts[0]
+    for other in texts[1:]:
+        text = _longer(text, other, "; {}")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _by_metric(finding: Finding) -> list[Finding]:
+    """The finding as one for each metric and each constant beside it, if an answer is about one at a time."""
+    split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
+    keys, out = [key for key in finding.keys if key not in split], []
+    for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
+        own = dict(zip(split, values, strict=True))
+        facts = {**finding.facts, **({"lines": [own["against"]]} if "against" in own else {})}
+        out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
+    return out
+
+
+def _first_setting(finding: Finding, workload: Workload) -> str:
+    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
+    return ", ".join(setting(key, finding.table[key].iloc[0], workload) for key in varied)
+
+
+def _answer(finding: Finding, workload: Workload) -> str:
+    """The answer of a finding that is no function of the user and has a setting."""
+    if finding.kind == "search":
+        return _answer_of_search(finding, workload)
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: not _leads(group, finding))
     text = clause(finding, lead, workload)
     if text.startswith("it ") and finding.kind in SUBJECTS:
         metric, x = called(finding.metric, workload), called(finding.x, workload)
         text = SUBJECTS[finding.kind].format(metric=metric, x=x) + text.removeprefix("it")
-    if several:
-        text += f" in {share(lead.count, len(finding.table))}"
+    if finding.kind == "best":
+        text = _longer(text, _first_setting(finding, workload), " at {}")
+    elif several:
+        text += f" in {share(lead.count, len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
         text = _longer(text, where_words(lead.where, workload), " ({})")
+    if overall := finding.facts.get("overall"):
+        whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
+        text = _longer(text, whole, "; over all cells {}")
+    text = _longer(text, _besides(finding, workload), "{}")
     text = _longer(text, theory_words(finding, workload), "; {}")
     for group in others:
-        said = f"{clause(finding, group, workload)} in {group.count}"
+        said = clause(finding, group, workload) + ("" if finding.kind == "best" else f" in {group.count}")
         text = _longer(text, said, "; {}")
-    return text[:1].upper() + text[1:] + "."
+    return text
+
+
+def _answer_of_search(finding: Finding, workload: Workload) -> str:
+    """The best configuration of a search, what is not told from it, and which axes carry the variance."""
+    facts, first = finding.facts, finding.table.iloc[0]
+    text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
+    leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
+    named = [name for name in leading or facts["axes"] if first[name] is not None]
+    text = _longer(text, settings(named, first[named], workload), " at {}")
+    if facts["alike"]:
+        every = counted(facts["configurations"], "configuration")
+        text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
+    if facts["one_draw"] and facts["configurations"] > 1:
+        text = _longer(text, "with one draw each, chance may decide", "; {}")
+    shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
+    return _longer(text, shares, "; {} of the variance")
+
+
+LEADING = 0.1
+"""An axis with this share of the variance is named in a sentence."""
 
 
 def _leads(group: Group, finding: Finding) -> bool:
-    """Whether places are said first: a quarter of all settings have one."""
-    return group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+    """Whether a group is said first: the best, and places if a quarter of all settings have one."""
+    return group.outcome == Outcome.BEST or (group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table))
 
 
 def _longer(text: str, addition: str, form: str) -> str:
@@ -150,8 +294,23 @@ def clause(finding: Finding, group: Group, workload: Workload) -> str:
         metric=called(finding.metric, workload),
         x=called(finding.x, workload),
         place=place_words(finding, group, workload),
+        count=group.count,
+        **_further(finding, group, workload),
         **sides,
     )
+
+
+def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
+    """What the clauses of some kinds have besides: {length}, {reference}, {beside}, {predictor} and {throughout}."""
+    rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
+    predictors = rows["predictor"].unique() if "predictor" in rows else []
+    return {
+        "length": called(facts.get("length", ""), workload),
+        "reference": str(facts.get("reference", "")),
+        "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("lines", ())) or "0",
+        "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
+        "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else "",
+    }
 
 
 def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
@@ -167,19 +326,50 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
     return sides
 
 
+def _besides(finding: Finding, workload: Workload) -> str:
+    """What some kinds add to what most settings say, with the mark before it: beside which setting a shift is, in how
+    many settings a power changes, and where what was logged is least and most."""
+    table, facts = finding.table, finding.facts
+    if base := facts.get("base"):
+        return f", beside {settings(base, base.values(), workload)}"
+    if bends := facts.get("bends"):
+        return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
+    measured = table[table["outcome"] == Outcome.MEASURED]
+    if finding.kind not in LOGGED or len(measured) < 2:
+        return ""
+    varied = [key for key in finding.keys if table[key].nunique(dropna=False) > 1]
+    ends = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    return "; least with {}, most with {}".format(*(settings(varied, end, workload) for end in ends))
+
+
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The estimate with its interval if one setting has it, else between what the estimates lie."""
-    unit = unit_of(finding.x, workload) if finding.x else ""
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     if group.count == 1:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
-        return f"{interval(row['estimate'], row['low'], row['high'])}{unit}"
-    low, high = f"{number(group.low, 3)}", f"{number(group.high, 3)}{unit}"
+        known = np.isfinite(row["low"]) or np.isfinite(row["high"])
+        return f"{interval(row['estimate'], row['low'], row['high']) if known else number(row['estimate'])}{unit}"
+    ends = group.low, group.high
+    rows = finding.table[finding.table["outcome"] == group.outcome]
+    if finding.kind == "regime":  # a verdict is of the interval
+        within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
+        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
+    low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
 
 
-def share(count: int, every: int) -> str:
+NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
+"""What a setting is, by kind."""
+LOGGED = ("landscape", "learning_curves")
+"""The kinds of what a stage logged."""
+PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
+"""The kinds whose answer is about one metric at a time."""
+
+
+def share(count: int, every: int, noun: str = "setting") -> str:
     """How many settings of all."""
-    return f"all {every:,} settings" if count == every else f"{count:,} of {every:,} settings"
+    return f"all {every:,} {noun}s" if count == every else f"{count:,} of {every:,} {noun}s"
 
 
 def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
@@ -188,6 +378,8 @@ def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
 
 
 def _condition_words(one: Condition, workload: Workload) -> str:
+    if one.key in {"metric", "sweep"} - workload.by_name.keys():
+        return ", ".join(called(value, workload) for value in one.values)
     if one.relation == "=":
         return setting(one.key, one.values[0], workload)
     if one.relation == "in":
@@ -207,6 +399,8 @@ SIGNS = {"<=": "≤", ">=": "≥"}
 def theory_words(finding: Finding, workload: Workload) -> str:
     """Whether theory's values lie in the intervals; empty without a theory."""
     table = finding.table
+    if finding.kind in ("best", "curves"):  # intervals of single cells, whose draws are shared
+        return ""
     known = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
     if not len(known):
         return ""
@@ -225,9 +419,12 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
     value = f"{number(at)}{unit_of(finding.x, workload)}" if finding.x and np.isfinite(at) else number(at)
     return {
         Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
+        Needed.MORE_UNITS: f"more than {counted(int(at), called(finding.facts.get('unit', 'cell'), workload))}"
+        if np.isfinite(at)
+        else "",
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
-        Needed.MORE_X: f"more values of {x}",
+        Needed.MORE_X: f"more values of {called(finding.facts.get('length', finding.x), workload)}",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",
         Needed.OK_ROWS: "rows that are ok",
@@ -239,6 +436,20 @@ TITLES: Mapping[str, str] = {
     "predicted_boundary": "Where a power law predicts the zero of {metric}",
     "inflection": "Where {metric} turns in {x}",
     "optimum": "The best {x} for {metric}",
+    "agreement": "Theory and experiment",
+    "relation": "{metric} and {x}",
+    "r_squared": "What explains {metric}",
+    "engines": "Engines on the same draws",
+    "trend": "How {metric} changes with {x}",
+    "best": "The best {metric}",
+    "search": "The best configurations for {metric}",
+    "curves": "Curves over {x}",
+    "comparison": "The sweeps on the same draws",
+    "power_law": "The power of {x} with which {metric} grows",
+    "shift": "How the best {x} for {metric} shifts between settings",
+    "regime": "How the best {x} for {metric} changes with {length}",
+    "learning_curves": "What {stage} logged: {metric}",
+    "landscape": "The landscape of {metric}",
 }
 """The title of a finding in the report, by kind."""
 
@@ -251,6 +462,45 @@ METHODS: Mapping[str, str] = {
     "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
     "predicted_boundary": "Predicted is where the least-squares power law meets the level, with Fieller's interval "
     "over draws; measured is the zero. They differ where their intervals have nothing in common.",
+    "agreement": "Differences to the closed form, in standard deviations of a draw, are averaged over cells, draw by "
+    "draw, and Student's t over draws tests their mean (Bonferroni over metrics).",
+    "relation": "Spearman's rank correlation over cells is found in each draw, with Student's t over draws; with cells "
+    "as the sample it is that of means, with an interval for other cells.",
+    "r_squared": "R² over units is found in each draw; its interval is for other units (a jackknife, Fisher's scale). "
+    "A predictor is clearly the best if its interval lies above all others.",
+    "engines": "Rows of one seed and equal parameters are paired. The order is the slope of log |difference|, with "
+    "Student's t over draws.",
+    "trend": "The least-squares slope is tested after Holm's correction for all settings. Throughout: every step "
+    "between neighbouring values is shown to go the same way.",
+    "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
+    "new seeds at this cell show how much.",
+    "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
+    "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
+    "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
+    "comparison": "Draws of one seed and equal parameters are paired, and averaged over cells in each draw.",
+    "power_law": (
+        "Each draw has a least-squares line of its own on log scales; the interval is Student's t over their slopes. "
+        "That the metric grows or falls is corrected for all settings (Holm). The bend is how much the exponent grows "
+        "from the first value to the last, by a parabola."
+    ),
+    "shift": (
+        "The best value is fitted in both settings at each value of the axis that is averaged over, and the logarithm "
+        "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t). "
+        "An interval that holds 1 shows no shift."
+    ),
+    "regime": (
+        "The slope is that of a least-squares line of the log best rate over the log length; bounds count as bounds. "
+        "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
+        "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate."
+    ),
+    "learning_curves": (
+        "Each mean is over the ok draws, where all of them logged; its band is Student's t over draws, at each point "
+        "by itself."
+    ),
+    "landscape": (
+        "The figure shows one draw: others have other directions. The numbers are means over draws of how much higher "
+        "the values are on average over the grid than in the middle, with Student's t interval."
+    ),
 }
 """How the numbers of a kind are made, in at most three sentences."""
 
@@ -259,10 +509,23 @@ ESTIMATES: Mapping[str, str] = {
     "inflection": "turning point",
     "optimum": "best value",
     "predicted_boundary": "measured",
+    "agreement": "mean difference (SD)",
+    "relation": "rank correlation",
+    "r_squared": "R²",
+    "engines": "order",
+    "trend": "slope",
+    "best": "mean",
+    "curves": "mean",
+    "comparison": "mean difference",
+    "power_law": "exponent",
+    "shift": "factor",
+    "regime": "slope",
+    "learning_curves": "last mean",
+    "landscape": "above the middle",
 }
 """What the column of estimates is called, by kind."""
 
-IN_X = ("boundary", "inflection", "optimum", "regime", "predicted_boundary")
+IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 
 NOTHINGS: Mapping[Nothing, str] = {
@@ -277,6 +540,9 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.NOTHING_LOGGED: "{about} logged nothing of this",
     Nothing.NO_FUNCTION: "{about}",
     Nothing.FAILED: "{about}",
+    Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws of {about}",
+    Nothing.NO_PAIR: "no row that is ok pairs with {about}",
+    Nothing.ONE_SETTING: "there is only one setting, so nothing is compared",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
     Nothing.NO_CELL_SHARED: "the sweeps have no cell in common",
 }
@@ -299,10 +565,25 @@ def title(finding: Finding, workload: Workload) -> str:
     form = TITLES.get(finding.kind) or (
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
-    text = form.format(metric=called(finding.metric, workload), x=called(finding.x, workload))
+    names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
+    text = form.format(
+        **{key: called(name, workload) for key, name in names.items()},
+        stage=finding.facts.get("stage", finding.facts.get("about", "")),
+    )
     text = text[:1].upper() + text[1:]
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
+
+
+FACTS: Mapping[str, str] = {
+    "infinite": "{x} is infinite in {count} rows: these rank beyond all others.",
+    "without_value": "Left out: {count} ok rows without a value of both.",
+    "thinned": "Left out: {count} pairs at values of {x} where fewer than half of the draws are ok.",
+    "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
+    "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
+    "missing": "Left out, because no closed form stands beside two usable draws: {names}.",
+}
+"""What a reader must know of facts that are a count or names, unless there are none."""
 
 
 def notes(finding: Finding, workload: Workload) -> list[str]:
@@ -326,6 +607,23 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if finding.idle:
         idle = " and ".join(called(name, workload) for name in finding.idle)
         out.append(f"This does not depend on {idle}: each draw counts once.")
+    for name, form in FACTS.items():
+        if value := finding.facts.get(name):
+            names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
+            out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
+    if shares := finding.facts.get("importance"):
+        listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
+        out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
+    if shares := finding.facts.get("shares"):
+        each = ", ".join(f"{called(name, workload)} {100 * share:.2g} %" for name, share in shares.items())
+        out.append(f"Share of variance: {each}; combinations {100 * max(0, 1 - sum(shares.values())):.0f} %.")
+    if finding.facts.get("one_draw"):
+        out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
+    if until := finding.facts.get("until"):
+        out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
+    if cases := finding.facts.get("cases"):
+        words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
+        out.append(f"By the losses at the best rate (O §3.4.2): {words}.")
     for metric, count in finding.facts.get("left_out", {}).items():
         out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
     for lost in finding.facts.get("lost", ()):

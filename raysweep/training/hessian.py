@@ -1,6 +1,6 @@
 """Curvature of a loss at a checkpoint: largest Hessian eigenvalues, trace, and the quadratic model (O App. D).
 
-Everything is computed from products of the Hessian with vectors, by differentiating twice.
+Everything is computed from products of the Hessian with vectors, by torch.func.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import grad, vjp
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-from raysweep.training import draws
-from raysweep.training.params import Model, row
 
 
 class Quadratic:
     """The loss near one model: its gradient (weights,) and products with its Hessian.
 
-    flat: the model's weights, (1, weights).
+    flat: the model's weights, (weights,).
     losses: functions that map such a row to a loss; the loss is their sum. Each must be differentiable twice.
 
     Memory is taken for one of the losses at a time. What a single loss keeps for differentiating again is held as long
@@ -30,35 +28,31 @@ class Quadratic:
     """
 
     def __init__(self, flat: Tensor, losses: Sequence[Callable[[Tensor], Tensor]]) -> None:
-        self._leaf = flat.detach().clone().requires_grad_()
-        self._losses, self._kept = losses, self._differentiable(losses[0]) if len(losses) == 1 else None
+        self._flat, self._losses = flat.detach(), losses
+        self._kept = self._differentiated(losses[0]) if len(losses) == 1 else None
         if self._kept is not None:
-            self.gradient = self._kept.detach()[0]
+            self.gradient = self._kept[0].detach()
         else:
-            self.gradient = torch.zeros_like(flat[0])
-            for loss in losses:
-                with sdpa_kernel(SDPBackend.MATH):
-                    self.gradient += torch.autograd.grad(loss(self._leaf), self._leaf)[0][0]
+            with sdpa_kernel(SDPBackend.MATH):
+                self.gradient = sum((grad(loss)(self._flat) for loss in losses), torch.zeros_like(self._flat))
 
     def product(self, vector: Tensor) -> Tensor:
         """Hessian times a vector (weights,)."""
-        if self._kept is not None:
-            return self._product(self._kept, vector, keep=True)
-        total = torch.zeros_like(vector)
-        for loss in self._losses:
-            total += self._product(self._differentiable(loss), vector, keep=False)
-        return total
-
-    def _differentiable(self, loss: Callable[[Tensor], Tensor]) -> Tensor:
-        """The gradient (1, weights) of a loss, with what is needed to differentiate it again."""
-        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
-            (gradient,) = torch.autograd.grad(loss(self._leaf), self._leaf, create_graph=True)
-        return gradient
-
-    def _product(self, gradient: Tensor, vector: Tensor, keep: bool) -> Tensor:
         with sdpa_kernel(SDPBackend.MATH):
-            (result,) = torch.autograd.grad(gradient, self._leaf, vector[None], retain_graph=keep)
-        return result[0].detach()
+            if self._kept is not None:
+                return self._kept[1](vector)[0].detach()
+            total = torch.zeros_like(vector)
+            for loss in self._losses:
+                total += self._differentiated(loss)[1](vector)[0]
+            return total
+
+    def _differentiated(
+        self, loss: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
+        """The gradient of a loss, and the function that multiplies a vector by its Hessian."""
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
+            gradient, multiply = vjp(grad(loss), self._flat)
+        return gradient, multiply
 
     def change(self, move: Tensor) -> float:
         """Change of the loss under a move of the weights (weights,), by the quadratic model."""
@@ -67,7 +61,14 @@ class Quadratic:
     @torch.no_grad()
     def real_change(self, move: Tensor) -> float:
         """Change of the loss itself under a move of the weights (weights,)."""
-        return sum(float(loss(self._leaf + move).double() - loss(self._leaf).double()) for loss in self._losses)
+        return sum(float(loss(self._flat + move).double() - loss(self._flat).double()) for loss in self._losses)
+
+
+def named(row: Tensor, module: nn.Module) -> dict[str, Tensor]:
+    """The weights of a module by name, as views of a row (weights,) that has them in its order."""
+    like = dict(module.named_parameters())
+    parts = row.split([weights.numel() for weights in like.values()])
+    return {name: part.view(like[name].shape) for name, part in zip(like, parts, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -277,20 +278,3 @@ def _probed(
         )
         probe = deviations * signs
         yield float(probe.double() @ product(probe).double())
-
-
-def summary(quadratic: Quadratic, model: Model, iterations: int, seed: int) -> dict[str, float]:
-    """The metrics sharpness and hessian_trace."""
-    gradient = quadratic.gradient
-    deviations = torch.as_tensor(
-        row(lambda part: np.full(part.size, part.deviation), model), dtype=gradient.dtype, device=gradient.device
-    )
-    start = torch.as_tensor(
-        draws.normal(seed, f"{model.name}/lanczos", len(gradient)), dtype=gradient.dtype, device=gradient.device
-    )
-    return {
-        "sharpness": largest_eigenvalue(quadratic.product, start, iterations),
-        "hessian_trace": scaled_trace(
-            quadratic.product, deviations, iterations, draws.generator(seed, f"{model.name}/probes")
-        ),
-    }

@@ -267,6 +267,7 @@ def test_what_a_search_calls_95_per_cent_is_computed_at_97_4_and_every_other_lev
     # Student's t with 10 degrees of freedom, from a printed table
 
 
+@pytest.mark.simulation
 def test_an_interval_that_ends_a_search_holds_the_truth() -> None:
     """benchmarks/stopping.py measures it with 300 replications of each kind of noise."""
     found = stopping.measured(stopping.boundary, 10, "smooth", 40)

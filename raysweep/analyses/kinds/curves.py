@@ -49,8 +49,10 @@ def run(question: Question) -> Finding:
             against = {"": 0.0}
             meanings = dict(zip(("positive", "negative"), signs, strict=True)) if len(metrics) == 1 else {}
         means = with_ends(tables[f"{name}_{metric}"], bounds_of(metric, workload))
-        for label, other in against.items() or [("", None)]:
-            own, cells = means, None if other is None else tested(frame, cell, metric, other, workload, LEVEL)
+        sides = {label: tested(frame, cell, metric, other, workload, LEVEL) for label, other in against.items()}
+        held = {label: cells for label, cells in sides.items() if cells is not None}
+        for label, cells in held.items() or [("", None)]:
+            own = means
             if cells is not None:
                 own = means.merge(cells[[*cell, "beside", "status", "same"]], on=cell, how="left")
             rows += [{"metric": metric, "against": label, **setting(row, cell)} for row in own.to_dict("records")]

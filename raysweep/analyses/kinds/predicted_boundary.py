@@ -39,12 +39,12 @@ def run(question: Question) -> Finding:
     parts = list(groups(question.rows, keys))
     settings = [dict(zip(keys, values, strict=True)) for values, _ in parts]
     both = [both_places(rows, question) for _, rows in parts]
-    whole = pd.DataFrame([{**setting, **row} for setting, (row, _) in zip(settings, both, strict=True)])
+    whole = pd.DataFrame([{**setting, **row} for setting, (row, *_) in zip(settings, both, strict=True)])
     finite = finite_values(question.rows, x)
     seeds = int(question.rows["seed"].nunique())
     rows = []
-    for setting, (row, reason) in zip(settings, both, strict=True):
-        result = judged(row)
+    for setting, (row, of_zero, of_meeting) in zip(settings, both, strict=True):
+        result, reason = judged(row), of_zero if np.isfinite(row["predicted"]) else of_meeting
         missing = result == Outcome.UNDECIDED and np.isfinite(row["predicted"])  # the measured place
         of = outcome(row["status"], reason) if missing else result
         takes = needed(of, reason, float(finite[0]), float(finite[-1]), seeds)
@@ -61,13 +61,13 @@ def run(question: Question) -> Finding:
         level=question.level,
         facts={"law": question.options["law"], "meets": question.options["meets"]},
         tables={f"{question.name}_places": whole},
-        plots=functools.cache(lambda: plots(question, whole, keys)),
+        plots=functools.cache(lambda: plots(question, whole.assign(reason=[one for _, one, _ in both]), keys)),
     )
 
 
-def both_places(rows: pd.DataFrame, question: Question) -> tuple[dict[str, Any], str]:
-    """(the measured and the predicted place of one setting, and whether their intervals are apart; the reason why one
-    of them is not known, the predicted one first)."""
+def both_places(rows: pd.DataFrame, question: Question) -> tuple[dict[str, Any], str, str]:
+    """(the measured and the predicted place of one setting, and whether their intervals are apart; the reason of the
+    measured one; that of the predicted one)."""
     x, metric, level = question.x, question.metric, question.level
     scale, log = slice_scale(rows, None, metric, question.workload), question.workload.logarithmic(x)
     zero = fit_boundary(rows, x, None, metric, "seed", level, scale=scale, logarithmic=log).table.iloc[0]
@@ -84,7 +84,7 @@ def both_places(rows: pd.DataFrame, question: Question) -> tuple[dict[str, Any],
         "apart": bool(meeting.high < zero["low"] or meeting.low > zero["high"]),
         "draws": meeting.draws,
     }
-    return row, str(zero["reason"] if np.isfinite(meeting.place) else meeting.reason)
+    return row, str(zero["reason"]), str(meeting.reason)
 
 
 def judged(row: dict[str, Any]) -> Outcome:

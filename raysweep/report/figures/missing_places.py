@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Outcome
+from raysweep.analyses.outcomes import outcome
 from raysweep.fits.result import Status
 from raysweep.report.figures import drawing
 from raysweep.report.figures.style import FAINT
-from raysweep.report.statuses import AT_LARGEST, NOT_DECIDED, status_word, way_of
+from raysweep.report.phrases import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,17 +22,17 @@ if TYPE_CHECKING:
 ROOM = 0.04  # of the height of a panel, for a row of marks
 NOT_FOUND = (Status.UNDETERMINED, Status.MONOTONE)
 MOST = 3  # a legend says so many kinds of curves without a place
+AT_LARGEST, NOT_DECIDED = OUTCOMES[Outcome.IMPROVES], OUTCOMES[Outcome.UNDECIDED]
 CROSS, QUESTION_MARK = "x", "$?$"
 Line = tuple["pd.DataFrame", Any]
 """The table of places of one line, and its colour."""
 
 
 def words_of(table: pd.DataFrame) -> np.ndarray:
-    """What each curve without a place does, as sentences say it; empty where there is a place or a bound."""
-    rows = table.assign(note=table["note"].fillna("") if "note" in table.columns else "").to_dict("records")
+    """What each curve without a place does, as tables say it; empty where there is a place or a bound."""
+    rows = table.to_dict("records")
     said = [
-        (way_of(row["note"]) or status_word(row["status"], row["note"])) if row["status"] in NOT_FOUND else ""
-        for row in rows
+        OUTCOMES[outcome(row["status"], row.get("reason", ""))] if row["status"] in NOT_FOUND else "" for row in rows
     ]
     return np.array(said, object)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, RegimeLine
 from raysweep.analyses.rows import CellMeans
+from raysweep.analyses.series import Panel
 from raysweep.fits.draws import decades
-from raysweep.fits.regime import Regime, Verdict
+from raysweep.fits.regime import Verdict
 from raysweep.fits.result import Status
 from raysweep.numbers import number
 from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FAINT
-from raysweep.report.names import axis_label
+from raysweep.report.names import axis_label, called
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -23,33 +26,43 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIXED: dict[str, Any] = {"color": FAINT, "linestyle": ":", "linewidth": 1.1}  # the metric at a fixed rate
+Panels = Sequence[Panel[RegimeLine]]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One setting of the other axes; it is drawn as one line.
-
-    fixed: for each metric the (rate, means over the length) at fixed rates.
-    base: for each metric the means of the base model.
-    """
-
-    key: Any
-    label: str
-    regime: Regime
-    fixed: dict[str, list[tuple[float, CellMeans]]]
-    base: dict[str, CellMeans | None]
+@draw.register(RatesPlot)
+def draw_rates(plot: RatesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of the best rates and its caption."""
+    figure, said = rates_figure(plot.panels, plot.lr, plot.length, workload, finding.level)
+    lr, length, metric = (called(name, workload) for name in (plot.lr, plot.length, plot.metric))
+    caption = (
+        f"Best {lr} for {metric} against {length} (as O Fig. 34), with {100 * finding.level:g} % intervals. {said}"
+    )
+    return figure, caption.strip() + _left_out(plot)
 
 
-Panel = tuple[str, list[Setting]]
-"""The title of a panel and its lines."""
+@draw.register(AtBestPlot)
+def draw_at_best(plot: AtBestPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of a metric at the best rates and its caption."""
+    figure, said = at_best_lr_figure(plot.panels, plot.shown, plot.length, workload)
+    lr, length, metric, shown = (called(name, workload) for name in (plot.lr, plot.length, plot.metric, plot.shown))
+    caption = (
+        f"{shown} at the {lr} that is best for {metric}, against {length} (as O Fig. 6), with "
+        f"{100 * finding.level:g} % intervals between draws. {said}"
+    )
+    return figure, caption.strip() + _left_out(plot)
 
 
-def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workload, level: float) -> tuple[Figure, str]:
+def _left_out(plot: RatesPlot) -> str:
+    return drawing.left_out_words(sum(len(panel.lines) for panel in plot.panels), plot.every)
+
+
+def rates_figure(panels: Panels, lr: str, length: str, workload: Workload, level: float) -> tuple[Figure, str]:
     """Draw the optimal rate over the length, both logarithmic, with the fitted power law, one panel per part.
 
     A censored optimum is a triangle at its known bound; it points in the direction of the optimum. Returns the figure
     and the sentences on what is drawn in it.
     """
+    parts = drawing.titled(panels, workload)
     figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
     shade = drawing.shades(parts)
     marks = drawing.marker_of(list(shade))
@@ -57,7 +70,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
     for panel, (title, lines) in zip(axes, parts, strict=True):
         scales.set_log(panel.yaxis)
         for index, setting in enumerate(lines):
-            colour, regime = shade[setting.key], setting.regime
+            colour, regime = shade[setting.key], setting.data.regime
             table = positive(regime.optimum.table, length)
             shift = aside(lines, length)[index]  # error bars side by side
             found = table[table["status"] == Status.LOCATED]
@@ -98,13 +111,14 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
     return figure, drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
 
 
-def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> tuple[Figure, str]:
+def at_best_lr_figure(panels: Panels, metric: str, length: str, workload: Workload) -> tuple[Figure, str]:
     """Draw a metric over the length, one panel per part.
 
     The lines are the metric at the best rate (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
     (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line. Returns the figure and the
     sentences on what is drawn in it.
     """
+    parts = drawing.titled(panels, workload)
     figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
     shade = drawing.shades(parts)
     marks = drawing.marker_of(list(shade))
@@ -114,7 +128,7 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
         heights: list[np.ndarray] = []
         lowest_base = np.inf
         for index, setting in enumerate(lines):
-            regime, colour = setting.regime, shade[setting.key]
+            regime, colour = setting.data.regime, shade[setting.key]
             table = positive(regime.beside.get(metric, regime.at_best_lr).table, length)
             at, mean, low, high = (table[name].to_numpy(float) for name in (length, "mean", "low", "high"))
             heights.append(mean)
@@ -127,13 +141,13 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
                 any_censored = True
                 look = {"color": colour, "markerfacecolor": "white", "markersize": size, "zorder": 4}
                 panel.plot(at[censored], mean[censored], own, **look)
-            base = setting.base.get(metric)
+            base = setting.data.base.get(metric)
             if base is not None:
                 any_base = True
                 use = np.isfinite(base.x) & (base.x > 0)
                 panel.plot(base.x[use], base.centre[use], **BASE, zorder=2)
                 lowest_base = min([lowest_base, *base.centre[use]])
-        if len(lines) == 1 and (fixed := lines[0].fixed.get(metric)):
+        if len(lines) == 1 and (fixed := lines[0].data.fixed.get(metric)):
             any_fixed = True
             heights += draw_fixed_rates(panel, fixed, heights[0])
         scales.set_log(panel.xaxis)
@@ -163,9 +177,9 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
     return figure, drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
 
 
-def aside(lines: Sequence[Setting], length: str) -> np.ndarray:
+def aside(lines: Sequence[drawing.Drawn[RegimeLine]], length: str) -> np.ndarray:
     """The factor by which the points of each line are moved along the axis of lengths."""
-    lengths = np.unique(np.concatenate([positive(one.regime.optimum.table, length)[length] for one in lines]))
+    lengths = np.unique(np.concatenate([positive(one.data.regime.optimum.table, length)[length] for one in lines]))
     return np.exp(1.6 * drawing.dodge(lengths, len(lines), True))
 
 
@@ -175,7 +189,7 @@ def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
     return table[np.isfinite(at) & (at > 0)]
 
 
-def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], at_best: np.ndarray) -> list[np.ndarray]:
+def draw_fixed_rates(panel: Any, fixed: Sequence[tuple[float, CellMeans]], at_best: np.ndarray) -> list[np.ndarray]:
     """Draw a thin line for each fixed rate, and the rate at its end if this label does not overlap another one.
 
     at_best: the metric at the best rate. The minimum distance between labels is a share of the range of all curves.

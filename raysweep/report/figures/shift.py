@@ -7,13 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.kinds.shift import ShiftPlot
 from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import FAINT, FIT
+from raysweep.report.names import called, settings
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OPEN: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "markerfacecolor": "white"}
+NAME = 60  # letters in a line of the label of the factors
+
+
+@draw.register(ShiftPlot)
+def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of factors and its caption."""
+    labels = [settings(where, where.values(), workload) for where in plot.wheres]
+    beside = settings(plot.base, plot.base.values(), workload)
+    name = drawing.in_lines(f"best {called(plot.x, workload)} ÷ that of {beside}", NAME)
+    figure, said = shift_figure(labels, plot.factor, plot.low, plot.high, name)
+    caption = (
+        f"The best {called(plot.x, workload)} for {called(plot.metric, workload)}, divided by that of {beside}: "
+        f"geometric mean over {called(plot.over, workload)}, with its {100 * finding.level:g} % interval. {said}"
+    )
+    return figure, caption.strip()
 
 
 def shift_figure(

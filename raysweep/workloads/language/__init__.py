@@ -271,7 +271,7 @@ WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O, "
     "Overtrained Language Models); diverged: a loss, gradient or weight that is not finite",
-    identity_version=4,
+    identity_version=5,
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=STAGES,
@@ -279,6 +279,6 @@ WORKLOAD = Workload(
     identify=identify,
     data_parallel=True,
     check=check,
-    gpu_guess="within a factor of 5 either way: the work was counted on this code, with kernels joined by torch's "
-    "compiler, and the speed is assumed from the data sheet of an H200; no GPU has confirmed it",
+    gpu_guess="within a factor of 5 either way: flops are counted, and their speed is assumed from the data sheet of "
+    "an H200; no GPU has confirmed it",
 )

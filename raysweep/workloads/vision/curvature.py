@@ -45,31 +45,26 @@ def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: i
     starts = draws.generator(seed, "vision/lanczos")
 
     def start() -> Tensor:
-        return torch.as_tensor(starts.standard_normal(flat.shape[1])).to(flat)
+        return torch.as_tensor(starts.standard_normal(len(flat))).to(flat)
 
     found = hessian.largest_eigenvalues(quadratic.product, start, count)
-    return Curvature(
-        found, *hessian.trace(quadratic.product, flat[0], PROBES, draws.generator(seed, "vision/trace probes"))
-    )
+    probes = draws.generator(seed, "vision/trace probes")
+    return Curvature(found, *hessian.trace(quadratic.product, flat, PROBES, probes))
 
 
 def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:
-    """(the weights of a net as one row (1, weights) in float64, functions of such a row whose sum is the mean loss)."""
+    """(the weights of a net as one row (weights,) in float64, functions of such a row whose sum is the mean loss)."""
     copied = copy.deepcopy(net).double().eval()
-    named = {name: weights.detach() for name, weights in copied.named_parameters()}
-    sizes = [weights.numel() for weights in named.values()]
 
     def loss_of(some: Tensor, right: Tensor) -> Callable[[Tensor], Tensor]:
         def loss(row: Tensor) -> Tensor:
-            parts = row[0].split(sizes)
-            weights = {name: part.view_as(own) for part, (name, own) in zip(parts, named.items(), strict=True)}
-            outputs = functional_call(copied, weights, (some,))
+            outputs = functional_call(copied, hessian.named(row, copied), (some,))
             return cross_entropy(outputs, right, reduction="sum") / len(labels)
 
         return loss
 
     pieces = zip(pixels.double().split(_PIECE), labels.split(_PIECE), strict=True)
-    flat = torch.cat([weights.reshape(-1) for weights in named.values()])[None]
+    flat = torch.cat([weights.detach().reshape(-1) for weights in copied.parameters()])
     return flat, [loss_of(some, right) for some, right in pieces]
 
 

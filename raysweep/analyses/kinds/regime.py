@@ -1,0 +1,219 @@
+"""How the best rate changes with the pretraining length, and how metrics at this rate change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.movement import moves
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, joined
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import (
+    CellMeans,
+    all_keys,
+    better_extremum,
+    cell_means,
+    finite_values,
+    groups,
+    is_exact,
+    spread,
+    with_choice,
+)
+from raysweep.analyses.series import Panel, Where, base_means, base_metric, laid_out
+from raysweep.fits.at_best_lr import change_word
+from raysweep.fits.processes import mapped
+from raysweep.fits.reasons import Reason
+from raysweep.fits.regime import FEWEST_LENGTHS, Regime, Verdict, case_of, fit_regime
+from raysweep.fits.result import Status
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOT_IN_ROWS = ("verdict", "slope", "note", "tuned_turn_low", "tuned_turn_high")
+MOST_RATES = 7  # a figure shows at most this many fixed rates
+OUTCOMES = {
+    Verdict.CONSTANT: Outcome.CONSTANT,
+    Verdict.INCREASING: Outcome.INCREASING,
+    Verdict.SLOWLY: Outcome.SLOWLY_DECREASING,
+    Verdict.QUICKLY: Outcome.QUICKLY_DECREASING,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RegimeLine:
+    """One setting.
+
+    fixed: for each metric the (rate, means over the length) at fixed rates.
+    base: for each metric the means of the base model.
+    """
+
+    where: Where
+    regime: Regime
+    fixed: Mapping[str, Sequence[tuple[float, CellMeans]]]
+    base: Mapping[str, CellMeans | None]
+
+
+@dataclass(frozen=True, eq=False)
+class RatesPlot(Plot):
+    """The best rate over the length, with the fitted power law. every: how many lines there are."""
+
+    panels: Sequence[Panel[RegimeLine]]
+    lr: str
+    length: str
+    metric: str
+    every: int
+
+
+@dataclass(frozen=True, eq=False)
+class AtBestPlot(RatesPlot):
+    """Another metric, `shown`, at the rate that is best for `metric`, over the length."""
+
+    shown: str = ""
+
+
+def run(question: Question) -> Finding:
+    """The regime of each setting."""
+    import pandas as pd
+
+    lr, length, metric = (str(question.options[name]) for name in ("lr", "length", "metric"))
+    metrics = list(dict.fromkeys([metric, *metrics_of(question.options)]))
+    # A loss that the base model has too is the pretraining loss: fine-tuning changes it.
+    pretraining = next((name for name in metrics[1:] if base_metric(name, question.workload)), "")
+    rows, keys = question.rows, all_keys(question.rows, question.workload, lr, [length, *question.by], question.design)
+    keys = [key for key in keys if key != length]
+    parts = list(groups(with_choice(rows, lr, keys), keys))
+    turns = {name: better_extremum(name, question.workload) for name in metrics}
+    fit = partial(one_regime, lr=lr, length=length, metric=metric, level=question.level, turns=turns)
+    answers = [(values, one) for (values, _), one in zip(parts, mapped(fit, [part for _, part in parts]), strict=True)]
+    at_best = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
+    at_best += [(values, at.table.assign(metric=name)) for values, one in answers for name, at in one.beside.items()]
+    slopes = pd.DataFrame([numbers(keys, values, one, pretraining) for values, one in answers])
+    edges = finite_values(rows, lr)[[0, -1]]
+    settings = [setting_row(row, one, edges) for row, (_, one) in zip(slopes.to_dict("records"), answers, strict=True)]
+
+    def plots() -> Sequence[Plot]:
+        lines = [(values, (part, one)) for (values, part), (_, one) in zip(parts, answers, strict=True)]
+
+        def line(where: Where, pair: tuple[pd.DataFrame, Regime]) -> RegimeLine:
+            fixed = {name: fixed_rates(pair[0], lr, length, name, question.workload) for name in metrics}
+            base = {name: base_means(pair[0], length, name, question.workload) for name in metrics}
+            return RegimeLine(where, pair[1], fixed, base)
+
+        panels = laid_out(lines, keys[:1], keys[1:], line)
+        shared = (panels, lr, length, metric, len(lines))
+        at_rates = [AtBestPlot(f"{question.name}_{name}", *shared, shown=name) for name in metrics]
+        return [RatesPlot(f"{question.name}_rates", *shared), *at_rates]
+
+    return Finding(
+        "regime",
+        question.name,
+        as_table(settings, keys),
+        metric,
+        lr,
+        keys,
+        level=question.level,
+        moves=moves(_as_places(slopes), keys),
+        facts={"length": length, "cases": dict(Counter(slopes["paper_case"])) if pretraining else {}},
+        tables={
+            f"{question.name}_slopes": slopes,
+            f"{question.name}_rates": joined([(values, one.optimum.table) for values, one in answers], keys),
+            f"{question.name}_tuned": joined(at_best, keys),
+        },
+        plots=cache(plots),
+    )
+
+
+def one_regime(
+    rows: pd.DataFrame, *, lr: str, length: str, metric: str, level: float, turns: Mapping[str, str]
+) -> Regime:
+    """The regime of one setting. turns: the better direction of each metric."""
+    beside = {name: turn for name, turn in turns.items() if name != metric}
+    exact = is_exact(rows, metric)
+    return fit_regime(rows, lr, length, metric, "seed", level, turn=turns[metric], exact=exact, beside=beside)
+
+
+def fixed_rates(
+    rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload
+) -> list[tuple[float, CellMeans]]:
+    """The metric over the length at up to MOST_RATES fixed rates."""
+    rates = spread(sorted(map(float, rows[lr].unique())), MOST_RATES)
+    curves = [(rate, cell_means(rows[rows[lr] == rate], length, metric, workload)) for rate in rates]
+    return [(rate, means) for rate, means in curves if len(means.x)]
+
+
+def numbers(keys: Sequence[str], values: tuple[Any, ...], one: Regime, pretraining: str) -> dict[str, Any]:
+    """One setting as a row of the table of slopes. pretraining: the metric that is the pretraining loss; empty if
+    none is, and then the paper's case is not known."""
+    change = one.at_best_lr.over_length
+    return {
+        **dict(zip(keys, values, strict=True)),
+        "verdict": one.verdict,
+        "paper_case": case_of(change, one.beside[pretraining].over_length) if pretraining else "",
+        "slope": one.slope,
+        "low": one.low,
+        "high": one.high,
+        "lengths_located": one.located,
+        "lengths_bounded": one.bounded,
+        "lengths_left_out": one.left_out,
+        "draws": one.draws,
+        "tuned": change_word(change),
+        "tuned_turn": change.estimate,
+        "tuned_turn_low": change.low,
+        "tuned_turn_high": change.high,
+        **{f"{name}_tuned": change_word(other.over_length) for name, other in one.beside.items()},
+        "note": one.note,
+    }
+
+
+def setting_row(row: Mapping[str, Any], one: Regime, edges: np.ndarray) -> dict[str, Any]:
+    """One setting of the finding. row: of the table of slopes. edges: the smallest and the largest rate.
+
+    Open: rates beyond the grid where bounds leave a side open, more lengths if there are too few, else more draws.
+    """
+    outcome = OUTCOMES.get(one.verdict, Outcome.DECREASING if one.high < 0 else Outcome.UNDECIDED)
+    takes: tuple[Needed | str, float] = "", np.nan
+    if one.verdict == Verdict.UNDETERMINED:
+        status = one.optimum.table["status"]
+        takes = Needed.MORE_DRAWS, one.draws
+        if one.reason == Reason.TOO_FEW_LENGTHS and len(status) < FEWEST_LENGTHS:
+            takes = Needed.MORE_X, np.nan
+        elif one.bounded and not np.isfinite([one.low, one.high]).all():
+            above = (status == Status.CENSORED_HIGH).sum() >= (status == Status.CENSORED_LOW).sum()
+            takes = (Needed.LARGER_X, float(edges[1])) if above else (Needed.SMALLER_X, float(edges[0]))
+    left = {name: value for name, value in row.items() if name not in NOT_IN_ROWS and not name.endswith("_tuned")}
+    needed = {"needed": takes[0], "needed_number": takes[1]}
+    return {**left, "outcome": outcome, "reason": one.reason, "estimate": one.slope, **needed}
+
+
+def _as_places(slopes: pd.DataFrame) -> pd.DataFrame:
+    """The slopes in the form of a table of places."""
+    known = np.isfinite(slopes["slope"].to_numpy(float))
+    status = np.where(known, Status.LOCATED, Status.UNDETERMINED)
+    return slopes.assign(status=status, estimate=slopes["slope"], theory=np.nan)
+
+
+ANALYSIS = Analysis(
+    kind="regime",
+    question="How does the best {lr} for {metric} change with {length}?",
+    run=run,
+    required={"metric": checks.metric, "lr": allowed.number_axis, "length": allowed.number_axis},
+    optional={"metrics": allowed.metrics, **allowed.BY_LEVEL},
+    columns=(
+        *(*FITTED, *HALVED, *EVERYWHERE, "censored", "diverged_from", "lengths_bounded", "lengths_left_out"),
+        *("lengths_located", "limit", "mean", "metric", "paper_case", "rate", "regime_by_the_slope", "slope", "tuned"),
+        *("tuned_turn", "tuned_turn_high", "tuned_turn_low", "verdict"),
+    ),
+    along="lr",
+    above=0.0,
+)

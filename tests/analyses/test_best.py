@@ -1,0 +1,59 @@
+"""The best of several cells, which cannot be told from it, and what matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from transfer_rows import finding_of, rows_with
+
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.series import CurvesPlot
+
+AXES = {"overlap_angle": [10.0, 30.0, 50.0, 70.0], "gamma": [0.2, 0.4, 0.6]}
+
+
+def best(axes: dict[str, list[float]] = AXES, draws: int = 8, **options: Any) -> Finding:
+    """The risk has its minimum at 30°, little below 50°, where draws differ, and hardly depends on γ."""
+
+    def values(rows: Any, random: np.random.Generator) -> Any:
+        shared = random.standard_normal(draws)[rows["seed"]]
+        height = rows["overlap_angle"].map({10.0: 1.0, 30.0: 0.0, 50.0: 1e-4, 70.0: 2.0}) + 0.05 * rows["gamma"]
+        return height + shared + np.where(rows["overlap_angle"] == 50, 1e-3 * (-1.0) ** rows["seed"], 0.0)
+
+    return finding_of(rows_with(axes, draws, risk_finetune=values), axes, "best", metric="risk_finetune", **options)
+
+
+def test_cells_are_told_from_the_best_by_equal_draws() -> None:
+    finding = best()
+    table = finding.table
+    assert table["outcome"].tolist() == [Outcome.BEST, Outcome.ALIKE, *[Outcome.WORSE] * 10]
+    assert set(table["overlap_angle"].head(2)) == {30.0, 50.0}
+    assert table.loc[1, ["needed", "needed_number"]].tolist() == [Needed.MORE_DRAWS, 8]
+    assert (table["low"] < table["estimate"]).all()
+    assert next(iter(finding.facts["importance"])) == "overlap_angle"
+    assert sum(finding.facts["importance"].values()) == pytest.approx(1)
+    assert len(finding.tables["best_cells"]) == 12
+    (plot,) = finding.plots()
+    assert isinstance(plot, CurvesPlot)
+    assert plot.x == "overlap_angle"
+
+
+def test_one_draw_tells_no_cell_from_the_best() -> None:
+    table = best(draws=1).table
+    assert table["outcome"].tolist() == [Outcome.BEST, *[Outcome.ALIKE] * 11]
+    assert np.isnan(table["low"]).all()
+
+
+def test_a_cell_that_is_as_good_in_every_draw_is_a_best_one() -> None:
+    frame = rows_with(AXES, 3, risk_finetune=lambda rows, _: rows["seed"] + (rows["gamma"] > 0.3))
+    table = finding_of(frame, AXES, "best", metric="risk_finetune").table
+    assert table["outcome"].tolist() == [Outcome.BEST] * 4 + [Outcome.WORSE] * 8
+
+
+def test_of_two_cells_the_space_says_what_the_larger_value_does() -> None:
+    words = {"higher": "distance hurts", "lower": "distance helps"}
+    finding = best({"overlap_angle": [30.0, 70.0], "gamma": [0.2]}, words=words)
+    assert finding.meanings == {"best": "distance hurts"}
+    assert best({"overlap_angle": [30.0, 50.0], "gamma": [0.2]}, words=words).meanings == {}

@@ -1,0 +1,61 @@
+"""The differences of two sweeps on the same draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from transfer_rows import rows_with
+
+from raysweep.analyses.comparison import compared
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.findings import designed
+from raysweep.analyses.series import CurvesPlot
+
+AXES = {"overlap_angle": [10.0, 40.0, 70.0]}
+
+
+def sweep(depth: int, shift: float, angles: list[float], seeds: int = 8) -> pd.DataFrame:
+    """Draws share their noise with those of the other sweep."""
+
+    def risk(rows: Any, random: np.random.Generator) -> Any:
+        return shift * rows["overlap_angle"] + random.standard_normal(seeds)[rows["seed"]]
+
+    return rows_with({"overlap_angle": angles}, seeds, risk_scratch=risk).assign(depth=depth, sweep=f"L{depth}")
+
+
+def difference(*frames: pd.DataFrame) -> Finding:
+    spaces = [
+        {
+            "name": name,
+            "workload": "linear_transfer",
+            "axes": {"overlap_angle": sorted(set(frame["overlap_angle"]))},
+            "fixed": {"depth": int(frame["depth"].iloc[0])},
+            "analysis": [{"curves": {"metric": "risk_scratch", "x": "overlap_angle"}}],
+        }
+        for frame in frames
+        for name in set(frame["sweep"])
+    ]
+    names = [str(space["name"]) for space in spaces]
+    return compared(pd.concat(frames, ignore_index=True), *designed(spaces, names))
+
+
+def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out() -> None:
+    finding = difference(sweep(2, 0.0, [10.0, 40.0, 70.0]), sweep(3, 0.01, [10.0, 40.0, 80.0]))
+    (row,) = finding.table.to_dict("records")
+    assert (row["outcome"], row["sweep"], row["metric"]) == (Outcome.HIGHER, "L3", "risk_scratch")
+    assert [row["estimate"], row["low"], row["high"]] == pytest.approx([0.25] * 3)
+    assert (row["higher"], row["lower"], row["alone_here"], row["alone_there"]) == (2, 0, 1, 1)
+    assert finding.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx([0.1, 0.4])
+    (plot,) = finding.plots()
+    assert isinstance(plot, CurvesPlot)
+    assert plot.difference
+
+
+def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared() -> None:
+    one, other = sweep(2, 0.0, [10.0, 40.0]), sweep(3, 0.0, [10.0, 40.0])
+    assert difference(one, other.assign(seed=other["seed"] + 100)).facts["nothing"] == "no_seed_shared"
+    assert difference(one, sweep(3, 0.0, [70.0, 80.0])).facts["nothing"] == "no_cell_shared"
+    assert difference(one, other).table["outcome"].tolist() == [Outcome.NO_EFFECT]

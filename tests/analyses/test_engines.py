@@ -1,0 +1,60 @@
+"""Engines whose differences to the reference are a power of the step, constant, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from transfer_rows import Metric, finding_of, rows_with
+
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.kinds.engines import EnginesPlot
+
+AXES = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
+METRICS = ["risk_finetune", "risk_scratch", "risk_linear"]
+
+
+def with_error(error: Callable[[pd.DataFrame], Any]) -> Metric:
+    """What all engines share in a draw, and the error of the network."""
+
+    def values(rows: pd.DataFrame, random: np.random.Generator) -> np.ndarray:
+        return random.standard_normal(6)[rows["seed"]] + np.where(rows["engine"] == "network", error(rows), 0.0)
+
+    return values
+
+
+def engines(**options: Any) -> Finding:
+    """The network's risks have an error of order `depth` - 1, one that is constant, and none; draws vary far more."""
+    frame = rows_with(
+        AXES,
+        6,
+        risk_finetune=with_error(lambda rows: 2 * rows["finetune_lr"] ** (rows["depth"] - 1)),
+        risk_scratch=with_error(lambda rows: 0.004),
+        risk_linear=with_error(lambda rows: 0.0),
+    )
+    return finding_of(frame, AXES, "engines", metrics=METRICS, **options)
+
+
+def test_the_order_of_a_difference_is_found_on_the_same_draws() -> None:
+    finding = engines(by=["depth"])
+    table = finding.table.set_index(["metric", "depth"])
+    for depth in (2, 3):
+        assert table.loc[("risk_finetune", depth), "outcome"] == Outcome.INCREASING
+        assert table.loc[("risk_finetune", depth), "estimate"] == pytest.approx(depth - 1)
+        assert table.loc[("risk_scratch", depth), "outcome"] == Outcome.CONSTANT
+        assert table.loc[("risk_scratch", depth), "size"] == pytest.approx(0.004)
+        assert table.loc[("risk_linear", depth), "outcome"] == Outcome.NO_EFFECT
+    whole = finding.tables["engines_differences"].query("metric == 'risk_finetune' and depth == 2")
+    assert whole["median"].to_numpy() == pytest.approx([0.002, 0.02, 0.2])
+    (plot,) = finding.plots()
+    assert isinstance(plot, EnginesPlot)
+    assert plot.reference == "limit"
+
+
+def test_rows_that_are_pooled_are_named() -> None:
+    finding = engines()
+    assert finding.facts["pooled"] == ["depth"]
+    assert len(finding.table) == 3

@@ -1,0 +1,72 @@
+"""The power with which a metric grows in each setting, whether it is clear, and what would decide it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.kinds.power_law import PowerLawPlot, run
+from raysweep.analyses.question import Question
+from raysweep.workloads import get
+
+METRIC = "risk_finetune"
+
+
+def laws(exponents: Sequence[float], draws: int = 6) -> pd.DataFrame:
+    """One setting per exponent: the metric is a power of gamma, but for noise of a few percent."""
+    gamma = np.array([0.1, 0.2, 0.4, 0.8])
+    noise = np.random.default_rng(0).normal(0, 0.02, (len(exponents), draws, len(gamma)))
+    values = np.exp(np.array(exponents)[:, None, None] * np.log(gamma) + noise)
+    depth, seed, place = np.indices(values.shape)
+    columns = {"depth": depth.ravel() + 1, "seed": seed.ravel(), "gamma": gamma[place.ravel()], METRIC: values.ravel()}
+    return pd.DataFrame(columns).assign(status="ok", cell="c")
+
+
+def found(rows: pd.DataFrame) -> Finding:
+    return run(Question(rows, {"metric": METRIC, "x": "gamma"}, get("linear_transfer"), "power_law"))
+
+
+def test_each_setting_rises_falls_or_is_unclear_with_its_exponent() -> None:
+    table = found(laws([0.5, -0.7, 0.0])).table
+    assert table["outcome"].tolist() == [Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR]
+    assert table["estimate"].to_numpy() == pytest.approx([0.5, -0.7, 0.0], abs=0.02)
+    assert ((table["low"] < table["estimate"]) & (table["estimate"] < table["high"])).all()
+    assert table["needed"].tolist() == ["", "", Needed.MORE_DRAWS]
+    assert table["needed_number"].iloc[2] == 6
+
+
+def test_one_draw_decides_nothing_unless_the_metric_has_no_noise() -> None:
+    single = laws([0.5], draws=1)
+    (row,) = found(single).table.to_dict("records")
+    assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.UNDECIDED, Needed.MORE_DRAWS, 1)
+    exact = single.assign(**{METRIC: single["gamma"] ** 2, f"{METRIC}_theory": single["gamma"] ** 2})
+    (row,) = found(exact).table.to_dict("records")
+    assert row["outcome"] == Outcome.RISES
+    assert (row["estimate"], row["low"], row["high"], row["theory"]) == pytest.approx((2, 2, 2, 2))
+
+
+def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line() -> None:
+    rows = laws([0.5, 0.5])
+    bent = rows["depth"] == 2
+    rows.loc[bent, METRIC] *= np.exp(np.log(rows["gamma"][bent]) ** 2)
+    one = found(rows)
+    assert one.table["bends"].tolist() == [False, True]
+    assert one.facts["bends"] == 1
+    (plot,) = one.plots()
+    assert isinstance(plot, PowerLawPlot)
+    straight, curved = (line for panel in plot.panels for line in panel.lines)
+    assert np.abs(np.log(straight.centre / straight.fitted)).max() < 0.05
+    assert np.abs(np.log(curved.centre / curved.fitted)).max() > 0.3
+    assert curved.where == {"depth": 2}
+
+
+def test_values_that_are_not_positive_have_no_power_and_few_points_need_more() -> None:
+    negative = laws([0.5]).assign(**{METRIC: -1.0})
+    (row,) = found(negative).table.to_dict("records")
+    assert (row["outcome"], row["needed"], np.isnan(row["estimate"])) == (Outcome.UNDECIDED, "", True)
+    (row,) = found(laws([0.5]).query("gamma < 0.3")).table.to_dict("records")
+    assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)

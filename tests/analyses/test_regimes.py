@@ -1,0 +1,82 @@
+"""How the best rate changes with the length: the verdict of each setting, its slope, and what would decide it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, run
+from raysweep.analyses.question import Question
+from raysweep.workloads import get
+
+LENGTHS = (1.0, 10.0, 100.0, 1000.0)
+
+
+def bowls(slopes: list[float], draws: int = 4, noise: float = 0.02, lengths: tuple[float, ...] = LENGTHS) -> Any:
+    """One depth per slope: losses whose best rate is 0.003 · length^slope; the pretraining loss falls with length."""
+    rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
+    for depth, slope in enumerate(slopes, start=1):
+        for length in lengths:
+            for rate in np.geomspace(1e-5, 1e-1, 13):
+                for seed in range(draws):
+                    loss = np.log(rate / (0.003 * length**slope)) ** 2 - np.log(length) + seed
+                    own = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
+                    own["finetune_loss"] = loss + noise * rng.standard_normal()
+                    rows.append({**own, "pretrain_loss_after": -np.log(length) + noise * rng.standard_normal()})
+    return pd.DataFrame(rows).assign(status="ok", pretrain_loss=1.0)
+
+
+def found(rows: pd.DataFrame, **options: Any) -> Finding:
+    given = {"metric": "finetune_loss", "lr": "finetune_lr", "length": "pretrain_length", **options}
+    return run(Question(rows, given, get("linear_transfer"), "regime"))
+
+
+def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves() -> None:
+    table = found(bowls([0.0, 0.2, -0.25, -0.6])).table
+    assert table["outcome"].tolist() == [
+        Outcome.CONSTANT,
+        Outcome.INCREASING,
+        Outcome.SLOWLY_DECREASING,
+        Outcome.QUICKLY_DECREASING,
+    ]
+    assert table["estimate"].to_numpy() == pytest.approx([0, 0.2, -0.25, -0.6], abs=0.02)
+    assert ((table["low"] <= table["estimate"]) & (table["estimate"] <= table["high"])).all()
+    assert (table["needed"] == "").all()
+    assert table["lengths_located"].tolist() == [4] * 4
+
+
+def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_slope() -> None:
+    one = found(bowls([0.0]), metrics=["pretrain_loss_after"])
+    assert one.table["paper_case"].tolist() == ["quickly decreasing"]
+    assert one.facts == {"length": "pretrain_length", "cases": {"quickly decreasing": 1}}
+    assert found(bowls([0.0])).facts["cases"] == {}
+
+
+def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it() -> None:
+    rows = bowls([-0.6])
+    (row,) = found(rows[rows["finetune_lr"] > 2e-4]).table.to_dict("records")
+    assert row["lengths_bounded"] > 0
+    assert (row["outcome"], row["needed"]) == (Outcome.DECREASING, Needed.SMALLER_X)
+    assert row["needed_number"] == pytest.approx(rows["finetune_lr"][rows["finetune_lr"] > 2e-4].min())
+
+
+def test_two_lengths_need_more_and_one_draw_needs_others() -> None:
+    (row,) = found(bowls([0.0], lengths=LENGTHS[:2])).table.to_dict("records")
+    assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)
+    (row,) = found(bowls([0.0], draws=1)).table.to_dict("records")
+    assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.UNDECIDED, Needed.MORE_DRAWS, 1)
+
+
+def test_figures_have_the_best_rates_and_each_metric_at_them() -> None:
+    rates, first, other = found(bowls([0.0]), metrics=["pretrain_loss_after"]).plots()
+    assert isinstance(rates, RatesPlot)
+    assert isinstance(first, AtBestPlot)
+    assert isinstance(other, AtBestPlot)
+    assert (rates.name, first.shown, other.shown) == ("regime_rates", "finetune_loss", "pretrain_loss_after")
+    (line,) = rates.panels[0].lines
+    assert line.regime.optimum.table["estimate"].to_numpy() == pytest.approx([0.003] * 4, rel=0.1)
+    assert line.base["pretrain_loss_after"] is not None

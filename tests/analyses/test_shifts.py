@@ -1,0 +1,60 @@
+"""By what factor the best rate of a setting differs from that of the first one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.kinds.shift import ShiftPlot, run
+from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.question import Question
+from raysweep.workloads import get
+
+
+def bowls(factors: dict[int, float], draws: int = 4, noise: float = 0.01) -> pd.DataFrame:
+    """Losses whose best rate is 0.003 times a factor for each depth, at two lengths."""
+    rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
+    for depth, factor in factors.items():
+        for length in (1.0, 10.0):
+            for rate in np.geomspace(1e-4, 1e-1, 11):
+                for seed in range(draws):
+                    loss = np.log(rate / (0.003 * factor)) ** 2 + seed + noise * rng.standard_normal()
+                    own = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
+                    rows.append({**own, "risk_finetune": loss})
+    return pd.DataFrame(rows).assign(status="ok")
+
+
+def found(rows: pd.DataFrame) -> Finding:
+    options = {"metric": "risk_finetune", "x": "finetune_lr", "over": "pretrain_length"}
+    return run(Question(rows, options, get("linear_transfer"), "shift"))
+
+
+def test_each_other_setting_has_its_factor_with_an_interval() -> None:
+    one = found(bowls({1: 1.0, 2: 2.0, 3: 0.5, 4: 1.0}))
+    assert one.table["depth"].tolist() == [2, 3, 4]
+    assert one.table["outcome"].tolist() == [Outcome.HIGHER, Outcome.LOWER, Outcome.UNCLEAR]
+    assert one.table["estimate"].to_numpy() == pytest.approx([2, 0.5, 1], rel=0.02)
+    assert ((one.table["low"] <= one.table["estimate"]) & (one.table["estimate"] <= one.table["high"])).all()
+    assert one.table["needed"].tolist() == ["", "", Needed.MORE_DRAWS]
+    assert (one.facts["base"], one.facts["over"]) == ({"depth": 1}, "pretrain_length")
+    (plot,) = one.plots()
+    assert isinstance(plot, ShiftPlot)
+    assert list(plot.wheres) == [{"depth": 2}, {"depth": 3}, {"depth": 4}]
+    assert plot.factor == pytest.approx(one.table["estimate"].to_numpy())
+
+
+def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn() -> None:
+    rows = bowls({1: 1.0, 2: 1.0})
+    rows.loc[rows["depth"] == 2, "risk_finetune"] = -np.log(rows["finetune_lr"]) + rows["seed"]
+    one = found(rows)
+    (row,) = one.table.to_dict("records")
+    assert (row["outcome"], row["needed"], row["left_out"]) == (Outcome.UNDECIDED, "", 2)
+    assert list(one.plots()) == []
+
+
+def test_one_setting_is_compared_with_nothing() -> None:
+    assert found(bowls({1: 1.0})).facts[NOTHING] == Nothing.ONE_SETTING

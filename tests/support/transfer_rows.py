@@ -1,0 +1,33 @@
+"""Rows of the linear transfer workload with metrics that a test makes, and the finding of an entry about them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from raysweep import workloads
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.findings import one_finding
+
+TRANSFER = workloads.get("linear_transfer")
+Metric = Callable[[pd.DataFrame, np.random.Generator], Any]
+"""Gives the values of a metric from the axes and seeds of the rows."""
+
+
+def rows_with(axes: Mapping[str, Sequence[Any]], draws: int, **metrics: Metric) -> pd.DataFrame:
+    """One row per cell and seed."""
+    cells = pd.DataFrame(itertools.product(*axes.values()), columns=list(axes))
+    cells["cell"] = [f"c{place}" for place in range(len(cells))]
+    frame = cells.merge(pd.DataFrame({"seed": range(draws)}), how="cross").assign(sweep="s", status="ok")
+    random = np.random.default_rng(0)
+    return frame.assign(**{name: values(frame, random) for name, values in metrics.items()})
+
+
+def finding_of(frame: pd.DataFrame, axes: Mapping[str, Sequence[Any]], kind: str, **options: Any) -> Finding:
+    """The finding of one entry of a sweep over these axes."""
+    space = {"name": "s", "workload": "linear_transfer", "axes": dict(axes), "fixed": {}}
+    return one_finding(frame, space, {kind: options}, "s")
