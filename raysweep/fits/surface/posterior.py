@@ -8,7 +8,7 @@ H is a full quadratic. F is H and lines that begin at knots around the lowest po
 slices share, is learned from all of them. mu, tau, amplitude, the length scales and the noise are shared by all slices:
 how rough neighbouring cells are, over all slices, says how large the noise is. A run's noise is Student's t with
 `DEGREES` degrees of freedom and the variance base² + (growth · height)², times a factor of its slice. Where cells have
-several draws, their scatter informs the same variance. A cell that diverged, or lies above `CAP`, is at least that high.
+several draws, their scatter informs the same variance. A cell that diverged, or is above `CAP`, is at least that high.
 
 Hyperparameters have weak priors; answers use draws of their Laplace approximation, and at each of them draws of mu and
 of the m_s by Gibbs' sampler.
