@@ -59,7 +59,8 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
         value = {value: {}}
     expect(isinstance(value, dict) and len(value) == 1, "search", f"one of {', '.join(SEARCHES)}", value)
     ((kind, given),) = value.items()
-    known: dict[str, Check] = {"cells": COUNT} if kind == IMPORTED else SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
+    of_records: dict[str, Check] = {"cells": COUNT}
+    known = of_records if kind == IMPORTED else SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
     if context.ranges and kind not in IN_RANGES:
         takes = " and ".join(f"{{{name}: …}}" for name in IN_RANGES)
         raise InputError(
