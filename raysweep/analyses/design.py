@@ -30,10 +30,6 @@ class Design:
         """All values that a parameter has in any sweep, without repeats, in the order of the axes."""
         return list(dict.fromkeys(value for space in self.spaces for value in values_in(space, name)))
 
-    def any_between(self, name: str) -> bool:
-        """Whether the axis of a parameter is a range in some sweep, so that its values are only the ends."""
-        return any(name in (space.get("ranges") or {}) for space in self.spaces)
-
     def analyses(self) -> list[Any]:
         """The analysis entries of all sweeps, without repeats."""
         asked: list[Any] = []

@@ -43,9 +43,10 @@ def best_cells(sweep: StoredSweep, metric: str) -> Best:
 def findings(sweep: StoredSweep) -> list[Finding]:
     """What each analysis of the space finds, as the report has it."""
     from raysweep.analyses.findings import designed, findings_of
+    from raysweep.query.report import with_times
 
     state = sweep.state()
-    rows = _rows(sweep, state)
+    rows = with_times(_rows(sweep, state), state)
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     files = user_files.recall_analyses(sweep.record.sweep_id)
     return findings_of(rows, design, workload, lambda: sweep.curves(state, ()), files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -123,9 +124,18 @@ def tables_of(
     labels = _labels(sweeps)
     states = states or [sweep.state() for sweep in sweeps]
     tables = [
-        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        with_times(sweep.results(state).assign(sweep=label), state)
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
     return labels, states, tables
+
+
+def with_times(table: pandas.DataFrame, state: State) -> pandas.DataFrame:
+    """The rows with `finished`, when each was computed (seconds of the epoch), unless a column has that name."""
+    if "finished" in table:
+        return table
+    keys = zip(table["cell"], table["seed"], strict=True)
+    return table.assign(finished=[state.rows[key].get("finished", math.nan) for key in keys])
 
 
 def _left_out(sweep: StoredSweep, state: State) -> list[str]:

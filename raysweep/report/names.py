@@ -108,15 +108,12 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
     return ", ".join(setting(name, value, workload) for name, value in zip(names, values, strict=True))
 
 
-def values_in_words(name: str, values: list[Any], workload: Workload, any_between: bool = False) -> str:
-    """An axis in words: its name, range and number of values. any_between: whether the values are the ends of a
-    range."""
+def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
+    """An axis in words: its name, ends and number of values."""
     unit = unit_of(name, workload)
     label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
     if name in workload.by_name and workload.by_name[name].label:
         label += f" (`{name}`)"
-    if any_between:
-        return f"{label} anywhere from {number(min(values))} to {number(max(values))}{unit}"
     if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""

@@ -92,7 +92,8 @@ def to_html(page: Page, folder: Path) -> str:
     """The page as one HTML file that contains its figures (below `folder`), loads nothing and needs no script."""
     from markupsafe import Markup
 
-    style, *scripts = (_text(name) for name in ("report.css", "parallel.js", "report.js"))
+    brushed = any(one.get("form") == "parallel" for part in page.parts for one in part.explored)
+    style, *scripts = (_text(name) for name in ("report.css", *["parallel.js"] * brushed, "report.js"))
     style, script = Markup(style), Markup("".join(scripts))
     template = _environment(markdown=False).get_template("report.html")
     return template.render(

@@ -13,7 +13,6 @@ from raysweep.analyses.closed_form import displacements, extremum
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.kinds.relation import rank_correlation
 from raysweep.fits.comparison import joint
-from raysweep.report.statuses import others
 
 
 @pytest.mark.simulation
@@ -96,30 +95,6 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
     assert np.isnan(extremum(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
     known_in_part = extremum(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("notes", "words"),
-    [
-        (["zero everywhere"] * 3, ["no effect anywhere in 3"]),
-        (["sign not clear"] * 3, ["not decided in 3 (sign not clear)"]),
-        (
-            ["zero everywhere", "sign not clear", "zero everywhere"],
-            ["no effect anywhere in 2", "not decided in 1 (sign not clear)"],
-        ),
-        (
-            ["sign not clear", "too few draws", "sign not clear"],
-            ["not decided in 3 (2 of them: sign not clear; 1 of them: too few draws)"],
-        ),
-        (["", "", "sign not clear"], ["not decided in 3 (1 of them: sign not clear)"]),
-        ([""] * 3, ["not decided in 3"]),
-    ],
-)
-def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: list[str]) -> None:
-    table = pd.DataFrame({"status": "undetermined", "low": np.nan, "high": np.nan, "note": notes})
-    assert others(table, "") == words
-    some = pd.concat([table, pd.DataFrame({"status": ["located"], "note": [""]})])  # then nobody asks why
-    assert others(some, "") == [one.split(" (")[0] for one in words]
 
 
 def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:

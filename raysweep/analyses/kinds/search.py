@@ -194,7 +194,7 @@ def others_table(question: Question, keys: list[str], others: Sequence[str]) -> 
 def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tuple[Runs, pd.DataFrame, str]:
     """(the runs in order, their rows with None at inactive axes, what the order is). best: the rows of the table."""
     rows, spaces, order = question.rows, question.design.spaces, "listed"
-    if "finished" in rows and "finished" not in question.workload.by_name:
+    if "finished" in rows and "finished" not in question.workload.by_name and rows["finished"].nunique() > 1:
         rows, order = rows.sort_values("finished", kind="stable"), "finished"
     elif spaces and all(space.get("ranges") or "imported" in space.get("search", {}) for space in spaces):
         order = "asked"
