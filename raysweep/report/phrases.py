@@ -267,7 +267,7 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     if facts["one_draw"] and facts["configurations"] > 1:
         text = _longer(text, "with one draw each, chance may decide", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; {} of the variance")
+    return _longer(text, shares, "; share of variance: {}")
 
 
 LEADING = 0.1
