@@ -11,6 +11,7 @@ for the order in which float32 numbers are added.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Mapping
@@ -203,9 +204,10 @@ class Trainer:
 
         begun = self.step
         self.module.train()
-        with prefetch.in_turn(prepared, range(self.step, until), self._where) as following:
-            while self.step < until and (self.step % LOOK or self.alive):
-                batch = following()
+        with contextlib.closing(prefetch.in_turn(prepared, range(self.step, until), self._where)) as following:
+            for batch in following:
+                if self.step % LOOK == 0 and not self.alive:
+                    break
                 if self.step == begun:  # the first batch may have to be made of gigabytes of text
                     parallel.meet()
                 loss = self._step(*batch)

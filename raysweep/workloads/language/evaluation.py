@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 
 from raysweep.training import devices, draws, hessian, sizes
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
-
-
 CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity_beyond_quadratic", "trace_sensitivity")
 """The metrics that are measured only if `sharpness_iterations` is above 0."""
 
@@ -120,16 +118,13 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
     predictions = int((tokens[:, 1:] >= 0).sum())
 
     def loss_of(some: Tensor) -> Callable[[Tensor], Tensor]:
-        return lambda row: model.losses(_called(module, row), some).sum() / predictions
+        def called(row: Tensor) -> Callable[..., Tensor]:
+            return lambda *inputs: functional_call(module, hessian.named(row, module), inputs)
+
+        return lambda row: model.losses(called(row), some).sum() / predictions
 
     parts = tokens.split(sizes.samples(len(tokens), config.curvature_bytes()))
     return hessian.Quadratic(flat, [loss_of(some) for some in parts])
-
-
-def _called(module: nn.Module, row: Tensor) -> Callable[..., Tensor]:
-    """The module as a function of its inputs, with the weights of a row."""
-    weights = hessian.named(row, module)
-    return lambda *inputs: functional_call(module, weights, inputs)
 
 
 def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:

@@ -7,7 +7,7 @@ attention and the MLP add to the residual stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -29,11 +29,10 @@ def decoder(config: ModelConfig, weights: Mapping[str, Any], dropout: float = 0.
     return trainer.placed(module, weights, compiles)
 
 
-def losses(module: nn.Module, tokens: Tensor) -> Tensor:
+def losses(module: Callable[..., Tensor], tokens: Tensor) -> Tensor:
     """Loss in nats at each token, (sequences, length), of tokens (sequences, length + 1); see training/trainer.py."""
     read = torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
-    found: Tensor = module(read, tokens[:, 1:].clamp(min=-1))
-    return found
+    return module(read, tokens[:, 1:].clamp(min=-1))
 
 
 class Decoder(nn.Module):

@@ -45,9 +45,8 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     divergence but a metric.
     """
     parameters = rows.row()
-    steps, kind = steps_of(parameters), str(parameters["pretrain_schedule"])
-    warmup = int(parameters["pretrain_warmup"])
-    if kind == "wsd":
+    steps, warmup = steps_of(parameters), int(parameters["pretrain_warmup"])
+    if (kind := str(parameters["pretrain_schedule"])) == "wsd":
         factor = schedules.trunk_and_anneal(steps, warmup)[1]
     else:
         factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)

@@ -222,7 +222,6 @@ WORKLOAD = Workload(
         "raysweep.workloads.cache",
         "raysweep.training.draws",
         "raysweep.training.hessian",
-        "raysweep.training.vision_library",
     ),
     identify=tasks.identify,
     check=complaints.complaint,

@@ -17,6 +17,8 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from raysweep.training import draws, hessian
+from raysweep.workloads.vision import eigenvalues
+from raysweep.workloads.vision.eigenvalues import Eigenvalues
 
 EIGENVALUES = 20
 PROBES = 30  # random vectors of the trace
@@ -30,7 +32,7 @@ class Curvature:
     trace, trace_error: Hutchinson's estimate of the trace, with its standard error over probes.
     """
 
-    eigenvalues: hessian.Eigenvalues
+    eigenvalues: Eigenvalues
     trace: float
     trace_error: float
 
@@ -47,9 +49,9 @@ def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: i
     def start() -> Tensor:
         return torch.as_tensor(starts.standard_normal(len(flat))).to(flat)
 
-    found = hessian.largest_eigenvalues(quadratic.product, start, count)
+    found = eigenvalues.largest_eigenvalues(quadratic.product, start, count)
     probes = draws.generator(seed, "vision/trace probes")
-    return Curvature(found, *hessian.trace(quadratic.product, flat, PROBES, probes))
+    return Curvature(found, *eigenvalues.trace(quadratic.product, flat, PROBES, probes))
 
 
 def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:
@@ -68,6 +70,6 @@ def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, l
     return flat, [loss_of(some, right) for some, right in pieces]
 
 
-def unresolved(found: hessian.Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
+def unresolved(found: Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
     """Whether the residual of each eigenvalue is more than this share of it (or it is not finite)."""
     return ~(found.residuals <= tolerance * np.abs(found.values))

@@ -11,7 +11,7 @@ import torch
 
 import raysweep
 from raysweep.errors import InputError
-from raysweep.training.vision_library import torchvision
+from raysweep.workloads.image_data.vision_library import torchvision
 
 FAILURES = (  # as reported of builds that do not belong together
     "raise RuntimeError('operator torchvision::nms does not exist')",
