@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 LISTED = 12
 """More numbers than these are read as a range."""
 TICKS = 4
-FEWEST = 20
-"""A forest learns nothing from fewer configurations."""
+FEWEST, MOST = 12, 300
+"""A forest learns nothing from fewer configurations; of more, so many are taken, evenly by their rank."""
 TREES = 64
 
 
@@ -127,6 +127,8 @@ def importance(frame: pd.DataFrame, axes: Sequence[Axis], target: np.ndarray) ->
     import optuna
     from sklearn.ensemble import RandomForestRegressor
 
+    kept = np.sort(spread(np.argsort(target, kind="stable").tolist(), MOST))
+    frame, target = frame.iloc[kept], target[kept]
     if width := asinh_width(target):
         target = np.arcsinh(target / width)
     target = (target - target.min()) / np.ptp(target)

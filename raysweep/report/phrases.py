@@ -259,7 +259,7 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     facts, first = finding.facts, finding.table.iloc[0]
     text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
-    named = [name for name in leading or facts["axes"] if first[name] is not None]
+    named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
     text = _longer(text, settings(named, first[named], workload), " at {}")
     if facts["alike"]:
         every = counted(facts["configurations"], "configuration")
@@ -267,7 +267,7 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     if facts["one_draw"] and facts["configurations"] > 1:
         text = _longer(text, "with one draw each, chance may decide", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; {} of the variance")
+    return _longer(text, shares, "; share of variance: {}")
 
 
 LEADING = 0.1
@@ -611,12 +611,11 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         if value := finding.facts.get(name):
             names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
             out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
-    if shares := finding.facts.get("importance"):
-        listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
-        out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
     if shares := finding.facts.get("shares"):
-        each = ", ".join(f"{called(name, workload)} {100 * share:.2g} %" for name, share in shares.items())
-        out.append(f"Share of variance: {each}; combinations {100 * max(0, 1 - sum(shares.values())):.0f} %.")
+        large = [f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items() if share >= 0.005]
+        small = ["each other axis less than 1 %"] if len(large) < len(shares) else []
+        rest = f"combinations of axes {100 * max(0, 1 - sum(shares.values())):.0f} %"
+        out.append(f"Share of variance: {', '.join([*large, *small, rest])}.")
     if finding.facts.get("one_draw"):
         out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
     if until := finding.facts.get("until"):
