@@ -202,14 +202,13 @@ def main() -> None:
     from benchmarks import (
         covariance,
         language,
-        roofline,
         shared_stages,
         stages,
         vision,
     )  # imports torch, which the processes above are better off without
 
     print("| what | measured | bound |\n| --- | --- | --- |")
-    modules = (covariance, stages, shared_stages, language, roofline, vision)
+    modules = (covariance, stages, shared_stages, language, vision)
     for what, measured, bound in rows + [row for module in modules for row in module.rows()]:
         print(f"| {what} | {measured} | {bound} |")
 

@@ -1,4 +1,4 @@
-"""Curves with a known turn, and noise of many kinds: what the fits of raysweep.reporting are held against.
+"""Curves with a known turn, and noise of many kinds: what the fits of raysweep are held against.
 
 A curve runs over t in [0, 1] and is scaled to a range of 1 on it. Some shapes are kind to interpolation, some are not
 (a corner, a curvature that jumps, an almost flat bottom); some noise is what the fits assume, most is not. The curves

@@ -1,66 +1,81 @@
-"""Language models: many in one process against one after the other, and how near training comes to what a GPU can do.
+"""Language models: a step of training against a bare loop of the same module, and against what a GPU can do.
 
-Run with: python -m benchmarks.language. Lines that need a GPU say "not measured: no GPU" where there is none.
+Run with: python -m benchmarks.language. On a GPU it takes about two minutes; without one, its lines say so.
 
-Utilization of the 30m preset with O's 50,304 words: flops a token (6 a weight of the layers and the head, and
-12·width·context a layer for attention, causality not counted: flops_per_token) times tokens a second, over the
-card's dense bfloat16 peak. The roofline beside it takes for the layers the time of their flops at that peak, and for
-the head the longer of its flops at the peak and its memory traffic at the card's bandwidth: the logits of a token are
-words x 30 bytes of traffic (written in bfloat16, read and written as float32 by the cast, the softmax and its
-gradient). A head that never writes its logits out may beat it.
+The bare loop makes the same step of the same module: loss, gradient, clipping, fused AdamW, and nothing else. Both take
+turns in one run, and the least time of each counts: other work on the machine only adds to it. On a CPU time is that of
+the process on one thread.
 
-On a CPU time is that of the process on one thread, so that other work on the machine does not count.
-
-A step of training against its bare matrix products: products of every matrix, of the layers and the head, forward and
-both backward ones; and of attention six in each layer and head: scores and what is heard, and of each the gradients of
-both factors. Their factors lie ready. Step and products take turns in one run, and the least time of each counts:
-other work on the machine only adds to it.
+Utilization: flops a token (6 a weight of layers and head, and 12·width·context a layer for attention, causality
+not counted: flops_per_token) times tokens a second, over the card's dense bfloat16 peak. The roofline beside it takes
+for the layers the time of their flops at that peak, and for the head the longer of its flops at the peak and its memory
+traffic at the card's bandwidth: a logit is LOGIT_BYTES of traffic. A head whose loss is fused with its product may beat
+it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import statistics
 import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import nn
 
-from raysweep.training import model_batch, optimizer, params
-from raysweep.training.optimizer import State, TrainConfig
+from raysweep.training import trainer
+from raysweep.training.trainer import BETAS, CLIP, Recipe, Trainer
+from raysweep.workloads.language import model
+from raysweep.workloads.language.costs import LOGIT_BYTES
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig
 
 Row = tuple[str, str, str]
 
-OLMO = dataclasses.replace(PRESETS["30m"], vocabulary=50_304)
 CARDS = {"H200": (989e12, 4.8e12), "H100": (989e12, 3.35e12), "A100": (312e12, 2.0e12)}
 """Dense bfloat16 flops and bytes a second, by the makers' data sheets."""
-
-LOGIT_BYTES = 30
 NOTHING = "not measured: no GPU"
-STEPS, ROUNDS = 4, 7
-ON_CPU = (
-    ("a step of 1,024 tokens, the tiny preset's", PRESETS["tiny"], 16, 7),
-    ("a step of 256 tokens, the same model", PRESETS["tiny"], 4, 7),
-)
-BARE = ((16, 2.0), (4, 3.0))
-"""Sequences a step of the tiny preset, and how many times its bare products a step may take."""
-TURNS = 40
-ON_GPU = (
-    ("8 models of 3.1M weights, 16,384 tokens a step", PRESETS["3m-688"], 64, 8, 3.0),
-    ("27 models of 3.1M weights, 4,096 tokens a step", PRESETS["3m-688"], 16, 27, 9.0),
-)
+AGAINST_BARE = (("tiny", 16, 40), ("3m-688", 4, 3))
+"""Preset, sequences a step, and rounds of steps that take turns."""
+MOST = 1.1  # times a bare loop
+ON_GPU = (("3m-688", 256, 8e6, 0.0), ("30m", 64, 0.0, 0.35))
+"""Preset, sequences a step, and what is asked: tokens a second, or a share of the peak."""
+STEPS, ROUNDS = 10, 5
 
 
-def seconds_a_step(shape: ModelConfig, batch: int, models: int, steps: int = STEPS) -> float:
-    """Time of a training step of models side by side, after one that does not count."""
-    state = State.fresh(np.repeat(params.initial(shape, 0)[None], models, 0))
-    recipe = TrainConfig(shape, np.full(models, 1e-4), lambda step: 1.0)
-    tokens = np.random.default_rng(0).integers(0, shape.vocabulary, (batch, shape.context + 1)).astype(np.uint16)
-    optimizer.train(state, recipe, lambda step: tokens, 1)
+def trained(shape: ModelConfig, batch: int, compiles: bool = False) -> Callable[[int], None]:
+    """A function that takes so many steps of training."""
+    own = Trainer(
+        model.decoder(shape, shape.initial(0), compiles=compiles),
+        model.losses,
+        Recipe(1e-4, lambda step: 1.0, 0.1, shape.lr_factors(), shape.sample_bytes()),
+    )
+    tokens = _tokens(shape, batch)
+    return lambda steps: own.train(lambda step: tokens, own.step + steps)
+
+
+def bare(shape: ModelConfig, batch: int) -> Callable[[int], None]:
+    """A function that takes so many steps of a bare loop."""
+    module = model.decoder(shape, shape.initial(0)).train()
+    optimizer = torch.optim.AdamW(module.parameters(), 1e-4, BETAS, weight_decay=0.1, fused=True)
+    tokens = torch.from_numpy(_tokens(shape, batch).astype(np.int64))
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            model.losses(module, tokens).mean().backward()
+            nn.utils.clip_grad_norm_(module.parameters(), CLIP)
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return run
+
+
+def _tokens(shape: ModelConfig, batch: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, shape.vocabulary, (batch, shape.context + 1)).astype(np.uint16)
+
+
+def seconds_a_step(run: Callable[[int], None], steps: int = STEPS) -> float:
+    """Seconds of a step."""
     started = _now()
-    optimizer.train(state, recipe, lambda step: tokens, 1 + steps)
+    run(steps)
     return (_now() - started) / steps
 
 
@@ -71,59 +86,12 @@ def _now() -> float:
     return time.perf_counter()
 
 
-def bare_products(shape: ModelConfig, batch: int) -> Callable[[], None]:
-    """A function that computes the matrix products of a training step, and nothing else (module docstring)."""
-
-    def drawn(*size: int) -> torch.Tensor:
-        return torch.randn(*size)
-
-    width, mlp, count = shape.width, shape.mlp, batch * shape.context
-    layer = ((width, 3 * width), (width, width), (width, 2 * mlp), (mlp, width))
-    matrices = [
-        (drawn(count, rows), drawn(rows, columns), drawn(count, columns))
-        for rows, columns in (*layer * shape.depth, (width, shape.vocabulary))
-    ]
-    heads, length = batch * shape.heads, shape.context
-    # queries, keys, values, the gradient of what is heard; probabilities and the gradient of the scores
-    attention = [
-        [drawn(heads, length, shape.head_width) for _ in range(4)] + [drawn(heads, length, length) for _ in range(2)]
-        for _ in range(shape.depth)
-    ]
-
-    def compute() -> None:
-        for before, matrix, above in matrices:
-            before @ matrix, above @ matrix.T, before.T @ above
-        for query, key, value, above, seen, scores in attention:
-            query @ key.mT, seen @ value
-            above @ value.mT, seen.mT @ above, scores @ key, scores.mT @ query
-
-    return compute
-
-
-def against_products(shape: ModelConfig, batch: int) -> float:
-    """How many times its bare matrix products a training step takes (module docstring)."""
-    products = bare_products(shape, batch)
-    products()
-    steps, bare = [], []
-    for _ in range(TURNS):
-        steps.append(seconds_a_step(shape, batch, 1, 10))
-        started = time.process_time()
-        for _ in range(10):
-            products()
-        bare.append((time.process_time() - started) / 10)
-    return min(steps) / min(bare)
-
-
-def compared(shape: ModelConfig, batch: int, count: int) -> tuple[float, float, int]:
-    """How many times the tokens a second of one model at a time `count` side by side make, and the chosen number of
-    them (1 if that is one at a time); and that number. Taking turns, medians of ROUNDS ratios."""
-    chosen = model_batch.side_by_side(shape, batch, count)
-    ratios, own = [], []
-    for _ in range(ROUNDS):
-        alone = seconds_a_step(shape, batch, 1)
-        ratios.append(alone * count / seconds_a_step(shape, batch, count))
-        own.append(1.0 if chosen == 1 else alone * chosen / seconds_a_step(shape, batch, chosen))
-    return statistics.median(ratios), statistics.median(own), chosen
+def against_bare(shape: ModelConfig, batch: int, rounds: int) -> tuple[float, float]:
+    """Seconds of a step of training on a CPU, and how many times those of a bare loop they are."""
+    both = trained(shape, batch), bare(shape, batch)
+    found = [[seconds_a_step(run) for run in both] for _ in range(rounds + 1)]
+    ours, theirs = np.min(found[1:], 0)
+    return float(ours), float(ours / theirs)
 
 
 def roofline_seconds(shape: ModelConfig, flops: float, bandwidth: float) -> float:
@@ -145,59 +113,48 @@ def card() -> tuple[str, float, float] | None:
     return next(((short, *sheet) for short, sheet in CARDS.items() if short in name), None)
 
 
+def tokens_a_second(shape: ModelConfig, batch: int, compiles: bool) -> float:
+    """Tokens a second of training on the GPU, after steps in which kernels are compiled."""
+    run = trained(shape, batch, compiles)
+    run(3)
+    return batch * shape.context / min(seconds_a_step(run, 2 * STEPS) for _ in range(ROUNDS))
+
+
 def rows() -> list[Row]:
     """The lines of the table: what, measured, bound."""
     found: list[Row] = []
     if not torch.cuda.is_available():
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # as a trial has
-        for what, shape, batch, count in ON_CPU:
-            side_by_side, chosen, size = compared(shape, batch, count)
-            found.append(
-                (
-                    f"{count} fine-tunings in one process on a CPU core, {what}: tokens/s against one at a time",
-                    f"side by side {side_by_side:.2f} x; chosen ({size} at a time) {chosen:.2f} x",
-                    "chosen: 0.95 x or more",
-                )
-            )
-        for batch, most in BARE:
-            shape = PRESETS["tiny"]
-            found.append(
-                (
-                    f"a step of training on a CPU core, {batch * shape.context:,} tokens, the tiny preset's, against "
-                    "its bare matrix products",
-                    f"{against_products(shape, batch):.2f} x",
-                    f"{most:g} x or less",
-                )
-            )
+        for preset, batch, rounds in AGAINST_BARE:
+            shape = PRESETS[preset]
+            seconds, ratio = against_bare(shape, batch, rounds)
+            what = f"a step of training {preset} on a CPU core, {batch * shape.context:,} tokens, against a bare loop"
+            found.append((what, f"{1000 * seconds:.1f} ms = {ratio:.2f} x", f"{MOST:g} x or less"))
         torch.set_num_threads(threads)
-    for what, shape, batch, count, bound in ON_GPU:
-        label = f"fine-tuning {what}: tokens/s against one at a time"
-        measured = NOTHING
-        if torch.cuda.is_available():
-            side_by_side, chosen, size = compared(shape, batch, count)
-            measured = f"side by side {side_by_side:.1f} x; chosen ({size} at a time) {chosen:.1f} x"
-        found.append((label, measured, f"{bound:g} x or more"))
-    found.append(("model flop utilization, preset 30m with 50,304 words, bfloat16", *_busy()))
+    for preset, batch, least, share in ON_GPU:
+        shape = PRESETS[preset]
+        what = f"training {preset} in bfloat16 on a GPU, {batch * shape.context:,} tokens a step, compiled / not"
+        bound = f"{least / 1e6:g}M tokens/s or more" if least else f"{share:.0%} of the peak or more"
+        found.append((what, _on_gpu(shape, batch), bound))
     return found
 
 
-def _busy(batch: int = 64) -> tuple[str, str]:
-    known = card()
-    bound = "40 % or more, or 80 % of the roofline"
-    if known is None:
-        unknown = torch.cuda.is_available() and f"not measured: no data sheet of {torch.cuda.get_device_name()}"
-        return unknown or NOTHING, bound
+def _on_gpu(shape: ModelConfig, batch: int) -> str:
+    if not torch.cuda.is_available():
+        return NOTHING
+    speeds = [tokens_a_second(shape, batch, compiles) for compiles in (True, False)]
+    said = " / ".join(f"{speed / 1e6:.2f}M" for speed in speeds) + " tokens/s"
+    if not trainer.compiler():
+        said += " (no compiler here)"
+    if (known := card()) is None:
+        return f"{said} on {torch.cuda.get_device_name()}"
     name, flops, bandwidth = known
-    speed = batch * OLMO.context / min(seconds_a_step(OLMO, batch, 1) for _ in range(ROUNDS))
-    roof = 1 / roofline_seconds(OLMO, flops, bandwidth)
-    return (
-        f"{speed / 1e6:.2f}M tokens/s on {name} = {utilization(OLMO, speed, flops):.0%}; roofline "
-        f"{roof / 1e6:.2f}M tokens/s = {utilization(OLMO, roof, flops):.0%}, of which {speed / roof:.0%}",
-        bound,
-    )
+    shares = " / ".join(f"{utilization(shape, speed, flops):.0%}" for speed in speeds)
+    roof = utilization(shape, 1 / roofline_seconds(shape, flops, bandwidth), flops)
+    return f"{said} on {name} = {shares} of its peak (roofline {roof:.0%})"
 
 
 if __name__ == "__main__":
     for line in rows():
-        print("| " + " | ".join(line) + " |")
+        print("| " + " | ".join(line) + " |", flush=True)

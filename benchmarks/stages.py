@@ -71,7 +71,7 @@ def bare_loop(folder: str) -> dict[str, float]:
     """Seconds of the distinct pretrainings, of the fine-tunings, and of the pretrainings once for each row."""
     from raysweep.plan.cells import enumerate_cells
     from raysweep.space.schema import validate
-    from raysweep.stages.artifacts import Artifact, Stacked
+    from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
     from raysweep.workloads.language import evaluation, finetuning, pretraining
     from raysweep.workloads.rows import Result, Rows
@@ -81,8 +81,7 @@ def bare_loop(folder: str) -> dict[str, float]:
 
     def finetune(rows: Rows, parent: Artifact) -> None:
         tuned = finetuning.finetune(rows, parent, Context("finetune", 1))
-        alone = Result({"flat": tuned.tensors["flat"][0]})
-        evaluation.evaluate(rows, Stacked([artifact(alone, parent)]), Context("evaluate", 1))
+        evaluation.evaluate(rows, artifact(tuned, parent), Context("evaluate", 1))
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
         cells = enumerate_cells(validate(space))

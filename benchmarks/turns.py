@@ -21,7 +21,7 @@ import pandas as pd
 from benchmarks.curves import BENCHMARK, CYCLE, STRAIGHT_CYCLE, Sample, sample
 from benchmarks.held_out_curves import HELD_OUT
 from benchmarks.seen_curves import SEEN
-from raysweep.reporting import fit_inflection, fit_optimum
+from raysweep.fits import fit_inflection, fit_optimum
 
 BEFORE = Path(__file__).with_name("turns_before.csv.gz")  # what raysweep said of the same curves at commit ea618fe
 OCTAVES = 8.0  # the grids of lengths and rates are as long as O's 4B to 128B tokens and a half more

@@ -15,7 +15,7 @@ from conftest import QUIET, Outcome, refused
 from spaces import small_space
 
 import raysweep
-from raysweep.reporting.document.page import SCRIPT
+from raysweep.report.page import TEMPLATES
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged, seal, unseal
@@ -289,7 +289,9 @@ def test_a_report_shows_the_words_of_a_space_as_words(call: Call, storage: Path,
     assert call("run", tmp_path / "small.yaml", "--storage", storage, "--tracking-uri", "none").code == 0
     page = (storage / "small" / "report" / "report.html").read_text()
     data = '<script type="application/json" class="'
-    assert page.lower().count("<script") == page.count(data) + page.count(f"<script>{SCRIPT.read_text()}</script>")
+    assert page.lower().count("<script") == page.count(data) + page.count(
+        f"<script>{(TEMPLATES / 'report.js').read_text()}</script>"
+    )
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert 'href="javascript' not in page

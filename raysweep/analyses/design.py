@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from raysweep.analyses import registry
 from raysweep.errors import InputError
-from raysweep.space.analyses import ANALYSES, metrics_of, opened
+from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 
@@ -29,10 +30,6 @@ class Design:
         """All values that a parameter has in any sweep, without repeats, in the order of the axes."""
         return list(dict.fromkeys(value for space in self.spaces for value in values_in(space, name)))
 
-    def any_between(self, name: str) -> bool:
-        """Whether the axis of a parameter is a range in some sweep, so that its values are only the ends."""
-        return any(name in (space.get("ranges") or {}) for space in self.spaces)
-
     def analyses(self) -> list[Any]:
         """The analysis entries of all sweeps, without repeats."""
         asked: list[Any] = []
@@ -43,7 +40,7 @@ class Design:
     def metrics(self) -> list[str]:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
         they are metrics. What the options of somebody else's functions mean is not known."""
-        asked = [options for kind, options in map(opened, self.analyses()) if kind in ANALYSES]
+        asked = [options for kind, options in map(opened, self.analyses()) if kind in registry.names()]
         other = ("beside", "x", "y")
         named = [
             name

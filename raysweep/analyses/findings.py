@@ -14,6 +14,7 @@ import numpy as np
 from raysweep.analyses import registry
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.design import Design
+from raysweep.analyses.explored import explored_of
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.nothing import nothing, reason
 from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, restricted
@@ -28,21 +29,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def usual_analyses(workload: Workload) -> tuple[dict[str, Any], ...]:
-    """What is asked of a sweep if its space asks for no analysis: the best cell of the first metric that has a
-    direction; of a function, the best cell of each metric that it names, or else of the first one."""
+def usual_analyses(design: Design, workload: Workload) -> tuple[dict[str, Any], ...]:
+    """What is asked of a sweep if its space asks for no analysis.
+
+    The metric is the one that the search optimizes, else the first that has a direction; of a function the first that
+    it names. Of a search and of a function, if several axes vary: `search`; else the best cell, of a function by each
+    metric that it names.
+    """
+    searches = [dict(space.get("search") or {}) for space in design.spaces]
     if function := workload.function:
         metrics = list(function.metrics) or list(function.returned or ())[:1]
     else:
         metrics = [metric.name for metric in workload.metrics if metric.direction != "none"][:1]
-    return tuple({"best": {"metric": metric}} for metric in metrics)
+    metrics = [*(one["optuna"]["metric"] for one in searches if "optuna" in one), *metrics]
+    varied = [name for name in design.varied() if len(design.values(name)) > 1]
+    searched = function is not None or any(SEARCHES & one.keys() for one in searches)
+    if metrics and searched and len(varied) > 1 and not set(varied) & set(registry.get("search").columns):
+        return ({"search": {"metric": metrics[0]}},)
+    return tuple({"best": {"metric": metric}} for metric in dict.fromkeys(metrics))
+
+
+SEARCHES = {"random", "optuna", "imported"}
+"""The searches that look for the best configuration anywhere, not along one axis."""
 
 
 def designed(spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Design, Workload]:
     """The design of sweeps of one workload, and this workload with the scales that their spaces declare."""
     design = Design(tuple(spaces), tuple(names))
     workload = design.scaled(declared(spaces[0]))
-    return replace(design, usual=usual_analyses(workload)), workload
+    return replace(design, usual=usual_analyses(design, workload)), workload
 
 
 def findings_of(
@@ -106,4 +121,4 @@ def finding_of(analysis: Analysis, asked: Question) -> Finding:
         finding = analysis.run(fitted)
     rows = left_out(asked.rows[asked.rows["status"] == OK], metrics)
     facts = {**finding.facts, **({"lost": lost} if lost else {}), **({"left_out": rows} if rows else {})}
-    return replace(finding, facts=facts, idle=idle)
+    return replace(finding, facts=facts, idle=idle, explored=finding.explored or explored_of(finding, fitted))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raysweep.analyses import kinds
-from raysweep.analyses.analysis import Analysis
 from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from raysweep.analyses.analysis import Analysis
 
 
 def names() -> list[str]:

@@ -17,6 +17,7 @@ from raysweep.driver import first_rows, outlook, records, shared_stages, signal_
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
+from raysweep.driver.live_page import LivePage
 from raysweep.driver.options import Options
 from raysweep.driver.placement import Placement, place, total_seconds
 from raysweep.driver.progress import Phase, Progress
@@ -46,7 +47,7 @@ from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
 
 if TYPE_CHECKING:
-    from raysweep.reporting.report import Report
+    from raysweep.report.report import Report
 
 FUNCTION_CEILING = 20.0  # seconds of a pack of rows of a Python function
 COUNT_AGAIN_UP_TO = 20_000  # rows; with more, reading the ledger again takes too long while the driver is told to end
@@ -242,6 +243,7 @@ class Driver:
         run = uuid.uuid4().hex if self._placement.executor == "ray" else ""
         job = new_job(self._sweep.record, self._state, self.folder, self.function, self._rule, self._stages.url, run)
         self._job = job = replace(job, expired=self._stages.expired)
+        self._page = LivePage(lambda reload: self._sweep.report(state=self._state, reload=reload))
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress(self._stages.progress) as self._progress:
             if self._placement.executor == "ray":
@@ -286,6 +288,8 @@ class Driver:
             return []
         if self._rule:
             self._rule.learn(self._state.earlier())
+        if self.options.report and self._state.rows:
+            self._page.after_round()
         if self.space.precision:
             first = len(self._state.likely_plan.rounds) == 1
             self._state.leave_steps()

@@ -8,41 +8,55 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError, shown
 from raysweep.fits.statistics import LEVEL
-from raysweep.space import analysis_functions
+from raysweep.space import analysis_functions, user_files
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
 
 if TYPE_CHECKING:
+    import pandas
+
+    from raysweep.analyses.finding import Finding
+    from raysweep.query.state import State
     from raysweep.query.stored_sweep import StoredSweep
-    from raysweep.reporting.analyses.section import Section
-    from raysweep.reporting.answers import Analysed, Best, Comparison, Fitted
+    from raysweep.report.answers import Analysed, Best, Comparison, Fitted
 
 
 def fit(sweep: StoredSweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
     """The fit that exactly one of the entries asks for. asked: {kind: options, or None if it is not asked for}."""
-    from raysweep.reporting.answers import fitted
+    from raysweep.report.answers import fitted
 
     entry = {kind: options for kind, options in asked.items() if options is not None}
     if len(entry) != 1:
         given = " and ".join(entry) or "none"
         raise InputError("fit", f"expected one of {', '.join(asked)}, like {next(iter(asked))}={{…}}, got {given}")
-    section = _section(sweep, entry, "fit")
     (options,) = entry.values()
-    return fitted(section, float(options.get("level") or LEVEL))
+    return fitted(_finding(sweep, entry, "fit"), sweep.workload, float(options.get("level") or LEVEL))
 
 
 def best_cells(sweep: StoredSweep, metric: str) -> Best:
     """The cells by the mean of the metric."""
-    from raysweep.reporting.answers import best
+    from raysweep.report.answers import best
 
-    return best(_section(sweep, {"best": {"metric": metric}}, ""))
+    return best(_finding(sweep, {"best": {"metric": metric}}, ""), sweep.workload)
+
+
+def findings(sweep: StoredSweep) -> list[Finding]:
+    """What each analysis of the space finds, as the report has it."""
+    from raysweep.analyses.findings import designed, findings_of
+    from raysweep.query.report import with_times
+
+    state = sweep.state()
+    rows = with_times(_rows(sweep, state), state)
+    design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
+    files = user_files.recall_analyses(sweep.record.sweep_id)
+    return findings_of(rows, design, workload, lambda: sweep.curves(state, ()), files)
 
 
 def analyse(sweep: StoredSweep, function: Any, options: Mapping[str, Any]) -> Analysed:
-    """What a function of somebody else says of the rows. function: itself, or its name as in YAML."""
+    """What a function of somebody else finds in the rows. function: itself, or its name as in YAML."""
+    from raysweep.analyses import user_function
+    from raysweep.report.answers import Analysed
     from raysweep.report.figures.style import styled
-    from raysweep.reporting.analyses import user_function
-    from raysweep.reporting.answers import Analysed
 
     if isinstance(function, str):
         kind, files = function, analysis_functions.files_of([{function: None}], Path())
@@ -51,34 +65,37 @@ def analyse(sweep: StoredSweep, function: Any, options: Mapping[str, Any]) -> An
         kind = analysis_functions.name_of(function)
     else:
         raise InputError("analyse", f"expected a function or the name of one, got {shown(function)}")
-    table = sweep.results()
-    if table.empty:
-        raise InputError(sweep.name, "there are no rows yet")
     with styled():
-        returned = user_function.call(function, kind, table, options)
-        return Analysed(returned.table, user_function.section(kind, function, returned))
+        returned = user_function.call(function, kind, _rows(sweep), options)
+    return Analysed(returned.table, user_function.finding(kind, function, returned), sweep.workload)
 
 
-def _section(sweep: StoredSweep, entry: Mapping[str, Any], path: str) -> Section:
-    """The section of an entry that is checked as in YAML. path: how errors call the place of the entry."""
-    from raysweep.reporting.sections import one_section
+def _finding(sweep: StoredSweep, entry: Mapping[str, Any], path: str) -> Finding:
+    """The finding of an entry that is checked as in YAML. path: the key of the entry, for errors."""
+    from raysweep.analyses.findings import one_finding
 
     space = sweep.space
     check_analysis(entry, path, Context(sweep.workload, space.axes, space.ranges))
-    table = sweep.results()
+    return one_finding(_rows(sweep), space.as_dict(), entry, sweep.name)
+
+
+def _rows(sweep: StoredSweep, state: State | None = None) -> pandas.DataFrame:
+    """The rows of a sweep. Raises InputError without any."""
+    table = sweep.results(state)
     if table.empty:
         raise InputError(sweep.name, "there are no rows yet")
-    return one_section(table, space.as_dict(), entry, sweep.name)
+    return table.assign(sweep=sweep.name)
 
 
 def compare(first: StoredSweep, second: Any) -> Comparison:
     """The second sweep less the first, paired by seed, for the metrics that the analyses of either name."""
     import pandas
 
+    from raysweep.analyses.comparison import compared
+    from raysweep.analyses.findings import designed
     from raysweep.query.report import tables_of
     from raysweep.query.stored_sweep import StoredSweep
-    from raysweep.reporting.answers import comparison
-    from raysweep.reporting.sections import section_of_comparison
+    from raysweep.report.answers import comparison
 
     if not isinstance(second, StoredSweep):
         raise InputError("compare", f"expected another sweep, such as raysweep.open(NAME), got {shown(second)}")
@@ -89,4 +106,5 @@ def compare(first: StoredSweep, second: Any) -> Comparison:
         if table.empty:
             raise InputError(label, "there are no rows yet")
     spaces = [sweep.space.as_dict() for sweep in (first, second)]
-    return comparison(section_of_comparison(pandas.concat(tables, ignore_index=True), spaces, labels))
+    design, workload = designed(spaces, labels)
+    return comparison(compared(pandas.concat(tables, ignore_index=True), design, workload), workload)

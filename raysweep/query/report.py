@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
     from raysweep.query.stored_sweep import StoredSweep
-    from raysweep.reporting.report import Report
+    from raysweep.report.report import Report
 
 LONGEST = 200  # characters of the name of a folder
 
@@ -31,6 +32,7 @@ def report(
     directory: str | AnyPath | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
     states: Sequence[State] = (),
+    reload: int = 0,
 ) -> Report:
     """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
 
@@ -38,10 +40,11 @@ def report(
         and the names of the others.
     on_step: called with the number of finished steps and of all steps.
     states: of the sweeps, each once; empty to read the ledger.
+    reload: seconds after which the page reads itself again, while the sweep runs; 0 for a final page.
     """
     import pandas
 
-    from raysweep.reporting.report import write_report
+    from raysweep.report.report import Written, write_report
 
     # a sweep that is named twice appears once
     sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
@@ -90,13 +93,9 @@ def report(
     with copies.workplace(folder) as room:
         written = write_report(
             frame,
-            spaces[0],
+            spaces,
             room,
-            sweep=", ".join(labels),
-            notes=notes,
-            facts=facts,
-            further=spaces[1:],
-            missing=sum(state.missing().rows for state in states),
+            Written(", ".join(labels), notes, facts, sum(state.missing().rows for state in states), reload),
             curves=curves,
             analysis_files=dict(
                 item for sweep in reversed(sweeps) for item in user_files.recall_analyses(sweep.record.sweep_id).items()
@@ -125,9 +124,18 @@ def tables_of(
     labels = _labels(sweeps)
     states = states or [sweep.state() for sweep in sweeps]
     tables = [
-        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        with_times(sweep.results(state).assign(sweep=label), state)
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
     return labels, states, tables
+
+
+def with_times(table: pandas.DataFrame, state: State) -> pandas.DataFrame:
+    """The rows with `finished`, when each was computed (seconds of the epoch), unless a column has that name."""
+    if "finished" in table:
+        return table
+    keys = zip(table["cell"], table["seed"], strict=True)
+    return table.assign(finished=[state.rows[key].get("finished", math.nan) for key in keys])
 
 
 def _left_out(sweep: StoredSweep, state: State) -> list[str]:

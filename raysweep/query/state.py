@@ -104,7 +104,8 @@ class State:
         there = {row.get("version", 1) for row in rows} if self.workload.function else range(1, current)
         empty = [index for index, cell in enumerate(self.cells.ids) if not self._have[cell]] if others else []
         for version in sorted(there, reverse=True) if empty else ():
-            earlier = replace(self.workload, identity_version=version)
+            stages = tuple(replace(stage, version=0) for stage in self.workload.stages)
+            earlier = replace(self.workload, identity_version=version, stages=stages)
             if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
                 return (
                     f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "

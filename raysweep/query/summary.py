@@ -39,7 +39,7 @@ def facts(found: StoredSweep) -> dict[str, str]:
     """The question, cells and seeds, rows by status, last run and storage, in words. It raises nothing: where rows
     cannot be read, it says so."""
     from raysweep.analyses.design import Design
-    from raysweep.reporting.document.question import question
+    from raysweep.report.set_up import question
 
     space, rows = found.space, _rows(found)  # reading them also places the cells of an open space
     most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked

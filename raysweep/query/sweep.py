@@ -16,8 +16,9 @@ from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
-    from raysweep.reporting.answers import Analysed, Best, Comparison, Fitted
-    from raysweep.reporting.report import Report
+    from raysweep.analyses.finding import Finding
+    from raysweep.report.answers import Analysed, Best, Comparison, Fitted
+    from raysweep.report.report import Report
 
 
 class Sweep(StoredSweep):
@@ -77,19 +78,28 @@ class Sweep(StoredSweep):
     def _repr_html_(self) -> str:
         return summary.in_html(self)
 
+    def findings(self) -> list[Finding]:
+        """What each analysis of the space finds: tables, outcomes and numbers, as in report.json.
+
+        Raises InputError if there are no rows.
+        """
+        return questions.findings(self)
+
     def report(
         self,
         directory: str | AnyPath | None = None,
         on_step: Callable[[int, int], None] = lambda done, of: None,
         state: State | None = None,
+        reload: int = 0,
     ) -> Report:
         """Fit, draw and write the report.
 
         directory: where to write it. None for a folder in the sweep's own folder; a part has a folder of its own there.
         on_step: called with the number of finished steps and of all steps.
         state: None to read the ledger again.
+        reload: seconds after which the page reads itself again, while rows are computed; 0 for a final page.
         """
-        return reports.report([self], directory, on_step, [state] if state else ())
+        return reports.report([self], directory, on_step, [state] if state else (), reload)
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:

@@ -9,15 +9,19 @@ import numpy as np
 
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
-from raysweep.report.names import axis_label, settings
-from raysweep.report.phrases import title
+from raysweep.report.names import axis_label, called, settings
+from raysweep.report.phrases import IN_X, title
 from raysweep.report.tables import table_of
 from raysweep.workloads.declaration import Workload
 
 
 def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> dict[str, Any]:
     """The data of `analyses.explored` for report.js. Each setting gets its values as text, its places among the values
-    of each key, and, if the finding has a row of it, `place` (estimate, low, high, theory) and `lines`."""
+    of each key, and, if the finding has a row of it, `place` (estimate, low, high, theory) and `lines`. Those of
+    parallel coordinates get labels for parallel.js."""
+    if data.get("form") == "parallel":
+        axes = [{**axis, "label": axis_label(axis["name"], workload)} for axis in data["axes"]]
+        return {**data, "axes": axes, "metric": called(data["metric"], workload), "settings": ()}
     names = [key["name"] for key in data["keys"]]
     numbers = [key["name"] for key in data["keys"] if key["number"]]
     varied = [
@@ -31,11 +35,11 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
         if one["row"] is not None and table is not None:
             row = finding.table.iloc[one["row"]]
             texts = zip(table.head, table.rows[one["row"]], strict=True)
-            more = {
-                "place": [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")],
-                "located": bool(row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])),
-                "lines": [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"],
-            }
+            more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
+            if finding.kind in IN_X:
+                ends = [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")]
+                located = row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])
+                more |= {"place": ends, "located": bool(located)}
         out.append(
             {
                 **{key: value for key, value in one.items() if key not in ("row", "values")},

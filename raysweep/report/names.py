@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-import numpy as np
-
 from raysweep.analyses.finding import Finding
 from raysweep.errors import printable
-from raysweep.fits.statistics import LEVEL, t_quantile
-from raysweep.numbers import interval, number
+from raysweep.fits.statistics import LEVEL
+from raysweep.numbers import number
 from raysweep.workloads.declaration import Metric, Workload
 
 BARS = f"{100 * LEVEL:g} % interval"
@@ -24,11 +21,6 @@ BARS = f"{100 * LEVEL:g} % interval"
 def plain(name: str) -> str:
     """The name of a column with spaces instead of underscores."""
     return name.replace("_", " ")
-
-
-def first_capital(text: str) -> str:
-    """The text with a capital first letter; the rest is unchanged."""
-    return text[:1].upper() + text[1:]
 
 
 def without_common_beginning(first: str, second: str) -> str:
@@ -65,35 +57,6 @@ def as_called(finding: Finding, workload: Workload) -> Workload:
     return replace(workload, metrics=metrics)
 
 
-def labelled(text: str, workload: Workload) -> str:
-    """The text with the labels of metrics and parameters instead of their names, if they have one.
-
-    They are found by their names with spaces too, as text has them. Names in code style are not changed, nor are names
-    of one word, which may be a word of the text.
-    """
-    labels = {name: metric.label for metric in workload.metrics for name in (metric.name, plain(metric.name))}
-    labels |= {name: one.label for one in workload.parameters for name in (one.name, plain(one.name))}
-    labels = {name: label for name, label in labels.items() if label and not name.isalpha()}
-    if not labels:
-        return text
-    labels |= {label: label for label in labels.values()}  # what has its label already is not changed
-    names = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
-    return re.sub(rf"(?<![\w`/\[-])({names})(?![\w`-]|\.\w)", lambda match: labels[match[1]], text)
-
-
-def coded(text: str, workload: Workload) -> str:
-    """Markdown text with the labels of metrics and parameters, and in code style the names of metrics without one.
-
-    A name that is a plain word (value, mean, loss) is left as it is, because the text uses such words too.
-    """
-    text = labelled(text, workload)
-    known = [metric.name for metric in workload.metrics if not metric.name.isalpha() and not metric.label]
-    if not known:
-        return text
-    names = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
-    return re.sub(rf"(?<![\w`/\[])({names})(?![\w`]|\.\w)", r"`\1`", text)
-
-
 def line_label(name: str, value: float, x: str, workload: Workload) -> str:
     """The label of a reference line: its name and its value, for example "F Thm 3.9 (60°)"."""
     return f"{name} ({number(value)}{unit_of(x, workload)})"
@@ -114,12 +77,6 @@ def unit_of(name: str, workload: Workload) -> str:
     declared = workload.by_name.get(name)
     unit = declared.unit if declared else ""
     return "°" if unit == "degrees" else f" {unit}" if unit else ""
-
-
-def amount(value: float, unit: str) -> str:
-    """A number with its unit (`unit_of`), whose plural loses its s beside 1."""
-    text = number(value)
-    return text + (unit.removesuffix("s") if text == "1" else unit)
 
 
 def listed(name: str, values: Iterable[Any], workload: Workload) -> list[str]:
@@ -151,39 +108,15 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
     return ", ".join(setting(name, value, workload) for name, value in zip(names, values, strict=True))
 
 
-def mean_of(row: Mapping[str, Any], bounds: tuple[float, float] = (-np.inf, np.inf)) -> str:
-    """The mean of a cell (a row of `selection.means_table`) with Student's t interval at `LEVEL`, for a single draw its
-    value, and how many of its draws are ok if not all are. bounds: where the interval is cut."""
-    mean, error, draws = float(row["mean"]), float(row["standard_error"]), int(row["draws"])
-    computed = int(row.get("computed", draws))
-    few = f" ({draws} of {computed} draws ok)" if draws < computed else ""
-    half = t_quantile(LEVEL, draws - 1) * error if draws > 1 else np.nan
-    low, high = np.clip((mean - half, mean + half), *bounds)
-    return (interval(mean, low, high) if np.isfinite(half) else number(mean)) + few
-
-
-def values_in_words(name: str, values: list[Any], workload: Workload, any_between: bool = False) -> str:
-    """An axis in words: its name, range and number of values. any_between: whether the values are the ends of a
-    range."""
+def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
+    """An axis in words: its name, ends and number of values."""
     unit = unit_of(name, workload)
     label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
     if name in workload.by_name and workload.by_name[name].label:
         label += f" (`{name}`)"
-    if any_between:
-        return f"{label} anywhere from {number(min(values))} to {number(max(values))}{unit}"
     if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""
         first = number(min(finite)) + (unit if unit == "°" else "")
         return f"{label} from {first} to {number(max(finite))}{unit}{more} ({len(values)} values)"
     return f"{label} " + ", ".join(number(v) + (unit if unit == "°" else "") for v in values)
-
-
-def markdown_table(rows: list[Mapping[str, Any]]) -> str:
-    """A Markdown table from rows of formatted text. A column without any value, "–" in every row, is left out."""
-    if not rows:
-        return ""
-    names = [name for name in rows[0] if any(row[name] not in ("", "–") for row in rows)]
-    cells = [names, *([str(row[name]) for name in names] for row in rows)]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
-    return "\n".join([lines[0], "|" + "|".join("---" for _ in names) + "|", *lines[1:]])

@@ -92,7 +92,9 @@ def to_html(page: Page, folder: Path) -> str:
     """The page as one HTML file that contains its figures (below `folder`), loads nothing and needs no script."""
     from markupsafe import Markup
 
-    style, script = (Markup((TEMPLATES / f"report.{kind}").read_text(encoding="utf-8")) for kind in ("css", "js"))
+    brushed = any(one.get("form") == "parallel" for part in page.parts for one in part.explored)
+    style, *scripts = (_text(name) for name in ("report.css", *["parallel.js"] * brushed, "report.js"))
+    style, script = Markup(style), Markup("".join(scripts))
     template = _environment(markdown=False).get_template("report.html")
     return template.render(
         page=page,
@@ -102,6 +104,10 @@ def to_html(page: Page, folder: Path) -> str:
         embedded=lambda picture: embedded(folder / picture.file),
         data=lambda value: Markup(in_element(value)),
     )
+
+
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def to_markdown(page: Page) -> str:

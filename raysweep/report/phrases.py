@@ -118,6 +118,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.ALIKE: "{count} not told from it",
         Outcome.WORSE: "{count} worse",
     },
+    "search": dict.fromkeys((Outcome.BEST, Outcome.MEASURED), "the best {metric} is {place}"),
     "curves": {
         Outcome.MEASURED: "{metric} is {place}",
         Outcome.HIGHER: "{metric} is higher than {beside}",
@@ -155,7 +156,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.MEASURED: "{metric} ends at {place}",
         Outcome.UNDECIDED: "too few draws with {metric} are ok",
     },
-    "landscape": {Outcome.MEASURED: "{metric} is on average {place} above its value in the middle"},
+    "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
 
@@ -184,6 +185,9 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.NO_EFFECT: "it makes no difference",
     Outcome.UNCLEAR: "no clear difference",
     Outcome.UNDECIDED: "it is not decided",
+    Outcome.MEASURED: "{metric} is {place}",
+    Outcome.RISES: "{metric} rises with {x}",
+    Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 
@@ -226,6 +230,8 @@ def _first_setting(finding: Finding, workload: Workload) -> str:
 
 def _answer(finding: Finding, workload: Workload) -> str:
     """The answer of a finding that is no function of the user and has a setting."""
+    if finding.kind == "search":
+        return _answer_of_search(finding, workload)
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: not _leads(group, finding))
     text = clause(finding, lead, workload)
@@ -246,6 +252,26 @@ def _answer(finding: Finding, workload: Workload) -> str:
         said = clause(finding, group, workload) + ("" if finding.kind == "best" else f" in {group.count}")
         text = _longer(text, said, "; {}")
     return text
+
+
+def _answer_of_search(finding: Finding, workload: Workload) -> str:
+    """The best configuration of a search, what is not told from it, and which axes carry the variance."""
+    facts, first = finding.facts, finding.table.iloc[0]
+    text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
+    leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
+    named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
+    text = _longer(text, settings(named, first[named], workload), " at {}")
+    if facts["alike"]:
+        every = counted(facts["configurations"], "configuration")
+        text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
+    if facts["one_draw"] and facts["configurations"] > 1:
+        text = _longer(text, "with one draw each, chance may decide", "; {}")
+    shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
+    return _longer(text, shares, "; share of variance: {}")
+
+
+LEADING = 0.1
+"""An axis with this share of the variance is named in a sentence."""
 
 
 def _leads(group: Group, finding: Finding) -> bool:
@@ -327,7 +353,8 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     rows = finding.table[finding.table["outcome"] == group.outcome]
     if finding.kind == "regime":  # a verdict is of the interval
         within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
-        return f"{number(ends[0], 2)} to {number(ends[1], 2)}, {within}" if np.isfinite(ends).all() else within
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
+        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
     low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
 
@@ -415,12 +442,13 @@ TITLES: Mapping[str, str] = {
     "engines": "Engines on the same draws",
     "trend": "How {metric} changes with {x}",
     "best": "The best {metric}",
+    "search": "The best configurations for {metric}",
     "curves": "Curves over {x}",
     "comparison": "The sweeps on the same draws",
     "power_law": "The power of {x} with which {metric} grows",
     "shift": "How the best {x} for {metric} shifts between settings",
     "regime": "How the best {x} for {metric} changes with {length}",
-    "learning_curves": "What was logged along training: {metric}",
+    "learning_curves": "What {stage} logged: {metric}",
     "landscape": "The landscape of {metric}",
 }
 """The title of a finding in the report, by kind."""
@@ -446,6 +474,8 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
+    "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
+    "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
     "comparison": "Draws of one seed and equal parameters are paired, and averaged over cells in each draw.",
     "power_law": (
@@ -536,7 +566,10 @@ def title(finding: Finding, workload: Workload) -> str:
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
     names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
-    text = form.format(**{key: called(name, workload) for key, name in names.items()})
+    text = form.format(
+        **{key: called(name, workload) for key, name in names.items()},
+        stage=finding.facts.get("stage", finding.facts.get("about", "")),
+    )
     text = text[:1].upper() + text[1:]
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
@@ -578,9 +611,15 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         if value := finding.facts.get(name):
             names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
             out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
-    if shares := finding.facts.get("importance"):
-        listed_shares = ", ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items())
-        out.append(f"Importance of the axes (permutation importance of a random forest over cells): {listed_shares}.")
+    if shares := finding.facts.get("shares"):
+        large = [f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items() if share >= 0.005]
+        small = ["each other axis less than 1 %"] if len(large) < len(shares) else []
+        rest = f"combinations of axes {100 * max(0, 1 - sum(shares.values())):.0f} %"
+        out.append(f"Share of variance: {', '.join([*large, *small, rest])}.")
+    if finding.facts.get("one_draw"):
+        out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
+    if until := finding.facts.get("until"):
+        out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
     if cases := finding.facts.get("cases"):
         words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
         out.append(f"By the losses at the best rate (O §3.4.2): {words}.")

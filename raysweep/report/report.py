@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.analyses.comparison import compared
+from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
@@ -106,7 +106,8 @@ def write_report(
         if several:
             findings.insert(0, compared(frame, design, workload))
             on_step(len(findings), steps)
-        findings = with_file_names(findings)
+        # What answers a question of the space comes first.
+        findings = with_file_names(sorted(findings, key=lambda one: one.kind != KIND and not one.question))
         pictures, files = _draw(findings, workload, directory, lambda done: on_step(len(findings) + done, steps))
     files += _write_tables(findings, directory)
     page = page_of(rows, design, workload, findings, pictures, about)

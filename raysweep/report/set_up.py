@@ -47,7 +47,8 @@ def set_up(design: Design, workload: Workload) -> list[str]:
     for name in design.varied():
         values, declared = values_in(one, name) if one else design.values(name), workload.by_name.get(name)
         about = f": {declared.description}" if declared and declared.description and not workload.function else ""
-        lines.append(f"Varied: {values_in_words(name, values, workload, design.any_between(name))}{about}.")
+        words = _range(name, design, workload) or values_in_words(name, values, workload)
+        lines.append(f"Varied: {words}{_condition(name, design, workload)}{about}.")
     if len(design.spaces) > 1:
         pairs = zip(design.names, design.spaces, strict=True)
         lines += [_differences(name, space, design, workload) for name, space in pairs]
@@ -80,7 +81,8 @@ def varied_in_short(design: Design, workload: Workload) -> str:
         group, values = together.get(name, [name]), design.values(name)
         if name != group[0] or len(values) < 2:
             continue
-        text = _axis_in_short(name, values, workload)
+        text = _range(name, design, workload) or _axis_in_short(name, values, workload)
+        text += _condition(name, design, workload)
         with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
         varied.append(f"{text} with {', '.join(with_it)}" if with_it else text)
     for one in workload.parameters:
@@ -94,6 +96,25 @@ def varied_in_short(design: Design, workload: Workload) -> str:
     fixed = [*words, *numbers][:FIXED]
     parts = [f"Varied: {', '.join(varied)}." if varied else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
     return " ".join(filter(None, parts))
+
+
+def _range(name: str, design: Design, workload: Workload) -> str:
+    """An axis from which a search draws any value: "lr 0.001 to 1 (log)"; empty for a list."""
+    scales = {space["ranges"][name] for space in design.spaces if name in (space.get("ranges") or {})}
+    if not scales:
+        return ""
+    label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
+    values, unit = design.values(name), unit_of(name, workload)
+    text = f"{label} {number(min(values))}{unit if unit == '°' else ''} to {number(max(values))}{unit}"
+    return f"{text} (log)" if "log" in scales else text
+
+
+def _condition(name: str, design: Design, workload: Workload) -> str:
+    """When a conditional axis is active: " if optimizer sgd"; empty for one that always is."""
+    whens = [(space.get("when") or {}).get(name) for space in design.spaces]
+    if not whens or not whens[0] or any(when != whens[0] for when in whens):
+        return ""
+    return " if " + " and ".join(" or ".join(listed(other, values, workload)) for other, values in whens[0].items())
 
 
 def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:

@@ -18,6 +18,8 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     pass
 
+Column = tuple[str, bool, list[str]]
+"""The head of a column, whether it holds numbers, and the texts."""
 FIRST, SHOWN = 8, 60
 """The most rows on the first screen, and in the folded table; further ones are in the CSV only."""
 NOTHING = "–"
@@ -57,12 +59,14 @@ def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Tab
     rows = [finding.table.iloc[k].to_dict() for k in chosen]
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
     varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
-    columns: list[tuple[str, bool, list[str]]] = [
-        ("setting", False, [setting_words(row, varied, workload) for row in rows]),
-        (_head(finding), True, [_known(row, unit) for row in rows]),
-        ("status", False, [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]),
+    settings = [("setting", False, [setting_words(row, varied, workload) for row in rows])]
+    columns: list[Column] = [
+        *(_axes(finding, rows, workload) if finding.kind == "search" else settings),
+        (_head(finding, workload), True, [_known(row, unit) for row in rows]),
+        *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
+        ("status", False, [_status(row, finding) for row in rows]),
         ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
-        ("decided by", False, [needed_words(row, finding, workload) for row in rows]),
+        ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
     ]
     kept = [one for one in columns if any(text not in ("", NOTHING) for text in one[2])]
     cells = [[text or NOTHING for text in one[2]] for one in kept]
@@ -70,9 +74,32 @@ def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Tab
     return Table([one[0] for one in kept], lines, [one[1] for one in kept], len(finding.table))
 
 
-def _head(finding: Finding) -> str:
-    name = ESTIMATES.get(finding.kind, "estimate")
+def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:
+    """A column for each axis of a search, the most important first."""
+    return [
+        (called(name, workload), True, [NOTHING if row[name] is None else number(row[name]) for row in rows])
+        for name in finding.facts["axes"]
+    ]
+
+
+def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
+    """Another metric of the same setting."""
+    ends = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
+    unit = unit_of(name, workload)
+    return called(name, workload), True, [_known({**one, "estimate": one["mean"]}, unit) for one in ends]
+
+
+def _head(finding: Finding, workload: Workload) -> str:
+    name = called(finding.metric, workload) if finding.kind == "search" else ESTIMATES.get(finding.kind, "estimate")
+    if finding.facts.get("one_draw"):
+        return name
     return f"{name} [{100 * finding.level:g} % interval]"
+
+
+def _status(row: Mapping[str, Any], finding: Finding) -> str:
+    if finding.facts.get("one_draw"):
+        return ""
+    return OUTCOMES.get(row["outcome"], str(row["outcome"]))
 
 
 def _known(row: dict[str, Any], unit: str) -> str:
@@ -80,7 +107,10 @@ def _known(row: dict[str, Any], unit: str) -> str:
     text = interval(row["estimate"], row["low"], row["high"])
     if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
         text = number(row["estimate"])
-    return text if text == NOTHING else f"{text}{unit}"
+    if text == NOTHING:
+        return text
+    head, bracket, rest = text.partition(" [")
+    return f"{head}{unit}{bracket}{rest}"
 
 
 def setting_words(row: Mapping[str, Any], keys: Sequence[str], workload: Workload) -> str:

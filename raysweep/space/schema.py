@@ -87,7 +87,7 @@ class Space:
     @property
     def imported(self) -> bool:
         """Whether its rows were computed elsewhere."""
-        return "imported" in self.search
+        return search_options.IMPORTED in self.search
 
     @property
     def open(self) -> bool:

@@ -45,10 +45,10 @@ SEARCHES: dict[str, dict[str, Check]] = {
     "boundary": ALONG_AN_AXIS,
     "optimum": ALONG_AN_AXIS,
     "optuna": {"metric": checks.metric, "cells": COUNT, "sampler": _sampler},
-    "imported": {"cells": COUNT},
 }
-"""The options of each search; an option without a default must be given. The cells of the last are those of rows that
-were computed elsewhere; it stands in records only."""
+"""The options of each search that a space may have; an option without a default must be given."""
+IMPORTED = "imported"
+"""The search in the records of rows that were computed elsewhere; its one option is the number of their cells."""
 IN_RANGES = ("random", "optuna")
 """The searches that take axes that are ranges. The others choose among listed values."""
 
@@ -59,7 +59,8 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
         value = {value: {}}
     expect(isinstance(value, dict) and len(value) == 1, "search", f"one of {', '.join(SEARCHES)}", value)
     ((kind, given),) = value.items()
-    known = SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
+    of_records: dict[str, Check] = {"cells": COUNT}
+    known = of_records if kind == IMPORTED else SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
     if context.ranges and kind not in IN_RANGES:
         takes = " and ".join(f"{{{name}: …}}" for name in IN_RANGES)
         raise InputError(

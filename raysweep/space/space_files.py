@@ -11,6 +11,7 @@ from raysweep.errors import InputError, shown, unknown
 from raysweep.space import analysis_functions, function_files, packaged, yaml_reader
 from raysweep.space.function_files import Given
 from raysweep.space.schema import KEYS, Space, unknown_key, validate
+from raysweep.space.search_options import IMPORTED
 
 
 def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None) -> Space:
@@ -35,8 +36,9 @@ def read_with_function(
         raise InputError("space", f"expected a packaged space, a file, a mapping or a function, got {shown(source)}")
     for key, value in (sets or {}).items():
         apply_set(data, key, _plain(value))
-    if "imported" in (data.get("search") or ()):
-        raise InputError("search", "imported stands in records only; `raysweep import` makes such a sweep")
+    search = data.get("search")
+    if IMPORTED in (search if isinstance(search, dict) else [search]):
+        raise InputError("search", f"{IMPORTED} stands in records only; `raysweep import` makes such a sweep")
     if "function" in data:
         raise InputError("function", "stands in records only; name the function in workload: my_file.py:train")
     if not function_files.is_named(data.get("workload")):

@@ -6,9 +6,8 @@ a CPU the cores are busy anyway: every batch is made when its step begins.
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -18,29 +17,23 @@ Batch = TypeVar("Batch")
 AHEAD = 8  # batches: text is made in chunks of several batches, and the GPU need not wait for one
 
 
-@contextlib.contextmanager
-def in_turn(make: Callable[[int], Batch], steps: range, where: torch.device) -> Iterator[Callable[[], Batch]]:
-    """Gives a function that returns make(step) of the next of `steps` at each call, for training on a device.
+def in_turn(make: Callable[[int], Batch], steps: range, where: torch.device) -> Generator[Batch]:
+    """Gives make(step) for each of `steps`, for training on a device. Close it: its thread ends with it.
 
     The first batch, for which gigabytes of text may have to be read, is made when it is asked for, so that it can be
-    interrupted; those after it by a thread that ends with the block. What make raises for a step is raised by the call
-    for that step.
+    interrupted; those after it by a thread. What make raises for a step is raised where that step is asked for.
     """
-    remaining = iter(steps)
-    if where.type != "cuda":
-        yield lambda: make(next(remaining))
+    if where.type != "cuda" or not steps:
+        yield from map(make, steps)
         return
+    yield make(steps[0])
     waiting: deque[Future[Batch]] = deque()
     # a new thread would use the first GPU for what it pins, and take memory there
-    with ThreadPoolExecutor(1, "batches", torch.cuda.set_device, (torch.cuda.current_device(),)) as thread:
-
-        def following() -> Batch:
-            found = waiting.popleft().result() if waiting else make(next(remaining))
-            while len(waiting) < AHEAD and (step := next(remaining, None)) is not None:
+    thread = ThreadPoolExecutor(1, "batches", torch.cuda.set_device, (torch.cuda.current_device(),))
+    try:
+        for place in range(1, len(steps)):
+            for step in steps[place + len(waiting) : place + AHEAD]:
                 waiting.append(thread.submit(make, step))
-            return found
-
-        try:
-            yield following
-        finally:
-            thread.shutdown(cancel_futures=True)
+            yield waiting.popleft().result()
+    finally:
+        thread.shutdown(cancel_futures=True)

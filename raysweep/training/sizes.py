@@ -55,13 +55,11 @@ def samples(count: int, bytes_each: float = 0.0) -> int:
     bytes_each: what one takes of PIECE_BYTES; 0 if that is no limit.
     """
     most = count if not bytes_each else min(count, int(PIECE_BYTES / bytes_each))
-    found = max(1, most >> _halvings.samples)
-    _used.samples = max(_used.samples, found)
+    _used.samples = max(_used.samples, found := max(1, most >> _halvings.samples))
     return found
 
 
 def models(count: int) -> int:
     """How many of `count` models to compute side by side at most, at least 1."""
-    found = max(1, count >> _halvings.models)
-    _used.models = max(_used.models, found)
+    _used.models = max(_used.models, found := max(1, count >> _halvings.models))
     return found

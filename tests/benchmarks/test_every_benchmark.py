@@ -25,7 +25,6 @@ from benchmarks.search.pools import Question
 from raysweep import sweep, workloads
 from raysweep.executors import ray_tune
 from raysweep.main import cli
-from raysweep.workloads.language.model_config import ModelConfig
 
 BENCHMARKS = TESTS.parent / "benchmarks"
 SCRIPTS = {"empty_ray_job", "one_trial_per_cell"}  # need Ray from their first line on
@@ -37,7 +36,6 @@ SIZES: dict[str, dict[str, Any]] = {
     "edges": {"BESIDE": 2, "LEVEL": 2},
     "factorizations": {"DIM": 20, "DRAWS": 1},
     "held_out_lines": {"DRAWS": (4,), "POINTS": (8,), "SIZES": (0.02,)},
-    "roofline": {"PRESETS": {"tiny": ModelConfig(1, 8, 2, 16, 16, 64)}, "STEPS": ((32, 1),)},
     "stages": {"RATES": 2, "MEGABYTES": 1, "ROUNDS": 1},
     "steps": {"DRAWS": (3,), "POINTS": (9,), "SIZES": (0.02,)},
     "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},
@@ -93,7 +91,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
 
 
 def run_main(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    for name in ("covariance", "stages", "shared_stages", "language", "roofline", "vision"):
+    for name in ("covariance", "stages", "shared_stages", "language", "vision"):
         patch.setattr(f"benchmarks.{name}.rows", lambda: [("what", "measured", "bound")])
     main = import_module("benchmarks.__main__")
     for name, value in {"CELLS": 2, "PACKED_CELLS": 3, "DIM": 8, "STEPS": 2}.items():
@@ -169,12 +167,6 @@ def run_real_rows(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert (folder / "rows.npz").exists()
 
 
-def run_roofline(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    from benchmarks import roofline
-
-    assert len(roofline.rows()) == 1
-
-
 def run_search(patch: pytest.MonkeyPatch, folder: Path) -> None:
     from test_search_benchmark import SPACE
 
@@ -235,7 +227,6 @@ RUNS = {
     "factorizations": run_factorizations,
     "held_out_lines": run_held_out_lines,
     "real_rows": run_real_rows,
-    "roofline": run_roofline,
     "search/__main__": run_search,
     "shared_stages": run_shared_stages,
     "size": run_size,
@@ -247,7 +238,7 @@ WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "coverage" else ()) for name in RUNS]
+    "name", [pytest.param(name, marks=pytest.mark.long if name in ("coverage", "roofline") else ()) for name in RUNS]
 )
 def test_a_benchmark_runs_at_a_tiny_size(
     name: str, tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -255,7 +246,7 @@ def test_a_benchmark_runs_at_a_tiny_size(
     RUNS[name](monkeypatch, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_a_benchmark_of_ray_itself_runs(name: str, ray_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray

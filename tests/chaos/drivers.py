@@ -140,14 +140,7 @@ def _import() -> None:
     os.environ.update(tune._ENVIRONMENT)  # some of it is read when Ray is imported
     for name in ("ray.tune", "mlflow.store.tracking.sqlalchemy_store", "mlflow.store.tracking.rest_store", "pandas"):
         importlib.import_module(name)
-    for name in (
-        "sweep",
-        "tracking.runs",
-        "tracking.session",
-        "trial.compute",
-        "training.model_batch",
-        "commands.results",
-    ):
+    for name in ("sweep", "tracking.runs", "tracking.session", "trial.compute", "training.trainer", "commands.results"):
         importlib.import_module(f"raysweep.{name}")
     threads = os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else [""]
     assert len(threads) == 1, "a fork would lack the other threads"

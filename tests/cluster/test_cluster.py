@@ -135,6 +135,7 @@ def cluster() -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.once
 def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> None:
     done = cluster.follow(line_with("ray submit", "run quickstart"))
     assert "700 of 700 rows" in done.text
@@ -349,6 +350,7 @@ def test_as_on_a_cloud_a_bucket_holds_the_sweep_and_the_server_of_the_head_its_m
     assert any(name.startswith("mlflow-artifacts/") and name.endswith("results.csv") for name in names), names
 
 
+@pytest.mark.once
 def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluster) -> None:
     if not cluster.finished("quickstart"):
         cluster.follow(line_with("ray submit", "run quickstart"))

@@ -76,6 +76,7 @@ def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path,
     assert {path.name for path in elsewhere.iterdir()} == {"space.yaml"}
 
 
+@pytest.mark.long
 def test_what_may_not_be_written_is_named_where_permissions_forbid_it(
     filled: Path, tmp_path: Path, elsewhere: Path
 ) -> None:

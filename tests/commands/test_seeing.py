@@ -211,6 +211,7 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(
         raysweep.run(asked, runs_per=other, **options)
 
 
+@pytest.mark.long
 def test_the_hours_are_named_on_ray_too(file: Path, storage: Path, sandbox: Path, ray_cluster: str) -> None:
     hours = ("--max-hours", str(8 / 3600))
     stopped = process(

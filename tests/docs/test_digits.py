@@ -121,6 +121,7 @@ def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished: Path) ->
             np.testing.assert_allclose(lines["loss"], expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("where", "twice"), [("evaluate", 0), ("finetune", 1)])
 def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
     where: str, twice: int, finished: Path, call: Call, storage: Path, tmp_path: Path

@@ -51,9 +51,9 @@ def test_a_file_beside_the_space(folder: Path, storage: Path) -> None:
     assert dict(zip(table["gamma"], table["seeds_won"], strict=True)) == won(sweep).to_dict()
     text = (report / "report.md").read_text()
     first = text.split("<details>")[0]
-    won_by = f"Gamma {table['gamma'][0]:g} has the lowest risk after fine-tuning for {table['seeds_won'][0]} seeds"
-    assert f"- **{won_by}**.\n" in first
-    assert "![winners](figures/winners.png)" in first
+    won_by = f"gamma {table['gamma'][0]:g} has the lowest risk_finetune for {table['seeds_won'][0]} seeds"
+    assert won_by in first.lower()
+    assert "](figures/winners.png)" in first
     assert "*How often each value of an axis has the lowest metric, seed by seed.*" in first
 
 

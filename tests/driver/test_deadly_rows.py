@@ -109,6 +109,7 @@ def test_a_row_that_kills_a_driver_is_failed_by_the_next(
     assert {path.name for path in (storage / "deadly").iterdir()} == {"driver.lock", "ledger", "logs", "sweep.json"}
 
 
+@pytest.mark.long
 def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: Path, storage: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -135,6 +136,7 @@ def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path: Pat
     assert calls == {x: 2 if x == 3 else 1 for x in range(6) if x not in kept}
 
 
+@pytest.mark.long
 def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox: Path, tmp_path: Path, storage: Path) -> None:
     behaviour = ["compute", "die", "raise", "compute", "die_once"]
     written(tmp_path, sandbox_space(tmp_path, behaviour, seeds=2))
@@ -186,7 +188,7 @@ def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_pat
     assert open_sweep("sandy", storage).results()["status"].tolist() == ["failed", "ok"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage: Path) -> None:
     how = ["segv", "none", "exit", "none", "kill"]
     arguments = ["run", asked(tmp_path, how), "--storage", storage, *QUIET, "--executor", "ray"]

@@ -77,7 +77,7 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
     ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, database: Path, tmp_path: Path
 ) -> None:
@@ -102,7 +102,7 @@ def in_session(session: int) -> list[int]:
     return [int(line.split()[0]) for line in listed.splitlines() if not line.split()[1].startswith("Z")]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
     sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
 def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
     part: str, sandbox: Path, drive: Callable[..., Any], storage: Path, database: Path, tmp_path: Path
@@ -218,7 +218,7 @@ def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
     assert policy.again(left, cells, {"m1", "m2"}) == []  # a single row is given up
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
     sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Po
         yield start
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_that_goes_and_comes_back_has_every_run_once(
     server: Server,
     sandbox: Path,

@@ -325,7 +325,10 @@ def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
 
     def packs(cost: Callable[[Any], Cost]) -> list[Pack]:
         language = workloads.get("language")
-        stages = [replace(own, cost=cost if own.name == "finetune" else None) for own in language.chain.stages]
+        stages = [
+            replace(own, together=("finetune_lr",), cost=cost) if own.name == "finetune" else replace(own, cost=None)
+            for own in language.chain.stages
+        ]
         found = make_packs(replace(language, stages=tuple(stages)), cells, {0: np.arange(40)}, cut)
         return [pack for pack in found if not pack.stages]
 

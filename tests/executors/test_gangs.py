@@ -49,6 +49,7 @@ def deadline() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.long
 def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, call: Callable[..., Outcome], deadline: None
 ) -> None:
@@ -64,6 +65,8 @@ def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
     assert but_for_time(found).equals(expected)  # to the last digit: rows that share their data are not parted
 
 
+@pytest.mark.once
+@pytest.mark.long
 def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
 ) -> None:
@@ -114,7 +117,7 @@ def test_workers_meet_at_the_address_of_their_machine_and_no_other(
         socket.create_connection(("127.0.0.2", port), timeout=10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
     ray_cluster: str, storage: Path, deadline: None
 ) -> None:

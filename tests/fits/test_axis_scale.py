@@ -71,6 +71,7 @@ def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
     assert best(frame.assign(loss=frame["loss"] + 0.2 * zero)).status == Status.CENSORED_HIGH
 
 
+@pytest.mark.simulation
 def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place() -> None:
     x = 10.0 ** np.arange(-5, 1)
     right = 0

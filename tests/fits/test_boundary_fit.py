@@ -11,9 +11,9 @@ import pytest
 
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.outcomes import outcome
+from raysweep.fits import fit_boundary, fit_inflection
 from raysweep.fits.boundary import find_zero
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_boundary, fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
 
@@ -51,7 +51,7 @@ def frame_of(x: np.ndarray, values: np.ndarray, **columns: float) -> pd.DataFram
     )
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_number_of_draws() -> None:
     rng = np.random.default_rng(11)
     covered: dict[tuple[str, str], list[bool]] = {}
@@ -82,6 +82,7 @@ def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_num
     assert width < 1.5
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("size", [0.003, 0.02, 0.1])
 def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_the_noise(size: float) -> None:
     rng = np.random.default_rng(12)
@@ -119,6 +120,7 @@ def multiplied(rng: np.random.Generator, x: np.ndarray, root: float, draws: int,
     return first * np.exp(-1.5 * x) - second * np.exp(-1.5 * root) * (1 + 0.4 * (x - root))
 
 
+@pytest.mark.simulation
 def test_interval_covers_on_surfaces_the_method_was_not_made_for() -> None:
     rng = np.random.default_rng(101)
     held: dict[str, list[bool]] = {}
@@ -137,6 +139,7 @@ def test_interval_covers_on_surfaces_the_method_was_not_made_for() -> None:
     assert min(shares.values()) >= 0.88
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("surface", ["zero", "constant", "comes down to zero", "zero on one half", "bowl"])
 def test_located_is_rare_where_nothing_crosses(surface: str) -> None:
     rng = np.random.default_rng(7)
@@ -159,6 +162,7 @@ def test_located_is_rare_where_nothing_crosses(surface: str) -> None:
     assert located / total < 0.06  # of 120; 0.02 is nominal
 
 
+@pytest.mark.simulation
 def test_median_zero_line_is_covered_where_draws_have_no_variance() -> None:
     rng = np.random.default_rng(3)
     hits = total = 0
@@ -224,6 +228,7 @@ def test_a_line_beyond_the_grid_is_censored_not_located(root: float, status: str
     assert (fit.low, fit.high) == ((1.0, np.inf) if status == "censored_high" else (-np.inf, 0.0))
 
 
+@pytest.mark.simulation
 def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
     """With three draws an edge has often no clear sign although the zero lies inside."""
     x, outcomes = np.array([10.0, 30.0, 50.0, 70.0, 90.0]), Counter[Outcome]()
@@ -239,6 +244,7 @@ def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
     assert beyond <= 3  # 5 % of clear signs at an edge may be wrong
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("draws", "size"), [(2, 0.02), (4, 0.04)])
 def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws: int, size: float) -> None:
     """Draws that move together, each with a level and a tilt: of two nobody can tell that they do."""
@@ -352,6 +358,7 @@ def test_a_sign_that_changes_only_between_different_draws_is_undetermined() -> N
     assert 1 < zero.crossings[0].estimate < 2
 
 
+@pytest.mark.simulation
 @pytest.mark.filterwarnings("ignore:(Mean of empty|All-NaN) slice:RuntimeWarning")
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_zero_that_is_located_has_a_place_in_its_interval_however_many_draws_are_missing(exact: bool) -> None:

@@ -24,7 +24,7 @@ def as_wide_as_they_say(table: pd.DataFrame, factor: float = 1.0) -> bool:
     return stretched(table, factor) >= least and 0.5 <= stretched(table, factor / 2) <= 0.85
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_intervals_of_turns_are_neither_too_narrow_nor_too_wide_and_what_does_not_turn_is_not_located() -> None:
     turning, straight = [], []
     for name, collection in COLLECTIONS.items():

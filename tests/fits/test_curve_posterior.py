@@ -14,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 import raysweep
+from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
@@ -24,7 +25,6 @@ from raysweep.fits.posterior.places import Places, at_ends, interval, minimum_pl
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_inflection
 
 T = np.linspace(0, 1, 9)
 
@@ -116,6 +116,7 @@ def test_noise_of_known_structure_is_recognized() -> None:
         assert (np.median(p.own / np.hypot(p.own, of_a_draw)) > 0.7) == (kind == "own")
 
 
+@pytest.mark.simulation
 def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
     """Simulation-based calibration: curves and noise from the prior itself; the ranks of a difference of the true
     curve among its posterior paths, and of its evidence among that of the particles, are uniform, if the sampler draws

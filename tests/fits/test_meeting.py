@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep.analyses.findings import one_finding
 from raysweep.fits.meeting import Meeting, fit_meeting
 from raysweep.fits.reasons import Reason
-from raysweep.reporting.report import write_report
 
 X = np.geomspace(50, 700, 8)
 PLACE = (0.02 / 3.0) ** (-1 / 1.18)  # of 3 x^-1.18 = 0.02
@@ -42,6 +42,7 @@ def met(frame: pd.DataFrame, level: float = 0.95) -> Meeting:
     return fit_meeting(frame, "n", "risk", "level", "seed", level)
 
 
+@pytest.mark.simulation
 def test_intervals_at_95_percent_cover_95_percent_and_not_99() -> None:
     rng, kinds = np.random.default_rng(1), ((0.1, 0.0), (0.3, 0.0), (0.1, 1.0))
     found = [met(drawn(rng, (3, 5, 8)[k // 3 % 3], *kinds[k % 3])) for k in range(240)]
@@ -105,14 +106,8 @@ def test_a_report_lays_the_prediction_beside_the_measured_boundary(tmp_path: Pat
         "analysis": [{"predicted_boundary": entry}],
         "seeds": list(range(8)),
     }
-    report = write_report(frame.assign(sweep="s"), space, tmp_path, sweep="s")
-    (said,) = report.headline
-    assert said.startswith(
-        "the prediction is not shown to be off in 2 of 3 settings (L ≤ 2), too high in 1 (L = 3): it is "
-    )
-    assert said.endswith("; predicted is where the power law of risk from scratch meets risk of linear transfer")
-    table = pd.read_csv(tmp_path / "tables" / "predicted_boundary_places.csv")
+    finding = one_finding(frame.assign(sweep="s"), space, space["analysis"][0], "s")
+    table = finding.tables["predicted_boundary_places"]
     assert table["apart"].tolist() == [False, False, True]
     assert table["predicted"][1] == pytest.approx(PLACE, rel=0.1)
     assert table["ratio"][2] > 2
-    assert (tmp_path / "figures" / "predicted_boundary_line.png").exists()

@@ -11,12 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.edges import stays_level
+from raysweep.fits import fit_boundary, fit_inflection, fit_optimum
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
 from raysweep.fits.reasons import Reason
-from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
-from raysweep.space.analyses import ANALYSES
 
 Curve = Callable[[np.ndarray], np.ndarray]
 
@@ -47,6 +46,7 @@ def frame_of(rates: np.ndarray, values: np.ndarray, **columns: object) -> pd.Dat
     )
 
 
+@pytest.mark.simulation
 def test_interval_covers_the_known_optimum() -> None:
     rng = np.random.default_rng(1)
     covered: dict[str, list[bool]] = {}
@@ -80,6 +80,7 @@ def test_interval_covers_the_known_optimum() -> None:
     assert len(widths) > 0.6 * len(CURVES) * 3 * 9
 
 
+@pytest.mark.simulation
 def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
     rng = np.random.default_rng(2)
     located = total = 0
@@ -205,6 +206,7 @@ def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 
     return frame_of(rates, values)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("size", [3.0, 1e12])
 def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
     rng = np.random.default_rng(0)
@@ -304,10 +306,8 @@ def test_equally_low_points_do_not_make_a_curve_flat(curve: list[float], noise: 
     assert found.table["reason"].item() != Reason.FLAT
 
 
-def test_the_axis_has_one_name_in_all_fits_and_in_the_analyses_of_a_space() -> None:
-    fits = {"boundary": fit_boundary, "inflection": fit_inflection, "optimum": fit_optimum}
-    for analysis, fit in fits.items():
+def test_the_axis_has_one_name_in_all_fits() -> None:
+    for fit in (fit_boundary, fit_inflection, fit_optimum):
         assert list(inspect.signature(fit).parameters)[:3] == ["frame", "x", "y"]
-        assert "x" in ANALYSES[analysis].required
     frame = frame_of(10 ** np.linspace(-4, -2, 11), (np.linspace(-1, 1, 11)) ** 2 * np.ones((2, 1)))
     assert fit_optimum(frame=frame, x="lr", y="loss", by=None, seed="seed").status == "located"

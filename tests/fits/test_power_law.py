@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from test_regime import as_transfer, frame_of
 
+from raysweep.analyses.findings import one_finding
 from raysweep.fits.power_law import PowerLaw, fit_power_law
 from raysweep.fits.reasons import Reason
-from raysweep.reporting.report import write_report
 
 X = np.geomspace(1e-4, 1e-2, 7)
 KINDS = ("independent", "growing along x", "an exponent of each draw's own", "of a mean of ten squares")
@@ -40,6 +39,7 @@ def fitted(frame: pd.DataFrame, level: float = 0.95) -> PowerLaw:
     return fit_power_law(frame, "x", "y", "seed", level)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind: str) -> None:
     rng = np.random.default_rng(1)
@@ -99,7 +99,7 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
     assert single.reason == Reason.SINGLE_DRAW
 
 
-def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_path: Path) -> None:
+def test_a_finding_has_the_exponents_and_whether_they_are_shown_to_change() -> None:
     frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5)))
     lengths = sorted(frame["pretrain_length"].unique())
     chosen = frame["pretrain_length"].isin(lengths[:3])
@@ -107,18 +107,10 @@ def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_pa
     bent = frame["pretrain_length"] == lengths[0]
     frame.loc[bent, "risk_finetune"] *= np.exp(np.log(frame["finetune_lr"][bent] / 1e-3) ** 2 / 10)
     space = {**space, "analysis": [{"power_law": {"metric": "risk_finetune", "x": "finetune_lr"}}]}
-    report = write_report(frame, space, tmp_path, sweep="s")
-    (said,) = report.headline
-    assert said.startswith(
-        "risk after fine-tuning grows with fine-tuning rate to the power 0.75 to 0.98, in all 6 settings; 0.75 (exact) "
-    )
-    assert said.endswith(
-        " (95 %); towards larger fine-tuning rate it grows faster in 2 (log-log slope, p < 0.05, Holm)"
-    )
-    table = pd.read_csv(tmp_path / "tables" / "power_law_exponents.csv")
+    finding = one_finding(frame, space, space["analysis"][0], "s")
+    table = finding.tables["power_law_exponents"]
     assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
-    means = pd.read_csv(tmp_path / "tables" / "power_law_means.csv")
+    means = finding.tables["power_law_means"]
     straight = means[means["pretrain_length"] == lengths[1]]
     middle = 0.2 * np.exp(np.log1p(np.arange(5)).mean())  # of factors 1 to 5, one for each draw
     np.testing.assert_allclose(straight["geometric_mean"], middle * straight["finetune_lr"] ** 0.75)
-    assert (tmp_path / "figures" / "power_law.png").exists()

@@ -17,7 +17,7 @@ from raysweep import workloads
 from raysweep.fits import processes
 from raysweep.fits.posterior import curve
 from raysweep.fits.processes import helped, mapped
-from raysweep.reporting.report import write_report
+from raysweep.report.report import Written, write_report
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +96,7 @@ def rows() -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     frame = rows()
     axes = {name: frame[name].unique().tolist() for name in ("overlap_angle", "finetune_lr", "pretrain_length")}
@@ -126,7 +127,7 @@ def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.Mon
         curve._particles.cache_clear()
         curve._curve_posterior.cache_clear()
         sent.clear()
-        write_report(frame, space, home, sweep="demo")
+        write_report(frame, [space], home, Written("demo"))
         assert (len(sent) > 3) == (count == 2)
     one, two = ({path.name: path.read_bytes() for path in home.rglob("*.*")} for home in homes)
     assert one == two

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from raysweep.analyses.closed_form import displacements, extremum
+from raysweep.analyses.findings import one_finding
+from raysweep.analyses.kinds.relation import rank_correlation
 from raysweep.fits.comparison import joint
-from raysweep.report.statuses import others
-from raysweep.reporting.analyses.relation import rank_correlation
-from raysweep.reporting.report import write_report
 
 
+@pytest.mark.simulation
 def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
     # Every slice's zero moves by -shift of its draw: together they say no more than one slice.
     rng = np.random.default_rng(3)
@@ -51,6 +51,7 @@ def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test() ->
     assert moved.to_numpy()[:, 0] == pytest.approx(-0.05 * shift)
 
 
+@pytest.mark.simulation
 def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed() -> None:
     rng = np.random.default_rng(5)
 
@@ -75,6 +76,7 @@ def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nea
     assert joint(np.zeros((9, 5))) is None
 
 
+@pytest.mark.simulation
 def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
     # Oracle: Pearson's correlation of normal pairs is 0.6, so Spearman's is 6/pi asin(0.3) for many cells; here 40 a
     # draw, where the expected value is (n - 2)/(n + 1) of it plus 3/(n + 1) of Kendall's 2/pi asin(0.6).
@@ -93,30 +95,6 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
     assert np.isnan(extremum(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
     known_in_part = extremum(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("notes", "words"),
-    [
-        (["zero everywhere"] * 3, ["no effect anywhere in 3"]),
-        (["sign not clear"] * 3, ["not decided in 3 (sign not clear)"]),
-        (
-            ["zero everywhere", "sign not clear", "zero everywhere"],
-            ["no effect anywhere in 2", "not decided in 1 (sign not clear)"],
-        ),
-        (
-            ["sign not clear", "too few draws", "sign not clear"],
-            ["not decided in 3 (2 of them: sign not clear; 1 of them: too few draws)"],
-        ),
-        (["", "", "sign not clear"], ["not decided in 3 (1 of them: sign not clear)"]),
-        ([""] * 3, ["not decided in 3"]),
-    ],
-)
-def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: list[str]) -> None:
-    table = pd.DataFrame({"status": "undetermined", "low": np.nan, "high": np.nan, "note": notes})
-    assert others(table, "") == words
-    some = pd.concat([table, pd.DataFrame({"status": ["located"], "note": [""]})])  # then nobody asks why
-    assert others(some, "") == [one.split(" (")[0] for one in words]
 
 
 def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:
@@ -147,5 +125,5 @@ def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> Non
             "seeds": list(range(4)),
             "analysis": [{kind: options}],
         }
-        line = write_report(frame, space, tmp_path / kind, sweep="s").headline[0]
-        assert "; 4 ok rows of 28 left out, where final source perplexity has no finite value up to 1e+150" in line
+        finding = one_finding(frame.assign(sweep="s"), space, space["analysis"][0], "s")
+        assert finding.facts["left_out"] == {"pretrain_perplexity_after": 4}

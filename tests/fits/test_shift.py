@@ -10,8 +10,8 @@ import pytest
 from test_regime import LENGTHS, frame_of
 
 import raysweep
+from raysweep.analyses import registry
 from raysweep.fits.shift import Shift, fit_shift
-from raysweep.reporting import taken_names
 
 
 def shift(one: pd.DataFrame, other: pd.DataFrame) -> Shift:
@@ -24,7 +24,7 @@ def setting(seed: list[int], centre: float = 3e-3, size: float = 0.1) -> pd.Data
     return frame[frame["length"].isin(LENGTHS[1:3])]
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_blurs_it() -> None:
     found = []
     for k in range(80):
@@ -58,7 +58,7 @@ def test_where_one_is_not_located_both_are_left_out() -> None:
     assert np.isnan(nowhere.factor)
 
 
-def test_a_report_names_each_setting_beside_the_first_of_the_space(storage: Path) -> None:
+def test_a_finding_compares_each_setting_with_the_first_of_the_space(storage: Path) -> None:
     def loss(lr: float, steps: int, length: int, seed: int) -> float:
         best = 3e-3 * (32 / steps) * (1 + 0.02 * np.random.default_rng([seed, steps]).standard_normal())
         return float(np.log(lr / best) ** 2 * (1 + 0.01 * seed * length) + seed)
@@ -73,14 +73,8 @@ def test_a_report_names_each_setting_beside_the_first_of_the_space(storage: Path
         analysis=[asked],
         axes={"steps": [32, 8, 64], "length": [1, 2], "lr": np.geomspace(2e-4, 0.1, 9).tolist()},
     )
-    report = sweep.report()
-    (said,) = report.headline
-    assert said.startswith(
-        "the best lr moves in 2 of 2 other settings: by a factor 3.8 with steps = 8 and by a factor 0.5 with "
-        "steps = 64; factors 3.82 ["
-    )
-    assert "] with steps = 8, 0.500 [" in said
-    assert said.endswith("] with steps = 64 (95 %); all beside that with steps = 32, for value")
-    table = pd.read_csv(report.directory / "tables" / "shift_factors.csv")
+    (finding,) = sweep.findings()
+    assert finding.table["outcome"].tolist().count("unclear") == 0
+    table = finding.tables["shift_factors"]
     assert ((table["low"] < [4, 0.5]) & (table["high"] > [4, 0.5])).all()
-    assert {*table.columns} <= {"steps", *taken_names.ADDED["shift"].split()}
+    assert {*table.columns} <= {"steps", *registry.get("shift").columns}

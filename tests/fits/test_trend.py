@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 from scipy import stats
 from test_regime import as_transfer, frame_of
 
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.findings import one_finding
+from raysweep.analyses.kinds import trend
 from raysweep.analyses.question import Question
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import Trend, fit_trend
-from raysweep.reporting.analyses.inflection import inflection_section
-from raysweep.reporting.analyses.optimum import optimum_section
-from raysweep.reporting.analyses.section import Section
-from raysweep.reporting.analyses.trend import trend_section
-from raysweep.reporting.report import write_report
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
 X = np.geomspace(1, 100, 9)
@@ -38,6 +35,7 @@ def rows(
     return pd.DataFrame({"x": np.tile(X, draws), "seed": np.repeat(np.arange(draws), len(X)), "y": values.ravel()})
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("own", [0.0, 0.3])
 def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(own: float) -> None:
     rng = np.random.default_rng(1)
@@ -46,6 +44,7 @@ def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(own: float) 
     assert stats.kstest(chances, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("own", [0.0, 0.3])
 def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(own: float) -> None:
     rng = np.random.default_rng(2)
@@ -99,6 +98,7 @@ def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
     return fit_trend(pd.DataFrame({**at, "y": (mean + noise).ravel()}), "x", "y", "seed")
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind: str) -> None:
     rng = np.random.default_rng(6)
@@ -124,6 +124,7 @@ def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> Non
     assert (open_.p_value < 0.05, open_.p_against < 0.05, open_.p_throughout < 0.05) == (True, False, False)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind: str) -> None:
     rng = np.random.default_rng(8)
@@ -135,6 +136,7 @@ def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall
     assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
 def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
     rng = np.random.default_rng(9)
@@ -157,9 +159,9 @@ def plug_in(closed_form: Any = None) -> Workload:
     )
 
 
-def section_of(frame: pd.DataFrame) -> Section:
-    """The section on the trend of loss over x."""
-    return trend_section(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
+def trend_of(frame: pd.DataFrame) -> Finding:
+    """The trend of loss over x."""
+    return trend.run(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
 
 
 def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame:
@@ -171,96 +173,51 @@ def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (
-            -1,
-            2,
-            "loss falls with x, with a clear rise in between; over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
-            "to 2; least-squares slope over all -1 per unit, exactly: draws do not differ in it",
-        ),
-        (
-            -1,
-            3,
-            "loss shows no clear trend with x, but a clear rise and a clear fall; over x it falls by 4 from -1 to 1 "
-            "and rises by 4 from 1 to 3; least-squares slope over all 0 per unit, exactly: draws do not differ in it",
-        ),
-        (1, 3, "loss rises throughout with x; least-squares slope 2 per unit, exactly: draws do not differ in it"),
-    ],
+    ("low", "high", "status", "slope"), [(-1, 2, "falls", -1.0), (-1, 3, "no clear trend", 0.0), (1, 3, "rises", 2.0)]
 )
-def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_been_estimated(
-    low: float, high: float, said: str
+def test_a_parabola_falls_and_rises_and_its_slope_is_exact_without_noise(
+    low: float, high: float, status: str, slope: float
 ) -> None:
-    frame = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.0)
-    section = section_of(frame)
-    assert section.whole == said
-    assert section.headline == said.split("; ")[0]
-    assert "000000" not in str(section.shown)
-    noisy = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.05)
-    told = section_of(noisy).whole
-    assert told.split(" by ")[0] == said.split(" by ")[0] if low < 1 else told.startswith("loss rises ")
-    assert "exactly" not in told
+    x = np.linspace(low, high, 13)
+    (row,) = trend_of(looks(lambda x: (x - 1) ** 2, x, 0.0)).tables["trend_trends"].to_dict("records")
+    assert (row["status"], row["exact"]) == (status, True)
+    assert row["slope"] == pytest.approx(slope, abs=1e-9)
+    assert row["turns_back"] == (low < 1)
+    (noisy,) = trend_of(looks(lambda x: (x - 1) ** 2, x, 0.05)).tables["trend_trends"].to_dict("records")
+    assert (noisy["status"], noisy["exact"]) == (status, False)
 
 
-def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() -> None:
+def test_what_does_not_change_and_what_only_rises_overall() -> None:
     x = np.linspace(0, 1, 9)
-    level = section_of(looks(np.zeros_like, x, 0.0))
-    assert level.tables["trend_trends"]["status"].tolist() == ["does not change"]
-    assert "loss does not change with x" in level.headline
-    steps = section_of(looks(np.round, x, 0.05))
-    (row,) = steps.tables["trend_trends"].to_dict("records")
+    assert trend_of(looks(np.zeros_like, x, 0.0)).tables["trend_trends"]["status"].tolist() == ["does not change"]
+    (row,) = trend_of(looks(np.round, x, 0.05)).tables["trend_trends"].to_dict("records")
     assert (row["status"], row["turns_back"], row["throughout"]) == ("rises", False, False)
-    assert steps.headline == "loss rises overall with x"
-    assert steps.detail.startswith(f"least-squares slope {row['slope']:.4g} [")
-    assert {"p if there is no trend", "p if it never turns back"} <= {*steps.shown[0]}
 
 
-@pytest.mark.parametrize("form", [None, lambda columns: {"loss": np.full(len(columns["x"]), np.nan)}])
-def test_words_legends_and_columns_speak_of_a_closed_form_only_where_there_is_one(form: Any) -> None:
-    frame = looks(lambda x: np.log(x / 3) ** 2, np.geomspace(1, 10, 9), 0.05)
-    for make, kind in ((trend_section, "trend"), (inflection_section, "inflection"), (optimum_section, "optimum")):
-        for workload, known in ((plug_in(form), False), (plug_in(lambda c: {"loss": np.log(c["x"] / 3) ** 2}), True)):
-            rows = frame.assign(loss_theory=np.log(frame["x"] / 3) ** 2) if known else frame
-            section = make(Question(rows, {"metric": "loss", "x": "x"}, workload, kind))
-            said = [section.whole, *section.paragraphs, *map(str, section.shown)]
-            for drawing in section.drawings:
-                said += [
-                    drawing.caption,
-                    *(text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()),
-                ]
-            assert any("closed form" in each or "theory" in each for each in said) == known, (kind, said)
-
-
-def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> None:
+def test_sensitivity_is_progressive_in_every_setting() -> None:
     frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5), lowest=(1.0, 0.0)))
     frame = frame[frame["finetune_lr"] < 3e-3]
-    space = {**space, "analysis": [{"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}]}
-    report = write_report(frame, space, tmp_path, sweep="s")
-    said = report.headline[0]
-    assert said == (
-        "risk after fine-tuning rises throughout with pretraining length, at the values tried, in all 12 settings; "
-        "tested with p < 0.05 (Holm)"
-    )
-    table = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")
+    finding = one_finding(frame, space, {"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}, "s")
+    assert len(finding.table) == 12
+    assert (finding.table["outcome"] == Outcome.RISES).all()
+    table = finding.tables["trend_trends"]
     assert (table["p_holm"] >= table["p_value"]).all()
 
 
-@pytest.mark.parametrize(("sign", "said"), [(-1, "a clear fall"), (1, "a clear rise")])
+@pytest.mark.parametrize(("sign", "said"), [(-1, "fall"), (1, "rise")])
 def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, said: str) -> None:
     frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
     wild = frame["x"] == 0
     frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
-    section = section_of(frame)
-    (row,) = section.tables["trend_trends"].to_dict("records")
+    (row,) = trend_of(frame).tables["trend_trends"].to_dict("records")
     assert (row["status"], row["changes"]) == ("no clear trend", said)
-    assert said in section.headline
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
     curves = 240
     told = 0
     for seed in range(curves):
         frame = looks(np.zeros_like, np.arange(8.0), 1.0, seed)
-        told += "but a clear" in section_of(frame).headline
+        told += bool(trend_of(frame).tables["trend_trends"]["changes"].iloc[0])
     assert told / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)

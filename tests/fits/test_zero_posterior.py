@@ -12,6 +12,7 @@ from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import t_quantile
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", ["straight", "kink at the zero, 5 times"])
 def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_noise_of_their_own(name: str) -> None:
     before = pd.read_csv(BEFORE, index_col=0)[name]

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import numpy as np
 import torch
 
 import raysweep
-from raysweep.training import params
 from raysweep.workloads.multiview import stages as multiview
 from raysweep.workloads.vision import eigen_cam, examination, masked, pixels, training
 
@@ -269,15 +267,10 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     with contextlib.ExitStack() as stack:
         stack.callback(torch.set_default_dtype, before)
-        stack.enter_context(mock.patch.object(params, "row", _wide_row))
         for module in (eigen_cam, examination, masked, training):
             stack.enter_context(mock.patch.object(module, "scaled", _wide_pixels))
         stack.enter_context(mock.patch.object(multiview, "_sent", _wide_sent))
         yield
-
-
-def _wide_row(of: params.OfPart, model: params.Model) -> np.ndarray:
-    return np.concatenate([np.asarray(of(part), np.float64).ravel() for part in model.parts()])
 
 
 def _wide_pixels(some: torch.Tensor) -> torch.Tensor:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from raysweep.training import devices, optimizer
-from raysweep.training.optimizer import State, TrainConfig
-from raysweep.training.params import initial
+from raysweep.training import devices
+from raysweep.training.trainer import Recipe, Trainer
+from raysweep.workloads.language import model
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import ModelConfig
 
@@ -26,11 +27,10 @@ def batch(step: int) -> np.ndarray:
 
 
 def trained(
-    batches: Callable[[int], np.ndarray], after_step: Callable[[State, Any], None] | None = None, until: int = STEPS
-) -> State:
-    state = State.fresh(initial(SMALL, 0)[None])
-    optimizer.train(state, TrainConfig(SMALL, np.array([1e-3]), lambda step: 1.0), batches, until, after_step)
-    return state
+    batches: Callable[[int], np.ndarray], after_step: Callable[[Trainer, Any], None] | None = None, until: int = STEPS
+) -> None:
+    own = Trainer(model.decoder(SMALL, SMALL.initial(0)), model.losses, Recipe(1e-3, lambda step: 1.0))
+    own.train(batches, until, after_step)
 
 
 class Made:
@@ -64,20 +64,20 @@ def test_the_thread_that_starts_the_steps_makes_the_first_batch_alone_and_none_i
 def test_on_a_cpu_each_batch_is_made_when_its_step_begins() -> None:
     made, taken = Made(), []
     with devices.granted(0):
-        trained(made, lambda state, losses: taken.append(list(made.steps)))
+        trained(made, lambda own, loss: taken.append(list(made.steps)))
     assert made.here == list(range(STEPS))
     assert taken == [list(range(step + 1)) for step in range(STEPS)]
 
 
 @pytest.mark.usefixtures("gpu")
 def test_each_step_gets_its_own_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, sums = [], ModelConfig.loss_sums
+    seen, plain = [], model.losses
 
-    def loss_sums(config: ModelConfig, params: Any, samples: torch.Tensor, *rest: Any) -> torch.Tensor:
-        seen.append(samples.cpu().numpy())
-        return sums(config, params, samples, *rest)
+    def losses(module: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+        seen.append(tokens.cpu().numpy())
+        return plain(module, tokens)
 
-    monkeypatch.setattr(ModelConfig, "loss_sums", loss_sums)
+    monkeypatch.setattr(model, "losses", losses)
     trained(batch)
     np.testing.assert_array_equal(seen, [batch(step) for step in range(STEPS)])
 
@@ -93,7 +93,7 @@ def test_a_batch_that_cannot_be_made_is_an_error_of_its_step(bad: int) -> None:
         return batch(step)
 
     with pytest.raises(ValueError, match=f"no text for step {bad}"):
-        trained(failing, lambda state, losses: taken.append(state.step))
+        trained(failing, lambda own, loss: taken.append(own.step))
     assert taken == list(range(1, bad + 1))
 
 
@@ -102,8 +102,8 @@ def test_a_batch_that_cannot_be_made_is_an_error_of_its_step(bad: int) -> None:
 def test_a_training_that_is_ended_ends_its_thread_and_no_more_text_is_made(ended: type[BaseException]) -> None:
     made = Made()
 
-    def after_step(state: State, losses: Any) -> None:
-        if state.step == 5:
+    def after_step(own: Trainer, loss: Any) -> None:
+        if own.step == 5:
             raise ended
 
     with pytest.raises(ended):

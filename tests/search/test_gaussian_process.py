@@ -47,6 +47,7 @@ def loss(cell: dict[str, Any], place: tuple[float, float]) -> float:
     return (math.log10(cell["lr"]) - place[0]) ** 2 + 0.05 * (cell["width"] - place[1]) ** 2
 
 
+@pytest.mark.simulation
 def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbox: Path) -> None:
     for place in ((-2, 6), (-3.3, 21)):
         best = {

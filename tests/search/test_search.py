@@ -13,7 +13,7 @@ from conftest import QUIET, Outcome
 from conftest import run as run_space
 
 import raysweep
-from raysweep.reporting import fit_boundary
+from raysweep.fits import fit_boundary
 from raysweep.sweep import Sweep
 
 GRID: dict[str, Any] = {

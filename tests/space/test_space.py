@@ -267,3 +267,9 @@ def test_a_regime_s_best_rate_is_sought_among_rates_above_zero(call: Any, tmp_pa
     assert refused.code == 2
     assert refused.err.startswith("analysis[0].regime.lr: the best noise is sought on a logarithmic scale")
     assert not (tmp_path / "sweeps").exists()
+
+
+@pytest.mark.parametrize("search", ["imported", {"imported": {"cells": 3}}, 3, "important"])
+def test_only_the_searches_that_compute_something_may_be_written(search: Any) -> None:
+    with pytest.raises(InputError, match="^search: "):
+        space_files.read(small_space(search=search))

@@ -131,6 +131,7 @@ def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str)
     assert Store(f"{s3}/store").files.names("progress") == []
 
 
+@pytest.mark.long
 def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
     s3: str, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

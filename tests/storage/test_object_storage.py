@@ -170,6 +170,7 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
 ) -> None:
@@ -199,6 +200,7 @@ def test_status_says_when_a_driver_is_silent_for_too_long(waiting: subprocess.Po
     assert "resume" in call("status", "small", "--storage", s3).out
 
 
+@pytest.mark.long
 def test_a_driver_that_was_held_up_gives_way_to_its_successor(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
 ) -> None:
@@ -238,6 +240,7 @@ def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: 
     assert objects(s3)[f"small/ledger/{path.name}.damaged-1"] == spoilt
 
 
+@pytest.mark.long
 def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) -> None:
     inline = ("--storage", s3, *QUIET, "--executor", "inline")
     assert call("run", apart, "--set", f"seeds={compaction.MORE_THAN}", *inline).code == 0

@@ -229,7 +229,7 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a long text where a number belongs": (axis(f"[{'many' * 5000}]"), "axes.gamma[0]: ", ()),
     "a long list where a number belongs": (axis(f"[[{', '.join(['1'] * 5000)}]]"), "axes.gamma[0]: ", ()),
     "analysis a mapping": (with_line("analysis: {boundary: {}}"), "analysis: expected a list", ()),
-    "analysis a number": (with_line("analysis: [3]"), "analysis[0]: expected one of boundary", ()),
+    "analysis a number": (with_line("analysis: [3]"), "analysis[0]: expected one of agreement", ()),
     "analysis of two": (with_line("analysis: [{boundary: {}, curves: {}}]"), "analysis[0]: expected one of", ()),
     "analysis without a metric": (with_line("analysis: [{boundary: {}}]"), "analysis[0].boundary", ("metric",)),
     "analysis unknown": (with_line("analysis: [{bondary: {}}]"), "analysis[0]", ("boundary",)),

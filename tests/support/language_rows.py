@@ -10,12 +10,9 @@ import numpy as np
 
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
-from raysweep.stages.artifacts import Artifact
 from raysweep.trial import chain
-from raysweep.trial.context import Context
 from raysweep.workloads.declaration import Columns, column
 from raysweep.workloads.language import PARAMETERS, WORKLOAD
-from raysweep.workloads.rows import Rows
 
 QUICK: dict[str, Any] = {
     "width": 16,
@@ -68,23 +65,6 @@ def pretrained(row: Mapping[str, Any], seed: int, store: Any) -> dict[str, Any]:
     entry = store.fetch(needed[-1])
     found: dict[str, Any] = trees.unflatten(entry.tensors(), entry.meta["tree"])
     return found
-
-
-def finetuned(columns: Columns, weights: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Fine-tune rows side by side from these weights: the validation loss and the status of each, (rows,).
-
-    It imports torch, which a dry run must do without.
-    """
-    from raysweep.workloads.language import finetuning
-    from raysweep.workloads.language.examination import examination
-    from raysweep.workloads.language.model_config import config_of
-
-    rows = Rows(columns, np.zeros(len(columns["finetune_lr"]), int))
-    parent = Artifact(lambda: {"weights": weights}, {}, "ok", {}, None)
-    result = finetuning.finetune(rows, parent, Context("finetune", len(rows)))
-    config = config_of(rows.row())
-    validation = examination(finetuning.mixture_of(rows.row()), "validation", 32, config)
-    return validation(finetuning.flat_of(result.tensors, config))[0], result.status
 
 
 def files(store: Path) -> dict[str, int]:

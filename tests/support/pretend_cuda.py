@@ -99,7 +99,7 @@ class Pretended:
     def put(self, tensor: Tensor) -> Tensor:
         """Say that a tensor is on the GPU."""
         if not self.is_there(tensor):
-            storage = tensor.untyped_storage()
+            storage = _storage(tensor)
             size = storage.nbytes()
             if self.held + size > self.room:
                 raise torch.cuda.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes")
@@ -128,8 +128,14 @@ class Pretended:
         return _known(tensor) in self._pinned
 
 
+def _storage(tensor: Tensor) -> torch.UntypedStorage:
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # within torch.func
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor.untyped_storage()
+
+
 def _known(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
+    return int(_storage(tensor)._cdata)
 
 
 def _put(known: dict[int, StorageWeakRef], tensor: Tensor) -> Tensor:
@@ -137,7 +143,7 @@ def _put(known: dict[int, StorageWeakRef], tensor: Tensor) -> Tensor:
     if len(known) % 1000 == 999:
         for number in [number for number, storage in list(known.items()) if storage.expired()]:
             known.pop(number, None)
-    known[_known(tensor)] = StorageWeakRef(tensor.untyped_storage())
+    known[_known(tensor)] = StorageWeakRef(_storage(tensor))
     return tensor
 
 
@@ -234,7 +240,7 @@ class _Functions(TorchFunctionMode):
         device = kwargs.get("device")
         for each in rest:
             if isinstance(each, Tensor):
-                device = GPU if self._of.is_there(each) else HOST
+                device, kwargs = GPU if self._of.is_there(each) else HOST, {**kwargs, "dtype": each.dtype}
             elif isinstance(each, (str, torch.device)):
                 device = each
         target = None if device is None else torch.device(device).type
@@ -314,6 +320,8 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
         checks = torch.utils.checkpoint._allowed_determinism_checks_to_fns
         stack.enter_context(mock.patch.dict(checks, {"default": lambda tensor: (tensor.shape, tensor.dtype)}))
         stack.enter_context(mock.patch.object(threading.Thread, "run", run_with_a_gpu))
+        check = "_accelerator_graph_capture_health_check"  # asks the driver
+        stack.enter_context(mock.patch.object(torch.optim.Optimizer, check))
         stack.enter_context(functions)
         stack.enter_context(_Dispatch(found))
         yield found

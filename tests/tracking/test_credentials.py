@@ -258,7 +258,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterato
         serving.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
     guarded: str,
     sandbox: Path,

@@ -20,6 +20,7 @@ from tests.chaos.waiting import PATIENCE
 STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_end_that_is_cut_short_leaves_no_run_running(
     number: signal.Signals, storage: Path, slow_database: Path, tmp_path: Path, call: Callable[..., Outcome]

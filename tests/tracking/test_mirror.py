@@ -404,6 +404,7 @@ def test_a_new_database_waits_for_the_disk_only_once_it_holds_runs(tmp_path: Pat
     assert list(seen.values()) == [off]
 
 
+@pytest.mark.long
 def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

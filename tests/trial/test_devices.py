@@ -128,7 +128,7 @@ for space in sys.argv[2:]:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "names", "kinds"),
     [

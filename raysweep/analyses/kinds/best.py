@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.effects import effects, importance
+from raysweep.analyses.effects import effects
 from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, is_number, means_table, places_on
+from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.space import analysis_options as allowed
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 def run(question: Question) -> Finding:
     """One setting per cell, the best first: its mean, and whether it is told from the best one.
 
-    Cells are compared by the differences of equal draws. A cell that is as good in every draw is a best one too. The
-    importance of the axes is a fact.
+    Cells are compared by the differences of equal draws. A cell that is as good in every draw is a best one too.
     """
     metric, workload, design = question.metric, question.workload, question.design
     keys = [key for key in all_keys(question.rows, workload, None, design.varied(), design) if key in question.rows]
@@ -40,7 +40,8 @@ def run(question: Question) -> Finding:
         row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
         row |= {"estimate": cell["mean"], "low": low, "high": high}
         rows.append({**row, **outcome(other, place, cell["draws"])})
-    function, shares, main = workload.function, importance(table, keys), effects(table, keys, largest)
+    function, main = workload.function, effects(table, keys, largest)
+    shares = importance(table, axes_of(table, keys, design, workload), table["mean"].to_numpy(float))
     axes = [*shares, *(key for key in keys if key not in shares)]
     return Finding(
         "best",
@@ -52,7 +53,7 @@ def run(question: Question) -> Finding:
         facts={
             "largest": largest,
             "assumed": function is not None and metric not in function.metrics,
-            "importance": shares,
+            "shares": shares,
         },
         tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
@@ -119,6 +120,6 @@ ANALYSIS = Analysis(
     run=run,
     required={"metric": checks.metric},
     optional={"words": allowed.words("higher", "lower")},
-    columns=(*MEANS, "axis", "axis_value", "best_at", "cells", "importance", "worst_at"),
+    columns=(*MEANS, "axis", "axis_value", "best_at", "cells", "worst_at"),
     means_only=True,
 )

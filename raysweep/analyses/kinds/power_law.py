@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,11 +78,13 @@ def run(question: Question) -> Finding:
         level=question.level,
         facts={"bends": int(whole["bends"].sum())},
         tables={f"{question.name}_exponents": whole, f"{question.name}_means": means(fitted, keys, question)},
-        plots=plots,
+        plots=cache(plots),
     )
 
 
-def exponents(parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], question: Question) -> Any:
+def exponents(
+    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], question: Question
+) -> pd.DataFrame:
     """One row per setting: the keys, its `PowerLaw`, bend_p_holm, bends (whether it is not one power) and theory."""
     import pandas as pd
 
@@ -119,7 +122,7 @@ def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question) -> li
     return out
 
 
-def means(fitted: Sequence[tuple[tuple[Any, ...], Any]], keys: list[str], question: Question) -> Any:
+def means(fitted: Sequence[tuple[tuple[Any, ...], Any]], keys: list[str], question: Question) -> pd.DataFrame:
     """The geometric means of all fitted settings, one row per setting and x."""
     import pandas as pd
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def run(question: Question) -> Finding:
         level=level,
         facts={"base": beside, "over": over},
         tables={f"{question.name}_factors": whole},
-        plots=plots,
+        plots=cache(plots),
     )
 
 

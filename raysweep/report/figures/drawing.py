@@ -40,9 +40,9 @@ LONGEST_SETTING = 30
 
 
 def panels(
-    count: int, width: float = 4.4, height: float = 3.7, titles: Sequence[str] = ()
+    count: int, width: float = 4.4, height: float = 3.7, titles: Sequence[str] = (), sharex: bool = True
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in rows of at most three, sharing scales.
+    """A figure with `count` panels in rows of at most three, sharing the scale of y, and of x unless sharex is false.
 
     titles: of the panels: settings separated by commas. If they are all combinations of some settings with at most
         three last ones, each of these gets a column. A setting too long for a third of the width makes two columns.
@@ -61,7 +61,7 @@ def panels(
     rows = -(-count // columns)
     wide = max(width * columns, 7.4) if count == 1 else width * columns
     figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=True).flat)
     for spare in axes[count:]:
         spare.set_visible(False)
     for above in axes[max(count - columns, 0) : count]:  # the lowest visible panel of each column keeps its labels

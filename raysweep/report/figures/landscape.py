@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.kinds.landscape import LandscapePlot, Surfaces
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing
-from raysweep.report.names import axis_label, plain
+from raysweep.report.figures.draw import draw
+from raysweep.report.names import axis_label, called, plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -19,21 +21,23 @@ if TYPE_CHECKING:
 LEVELS = 16
 
 
-@dataclass(frozen=True)
-class Surface:
-    """One panel: the setting in words, the metric, x (columns,), y (rows,) and values (rows, columns), all finite."""
-
-    setting: str
-    metric: str
-    x: np.ndarray
-    y: np.ndarray
-    values: np.ndarray
+@draw.register(LandscapePlot)
+def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of surfaces and its caption."""
+    figure, said = landscape_figure(plot.surfaces, plot.metrics, plot.x, plot.y, plot.seed, workload)
+    names = " and ".join(called(name, workload) for name in plot.metrics)
+    caption = (
+        f"{names} of {plot.stage} in draw {plot.seed}, on one scale: + is the middle of the plane, × the lowest point "
+        f"on the grid. {said}"
+    )
+    shown = len({tuple(one.where.values()) for one in plot.surfaces})
+    return figure, caption.strip() + drawing.left_out_words(shown, plot.every)
 
 
 def landscape_figure(
-    surfaces: Sequence[Surface], metrics: Sequence[str], x: str, y: str, workload: Workload
+    surfaces: Sequence[Surfaces], metrics: Sequence[str], x: str, y: str, seed: int, workload: Workload
 ) -> tuple[Figure, str]:
-    """Draw filled contours with the same levels in all panels, logarithmic if values span more than a decade.
+    """Draw filled contours of one draw, with the same levels in all panels: logarithmic if values span over a decade.
 
     Settings of a single metric stand side by side. Returns the figure and the sentences on what is drawn in it.
     """
@@ -41,7 +45,8 @@ def landscape_figure(
     from matplotlib.colors import BoundaryNorm
     from matplotlib.figure import Figure
 
-    every = list(dict.fromkeys(one.setting for one in surfaces))
+    of_surfaces = [settings(one.where, one.where.values(), workload) for one in surfaces]
+    every = list(dict.fromkeys(of_surfaces))
     names, shared = drawing.without_shared(every)
     titles = dict(zip(every, names, strict=True))
     flat = len(metrics) == 1 and len(every) <= 3
@@ -50,23 +55,24 @@ def landscape_figure(
     size = (max(wide * columns + 1.2, 6.4), high * rows + 1.0)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    levels = common_levels(np.concatenate([one.values.ravel() for one in surfaces]))
+    levels = common_levels(np.concatenate([one.draws[seed].ravel() for one in surfaces]))
     norm = BoundaryNorm(levels, 256)
     for panel in axes.flat:
         panel.grid(False)
         panel.set_visible(False)
-    for one in surfaces:
-        place = every.index(one.setting), list(metrics).index(one.metric)
+    for one, own in zip(surfaces, of_surfaces, strict=True):
+        values = one.draws[seed]
+        place = every.index(own), list(metrics).index(one.metric)
         panel = axes[place[::-1] if flat else place]
         panel.set_visible(True)
-        panel.contourf(one.x, one.y, one.values, levels=levels, cmap="viridis", norm=norm)
-        panel.contour(one.x, one.y, one.values, levels=levels, colors="white", linewidths=0.4, alpha=0.6)
-        lowest = np.unravel_index(int(one.values.argmin()), one.values.shape)
+        panel.contourf(one.x, one.y, values, levels=levels, cmap="viridis", norm=norm)
+        panel.contour(one.x, one.y, values, levels=levels, colors="white", linewidths=0.4, alpha=0.6)
+        lowest = np.unravel_index(int(values.argmin()), values.shape)
         look: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8, "clip_on": False}
         panel.plot(0, 0, marker="+", color="white", **look)
         panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", **look)
         panel.set_aspect("equal")
-        title = ", ".join(part for part in (titles[one.setting], plain(one.metric) if len(metrics) > 1 else "") if part)
+        title = ", ".join(part for part in (titles[own], plain(one.metric) if len(metrics) > 1 else "") if part)
         panel.set_title(drawing.in_lines(title, 34))
     for panel in axes[:, 0]:
         panel.set_ylabel(axis_label(y, workload))

@@ -293,6 +293,7 @@
       };
       head.replaceChildren(element("button", { type: "button", click: sort }, ...head.childNodes));
     });
+    if (table.closest("article")) return; // the table in full stands below
     const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);
     const text = () => [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.textContent.trim())).join(",") + "\n").join("");
     const button = element("button", { type: "button", class: "csv", click: () => download(`${name}.csv`, text(), "text/csv") }, "Download this table (CSV)");
@@ -309,7 +310,8 @@
     const draw = () => part.open && waiting.splice(0).reverse().forEach((one) => {
       const data = JSON.parse(one.textContent);
       for (const setting of data.settings) setting.theory[0] = data.grids[setting.theory[0]];
-      if (data.settings.length) part.querySelector("summary + div").prepend(explorer(data));
+      const drawn = data.form === "parallel" ? parallel(data, element) : data.settings.length && explorer(data);
+      if (drawn) part.querySelector("summary + div").prepend(drawn);
     });
     part.addEventListener("toggle", draw);
     draw();

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from raysweep.training.vision_library import torchvision
 from raysweep.workloads.image_data import cifar, folders
 from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.vision_library import torchvision
 
 Load = tuple[str, tuple[str, ...], str]
 """A file to load: its name, the addresses at which it may be, and its MD5."""

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.training.vision_library import torchvision
 from raysweep.workloads import cache
 from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.vision_library import torchvision
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """Those of torchvision's ImageFolder."""

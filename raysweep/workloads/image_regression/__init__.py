@@ -162,7 +162,6 @@ WORKLOAD = Workload(
         "raysweep.workloads.image_regression",
         "raysweep.workloads.image_data",
         "raysweep.workloads.cache",
-        "raysweep.training.vision_library",
         "raysweep.training.draws",
         "raysweep.theory.arrays",
         "raysweep.theory.covariance",

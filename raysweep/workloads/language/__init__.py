@@ -22,6 +22,8 @@ Trunk, Pretraining, Finetuning, Evaluation = (
     partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
 )
 """Parameters by the first stage that they matter to."""
+BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
+DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}
 
 PARAMETERS = (
     Trunk(
@@ -66,14 +68,7 @@ PARAMETERS = (
         symbol="θ",
         formerly=Former("overlap", angle_of, share_of),
     ),
-    Trunk(
-        "width",
-        int,
-        0,
-        "residual width, a multiple of the preset's head width; 0 takes the preset's",
-        minimum=0,
-        maximum=16384,
-    ),
+    Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
     Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
     Trunk(
         "source",
@@ -100,16 +95,7 @@ PARAMETERS = (
         choices=PRETRAIN_SCHEDULES,
         label="pretraining schedule",
     ),
-    Trunk(
-        "pretrain_batch",
-        int,
-        16,
-        "sequences a step of pretraining",
-        unit="sequences",
-        minimum=1,
-        maximum=65536,
-        label="pretraining batch",
-    ),
+    Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH, label="pretraining batch"),
     Trunk(
         "pretrain_warmup",
         int,
@@ -121,12 +107,7 @@ PARAMETERS = (
         label="pretraining warm-up",
     ),
     Trunk(
-        "pretrain_weight_decay",
-        float,
-        0.1,
-        "AdamW's decoupled weight decay on the source",
-        minimum=0,
-        label="pretraining weight decay",
+        "pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0, label="pretraining weight decay"
     ),
     Finetuning(
         "noise",
@@ -141,22 +122,13 @@ PARAMETERS = (
         "finetune_steps",
         int,
         50,
-        "steps on the target; 0 for none (the perturbation alone)",
+        "steps on the target; 0 for none",
         unit="steps",
         minimum=0,
         maximum=10**9,
         label="fine-tuning steps",
     ),
-    Finetuning(
-        "finetune_batch",
-        int,
-        16,
-        "sequences a step of fine-tuning",
-        unit="sequences",
-        minimum=1,
-        maximum=65536,
-        label="fine-tuning batch",
-    ),
+    Finetuning("finetune_batch", int, 16, "sequences a step", **BATCH, label="fine-tuning batch"),
     Finetuning(
         "finetune_schedule",
         str,
@@ -166,12 +138,7 @@ PARAMETERS = (
         label="fine-tuning schedule",
     ),
     Finetuning(
-        "finetune_weight_decay",
-        float,
-        0.0,
-        "AdamW's decoupled weight decay on the target",
-        minimum=0,
-        label="fine-tuning weight decay",
+        "finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0, label="fine-tuning weight decay"
     ),
     Finetuning(
         "early_stopping",
@@ -183,20 +150,13 @@ PARAMETERS = (
         maximum=1000,
     ),
     Finetuning(
-        "evaluation_tokens",
-        int,
-        16384,
-        "tokens of held-out text that each loss is measured on",
-        unit="tokens",
-        minimum=1,
-        maximum=10**9,
+        "evaluation_tokens", int, 16384, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
     ),
     Evaluation(
         "sharpness_iterations",
         int,
         0,
-        "Lanczos iterations on the Hessian of the source loss, for sharpness and "
-        "what follows from it; 0 leaves them out",
+        "Lanczos iterations on the source loss's Hessian; 0: none",
         minimum=0,
         maximum=200,
     ),
@@ -205,21 +165,10 @@ PARAMETERS = (
         float,
         0.0,
         "dropout of embedding, attention and residual additions on the source; O has 0.1",
-        minimum=0,
-        maximum=0.9,
-        absent=0.0,
+        **DROPOUT,
         label="pretraining dropout",
     ),
-    Finetuning(
-        "finetune_dropout",
-        float,
-        0.0,
-        "the same on the target",
-        minimum=0,
-        maximum=0.9,
-        absent=0.0,
-        label="fine-tuning dropout",
-    ),
+    Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT, label="fine-tuning dropout"),
     Evaluation(
         "interpolation",
         float,
@@ -271,7 +220,7 @@ WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O, "
     "Overtrained Language Models); diverged: a loss, gradient or weight that is not finite",
-    identity_version=4,
+    identity_version=5,
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=STAGES,
@@ -279,6 +228,6 @@ WORKLOAD = Workload(
     identify=identify,
     data_parallel=True,
     check=check,
-    gpu_guess="within a factor of 5 either way: the work was counted on this code, with kernels joined by torch's "
-    "compiler, and the speed is assumed from the data sheet of an H200; no GPU has confirmed it",
+    gpu_guess="within a factor of 5 either way: flops are counted, and their speed is assumed from the data sheet of "
+    "an H200; no GPU has confirmed it",
 )

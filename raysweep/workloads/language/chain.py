@@ -10,9 +10,6 @@ from raysweep.training.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.declaration import Stage, deferred
 from raysweep.workloads.language.model_config import config_of, steps_of
 
-PER_MODEL = ("finetune_lr", "noise")
-"""Models that train side by side may differ in these parameters."""
-
 
 def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
     """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
@@ -46,7 +43,7 @@ STAGES = (
         keeps=True,
         points=trunk_points,
         cost=deferred(f"{_COSTS}:trunk"),
-        version=4,
+        version=5,
     ),
     Stage(
         "pretrain",
@@ -54,21 +51,18 @@ STAGES = (
         after="trunk",
         keeps=True,
         cost=deferred(f"{_COSTS}:pretrain"),
-        version=4,
+        version=5,
     ),
     Stage(
         "finetune",
         "raysweep.workloads.language.finetuning:finetune",
         after="pretrain",
-        together=PER_MODEL,
-        size="raysweep.workloads.language.finetuning:side_by_side",
         cost=deferred(f"{_COSTS}:finetune"),
     ),
     Stage(
         "evaluate",
         "raysweep.workloads.language.evaluation:evaluate",
         after="finetune",
-        together=(*PER_MODEL, "interpolation"),
         cost=deferred(f"{_COSTS}:evaluate"),
     ),
 )

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
-from raysweep.errors import InputError
-from raysweep.training import hessian, sharding, sizes
-from raysweep.training.params import named
+from raysweep.training import devices, draws, hessian, sizes
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import model, texts
 from raysweep.workloads.language.examination import Examination, examination
-from raysweep.workloads.language.finetuning import flat_of, mixture_of, start_of
+from raysweep.workloads.language.finetuning import Weights, mixture_of, start_of
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Stacked
+    from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
 CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
-
-
 CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity_beyond_quadratic", "trace_sensitivity")
 """The metrics that are measured only if `sharpness_iterations` is above 0."""
 
@@ -50,80 +46,97 @@ class Before:
     quadratic: hessian.Quadratic | None
 
 
-def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
-    """Measure fine-tuned models of one pretraining. A row is diverged if a metric is not finite."""
-    parameters, pretraining = rows.row(), parent.common_parent()
-    config = config_of(parameters)
-    start, flat = start_of(pretraining, config), flat_of(parent.tensors(), config)
-    share = torch.as_tensor(rows["interpolation"].astype(np.float64), dtype=flat.dtype, device=flat.device).unsqueeze(1)
-    if bool((share != 1).any()):  # at 1 a sum would round
-        flat = torch.where(share == 1, flat, start + share * (flat - start))
+def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Measure a fine-tuned model. A row is diverged if a metric is not finite."""
+    parameters, pretraining = rows.row(), parent.parent
+    assert pretraining is not None
+    config, start = config_of(parameters), start_of(pretraining)
+    weights = {name: torch.as_tensor(values) for name, values in parent.tensors()["weights"].items()}
+    share = float(parameters["interpolation"])
+    if share != 1:  # at 1 a sum would round
+        weights = {name: start[name] + share * (weight - start[name]) for name, weight in weights.items()}
     own = ("noise", "interpolation")
     alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name not in own)
     before = pretraining.once(("before", *alike), lambda: _before(parameters, start, config))
-    loss, accuracy = before.test(flat)
-    found = {
-        "pretrain_loss_after": before.source(flat)[0],
+    module = model.decoder(config, weights)
+    loss, accuracy = before.test(module)
+    found = before.metrics | {
+        "pretrain_loss_after": before.source(module)[0],
         "finetune_loss": loss,
-        "finetune_loss_validation": before.validation(flat)[0],
-        "distance_moved": sharding.norm((flat - start).double(), config).cpu().numpy(),
+        "finetune_loss_validation": before.validation(module)[0],
+        "distance_moved": float(torch.stack([(weights[name] - start[name]).double().norm() for name in start]).norm()),
+        "finetune_epochs": _epochs(parameters, config),
     }
-    found |= {name: np.full(len(rows), value) for name, value in before.metrics.items()}
-    found["finetune_epochs"] = np.full(len(rows), _epochs(parameters, config))
     found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
-    finite = np.all([np.isfinite(values) for values in found.values()], axis=0)
+    finite = np.isfinite(list(found.values())).all()
     if before.quadratic is not None:
-        found |= _curved(before.quadratic, flat - start)
-        strengths = rows["interpolation"].astype(np.float64) * rows["noise"].astype(np.float64)
-        found["trace_sensitivity"] = 0.5 * strengths**2 * found["hessian_trace"]
+        move = _flat(weights, config) - _flat(start, config)
+        change = before.quadratic.change(move)
+        found["quadratic_sensitivity"] = change
+        found["sensitivity_beyond_quadratic"] = before.quadratic.real_change(move) - change
+        found["trace_sensitivity"] = 0.5 * (share * float(parameters["noise"])) ** 2 * found["hessian_trace"]
     else:
-        found |= dict.fromkeys(CURVATURE, np.full(len(rows), np.nan))
+        found |= dict.fromkeys(CURVATURE, np.nan)
     for name, size in pretraining.once(("bytes", *alike), lambda: _bytes_per_token(parameters, config)).items():
         found[f"{name}_per_byte"] = found[name] / size
     return Result(
-        metrics={**found, **_perplexities(found), "finetune_accuracy": accuracy}, status=np.where(finite, OK, DIVERGED)
+        metrics={**found, **_perplexities(found), "finetune_accuracy": accuracy}, status=OK if finite else DIVERGED
     )
 
 
-def _before(parameters: Mapping[str, Any], start: Tensor, config: ModelConfig) -> Before:
+def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) -> Before:
     mixture = mixture_of(parameters)
     count = max(1, int(parameters["evaluation_tokens"]) // config.context)
     source = examination(mixture.source, "test", count, config)
     test = examination(mixture, "test", count, config)
-    metrics = {"pretrain_loss": float(source(start)[0][0]), "finetune_loss_before": float(test(start)[0][0])}
+    module = model.decoder(config, start)
+    metrics = {"pretrain_loss": source(module)[0], "finetune_loss_before": test(module)[0]}
     quadratic = None
     if iterations := int(parameters["sharpness_iterations"]):
-        if sharding.is_share(start, config):
-            raise InputError(
-                "sharpness_iterations",
-                "curvature is measured of models that fit one GPU, and this one is spread over several: set it to 0",
-            )
         held_out = mixture.source.held_out("test", count, config.context)
         quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
-        metrics |= hessian.summary(quadratic, config, iterations, int(parameters["seed"]))
+        metrics |= curvature(quadratic, config, iterations, int(parameters["seed"]))
     return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic)
 
 
-def _curved(quadratic: hessian.Quadratic, moves: Tensor) -> dict[str, np.ndarray]:
-    """The quadratic model of each move (models, weights), and what the loss really changes beyond it."""
-    change, real = (np.array([of(move) for move in moves]) for of in (quadratic.change, quadratic.real_change))
-    return {"quadratic_sensitivity": change, "sensitivity_beyond_quadratic": real - change}
+def _flat(weights: Mapping[str, Any], config: ModelConfig) -> Tensor:
+    """Weights as one row (weights,), where this process computes."""
+    rows = [torch.as_tensor(weights[part.name]).reshape(-1) for part in config.parts()]
+    return torch.cat(rows).to(devices.device(), torch.get_default_dtype())
 
 
-def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:
-    """The mean loss on sequences, with its gradient and Hessian at one model (1, weights).
+def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:
+    """The mean loss on sequences, with its gradient and Hessian at one model. Each worker of a gang has all of it.
 
     It is the sum of parts of a few sequences each, because differentiating twice takes many times the memory of a
-    training step. How many parts there are changes only the order in which float32 numbers are added.
+    training step. How many parts there are changes only the order in which numbers are added.
     """
+    flat = _flat(start, config)
+    with torch.device("meta"):
+        module = model.Decoder(config).eval()
     tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
-    predictions = (tokens[:, 1:] >= 0).sum()
+    predictions = int((tokens[:, 1:] >= 0).sum())
 
-    def loss(leaf: Tensor, some: Tensor) -> Tensor:
-        return (model.token_losses(named(leaf, config), some, config).sum((1, 2)) / predictions)[0]
+    def loss_of(some: Tensor) -> Callable[[Tensor], Tensor]:
+        def called(row: Tensor) -> Callable[..., Tensor]:
+            return lambda *inputs: functional_call(module, hessian.named(row, module), inputs)
+
+        return lambda row: model.losses(called(row), some).sum() / predictions
 
     parts = tokens.split(sizes.samples(len(tokens), config.curvature_bytes()))
-    return hessian.Quadratic(flat, [functools.partial(loss, some=some) for some in parts])
+    return hessian.Quadratic(flat, [loss_of(some) for some in parts])
+
+
+def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:
+    """The metrics sharpness and hessian_trace."""
+    like, parts = quadratic.gradient, config.parts()
+    deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in parts]).to(like)
+    start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(like))).to(like)
+    stream = draws.generator(seed, "language/probes")
+    return {
+        "sharpness": hessian.largest_eigenvalue(quadratic.product, start, iterations),
+        "hessian_trace": hessian.scaled_trace(quadratic.product, deviations, iterations, stream),
+    }
 
 
 def _epochs(parameters: Mapping[str, Any], config: ModelConfig) -> float:
@@ -135,18 +148,17 @@ def _epochs(parameters: Mapping[str, Any], config: ModelConfig) -> float:
     return sequences * config.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0
 
 
-def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _perplexities(metrics: Mapping[str, float]) -> dict[str, float]:
     """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
+    names = ("pretrain_loss", "pretrain_loss_after", "finetune_loss")
     with np.errstate(over="ignore", invalid="ignore"):
-        before, after, own = (
-            np.exp(metrics[name]) for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss")
-        )
-        return {
-            "pretrain_perplexity": before,
-            "pretrain_perplexity_after": after,
-            "sensitivity_perplexity": after - before,
-            "finetune_perplexity": own,
-        }
+        before, after, own = (float(np.exp(metrics[name])) for name in names)
+    return {
+        "pretrain_perplexity": before,
+        "pretrain_perplexity_after": after,
+        "sensitivity_perplexity": after - before,
+        "finetune_perplexity": own,
+    }
 
 
 def _bytes_per_token(parameters: Mapping[str, Any], config: ModelConfig) -> dict[str, float]:

@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from raysweep.workloads.declaration import Metric
 
+Loss = partial(Metric, unit="nats", direction="minimize")
+Perplexity = partial(Metric, direction="minimize")
+
 METRICS = (
-    Metric(
-        "pretrain_loss",
-        "source loss, held out, before noise and fine-tuning",
-        "nats",
-        "minimize",
-        label="source loss after pretraining",
-    ),
-    Metric(
+    Loss("pretrain_loss", "source loss, held out, before noise and fine-tuning", label="source loss after pretraining"),
+    Loss(
         "pretrain_loss_after",
         "source loss, held out, after noise on the weights or fine-tuning",
-        "nats",
-        "minimize",
         label="final source loss",
     ),
-    Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
-    Metric(
-        "pretrain_perplexity",
-        "exp(pretrain_loss): perplexity of a token",
-        direction="minimize",
-        label="source perplexity after pretraining",
+    Loss("sensitivity", "pretrain_loss_after - pretrain_loss"),
+    Perplexity(
+        "pretrain_perplexity", "exp(pretrain_loss): perplexity of a token", label="source perplexity after pretraining"
     ),
-    Metric(
-        "pretrain_perplexity_after",
-        "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)",
-        direction="minimize",
-        label="final source perplexity",
+    Perplexity(
+        "pretrain_perplexity_after", "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)", label="final source perplexity"
     ),
-    Metric(
+    Perplexity(
         "sensitivity_perplexity",
         "pretrain_perplexity_after - pretrain_perplexity (O Fig. 3 left, 4)",
-        direction="minimize",
         label="sensitivity in perplexity",
     ),
-    Metric(
+    Loss(
         "finetune_loss",
         "target loss after noise on the weights or fine-tuning, on test documents (in-domain); of a "
         "task the loss of the right class, by length-normalized likelihood",
-        "nats",
-        "minimize",
         label="target loss",
     ),
-    Metric(
-        "finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", direction="minimize", label="target perplexity"
-    ),
-    Metric(
+    Perplexity("finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", label="target perplexity"),
+    Loss(
         "finetune_loss_validation",
         "the same on the validation documents, for choosing a rate",
-        "nats",
-        "minimize",
         label="target validation loss",
     ),
     Metric(
@@ -62,44 +46,34 @@ METRICS = (
         direction="maximize",
         label="target accuracy",
     ),
-    Metric(
+    Loss(
         "finetune_loss_before",
         "target loss on test documents before noise and fine-tuning",
-        "nats",
-        "minimize",
         label="target loss after pretraining",
     ),
-    Metric(
+    Loss(
         "finetune_training_loss_rise",
         "training loss at the weights that fine-tuning kept minus that at those it "
         "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps",
-        "nats",
-        "minimize",
         stage="finetune",
         label="rise of target training loss",
     ),
-    Metric(
+    Loss(
         "pretrain_training_loss_rise",
         "training loss at the pretrained weights minus that at the initialization, "
         "mean over the last 10 batches of pretraining",
-        "nats",
-        "minimize",
         stage="pretrain",
         label="rise of source training loss",
     ),
-    Metric(
+    Loss(
         "pretrain_loss_after_per_byte",
         "pretrain_loss_after in nats a byte of text instead of a token, so that "
         "vocabularies compare; NaN where tokens are given",
-        "nats",
-        "minimize",
         label="final source loss per byte",
     ),
-    Metric(
+    Loss(
         "finetune_loss_per_byte",
         "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
-        "nats",
-        "minimize",
         label="target loss per byte",
     ),
     Metric(

@@ -1,160 +1,168 @@
-"""A decoder like OLMo's (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP (model_config.py).
+"""A decoder with the layout and the names of Llama (RMSNorm, rotary positions, SwiGLU, no biases, untied head).
 
-Every weight has a leading axis of models, so the same code computes one model or many: models that start from one
-checkpoint train side by side as one batch of matrix products. All weights of a model lie in one flat row; the named
-tensors are views of it.
+Its state dict is that of transformers' LlamaForCausalLM. muP is in the initial weights and the rates alone
+(model_config.py). Dropout is where O Table 3 has it: at the embedding, the probabilities of attention, and what
+attention and the MLP add to the residual stream.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from raysweep.training import compiled
-from raysweep.training import dropout as masks
-from raysweep.training.dropout import Dropout
-from raysweep.training.params import Params
-from raysweep.workloads.language import by_hand, chunked_loss, layer
-from raysweep.workloads.language.model_config import BASE_WIDTH, EMBEDDING, HEAD, ModelConfig
+from raysweep.training import trainer
+from raysweep.workloads.language.model_config import CHUNK, NORM_EPSILON, ROTARY_BASE, ModelConfig
 
-
-def of_unit(params: Params, config: ModelConfig, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """compute(the tensors of a unit by their name within the unit, *inputs)."""
-    if not isinstance(params, Mapping):
-        return params.applied(unit, compute, *inputs)
-    return compute({own: params[name] for own, name in _names(config)[unit]}, *inputs)
+Rotation = tuple[Tensor, Tensor]
+"""Cosine and sine of the angle by which each position turns each pair of coordinates, (length, head width / 2)."""
 
 
-@functools.lru_cache(maxsize=16)
-def _names(config: ModelConfig) -> dict[str, list[tuple[str, str]]]:
-    """The tensors of each unit: their names within the unit, and in the model."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for part in config.parts():
-        found.setdefault(part.unit, []).append((part.own, part.name))
-    return found
+def decoder(config: ModelConfig, weights: Mapping[str, Any], dropout: float = 0.0, compiles: bool = False) -> nn.Module:
+    """A decoder with these weights, where this process computes (trainer.placed)."""
+    with torch.device("meta"):
+        module = Decoder(config, dropout)
+    return trainer.placed(module, weights, compiles)
 
 
-def loss_sums(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
-    """Sum of the losses in nats of each model, (models,), over the tokens to predict in (batch, length + 1)."""
-    wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config, dropout, once=True)
-    return _by_chunks(chunked_loss.loss_sums, params, stream, wanted, config)
+def losses(module: Callable[..., Tensor], tokens: Tensor) -> Tensor:
+    """Loss in nats at each token, (sequences, length), of tokens (sequences, length + 1); see training/trainer.py."""
+    read = torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
+    return module(read, tokens[:, 1:].clamp(min=-1))
 
 
-def token_losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
-    """Loss at each token, (models, batch, length), of tokens (batch, length + 1) that all models share.
+class Decoder(nn.Module):
+    """Maps tokens (sequences, length) to logits (sequences, length, vocabulary); with the tokens that follow, -1 for
+    none, to the loss at each of them, (sequences, length)."""
 
-    A token t is predicted from the tokens before it. A negative token -1 - t stands for a given t: it is read but not
-    predicted, and its loss is 0. Differentiable any number of times if the logits are few enough to be held at once.
-    """
-    wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config)
-    if torch.is_grad_enabled():
-        each = _plain_losses(params, stream, wanted, config)
-    else:
-        each = _by_chunks(chunked_loss.token_losses, params, stream, wanted, config)
-    return each.view(len(each), len(tokens), -1)
+    def __init__(self, config: ModelConfig, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.model = Layers(config, dropout)
+        self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
+
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        """Compile a layer, of which all are alike, and the loss."""
+        for layer in self.model.layers:
+            layer.compile(*arguments, **options)
+        self.model.token_losses = torch.compile(token_losses, *arguments, **options)
+
+    def forward(self, tokens: Tensor, following: Tensor | None = None) -> Tensor:
+        """Logits, or losses."""
+        stream = self.model(tokens)
+        if following is None:
+            return self.lm_head(stream)
+        rows, wanted = stream.flatten(0, 1), following.flatten()
+        each = max(1, CHUNK // self.lm_head.out_features)
+        if len(rows) <= each:
+            found = self.model.token_losses(self.lm_head, rows, wanted)
+        else:  # the logits of a chunk are computed again for its gradient, so those of one chunk exist at a time
+            parts = zip(rows.split(each), wanted.split(each), strict=True)
+            found = torch.cat(
+                [checkpoint(self.model.token_losses, self.lm_head, *part, use_reentrant=False) for part in parts]
+            )
+        return found.view(following.shape)
 
 
-def losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
-    """Mean loss in nats of each model, shape (models,), over the tokens to predict in (batch, length + 1)."""
-    return token_losses(params, tokens, config).sum((1, 2)) / (tokens[:, 1:] >= 0).sum()
+def token_losses(head: nn.Module, rows: Tensor, wanted: Tensor) -> Tensor:
+    """Loss at each row, in float32 or wider; 0 where the wanted token is -1."""
+    scores = head(rows)
+    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    return functional.cross_entropy(wide, wanted, ignore_index=-1, reduction="none")
 
 
-def logits(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
-    """Logits (models, batch · length, vocabulary), float32 or wider, for tokens (batch, length)."""
-    return _logits(params, hidden(params, tokens, config), config)
+class Layers(nn.Module):
+    """Everything but the head: tokens (sequences, length) to the normalized stream (sequences, length, width)."""
 
+    def __init__(self, config: ModelConfig, dropout: float) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocabulary, config.width)
+        self.layers = nn.ModuleList(Layer(config, dropout) for _ in range(config.depth))
+        self.norm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.head_width, self.dropout, self.recomputes = config.head_width, dropout, config.recomputes()
+        self.token_losses = token_losses
 
-def hidden(
-    params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None, once: bool = False
-) -> Tensor:
-    """Output of the last layer, (models, batch · length, width), for tokens (batch, length).
-
-    once: compute it by faster forms, which can be differentiated once; without a gradient they serve always.
-    """
-    length = tokens.shape[1]
-    once = once or not torch.is_grad_enabled()
-
-    def embedded(own: Mapping[str, Tensor]) -> Tensor:
-        table = own["embedding"]  # one look-up in one table of all models' embeddings
-        offsets = config.vocabulary * torch.arange(len(table), device=tokens.device).view(-1, 1, 1)
-        return functional.embedding(tokens + offsets, table.reshape(-1, config.width)).flatten(1, 2)
-
-    stream = of_unit(params, config, EMBEDDING, embedded)  # (models, N, width)
-    if dropout is not None:
-        stream = dropout.applied(stream, 0, masks.EMBEDDING, length)
-    by_itself = once and by_hand.serves(stream)
-    turns = None if by_itself and dropout is None else layer.rotation(length, config.head_width, stream)
-    attention, dropped, mlp = (_attention, _dropped, _mlp) if once else (layer.attention, layer.attention, layer.mlp)
-    for number in range(config.depth):
-
-        def through(own: Mapping[str, Tensor], stream: Tensor, number: int = number) -> Tensor:
-            tensors = own["attention_gain"], own["query_key_value"], own["attention_out"]
-            if turns is None:
-                added = by_hand.attention(stream, *tensors, length, config.heads)
-            elif dropout is None:
-                added = attention(stream, *tensors, length, config.heads, turns)
+    def forward(self, tokens: Tensor) -> Tensor:
+        """The normalized stream."""
+        stream = self.embed_tokens(tokens)
+        turns = rotation(tokens.shape[1], self.head_width, stream)
+        stream = functional.dropout(stream, self.dropout, self.training)
+        for layer in self.layers:
+            if self.recomputes and self.training:
+                stream = checkpoint(layer, stream, turns, use_reentrant=False)
             else:
-                first = dropout.first * config.heads * length
-                of_layer = dropout.masks(number, masks.ATTENTION, first).on(stream.device)
-                added = dropped(stream, *tensors, length, config.heads, turns, of_layer)
-                added = dropout.applied(added, number, masks.ATTENTION_OUT, length)
-            stream = stream + added
-            added = (by_hand.mlp if by_itself else mlp)(stream, own["mlp_gain"], own["gate_up"], own["down"])
-            return stream + (added if dropout is None else dropout.applied(added, number, masks.MLP_OUT, length))
-
-        stream = of_unit(params, config, str(number), through, stream)
-    return stream
+                stream = layer(stream, turns)
+        # NaN where squares overflow: RMSNorm alone makes finite zeros of such a row
+        return self.norm(stream) + 0 * stream.detach().square().mean(-1, keepdim=True)
 
 
-_attention, _mlp = compiled.where_possible(layer.attention), compiled.where_possible(layer.mlp)
-_dropped = compiled.where_possible(layer.attention_with_dropout)
+class Layer(nn.Module):
+    """Attention and MLP, each added to the stream (sequences, length, width)."""
+
+    def __init__(self, config: ModelConfig, dropout: float) -> None:
+        super().__init__()
+        self.self_attn, self.mlp = Attention(config, dropout), Mlp(config)
+        self.input_layernorm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.post_attention_layernorm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.dropout = dropout
+
+    def forward(self, stream: Tensor, turns: Rotation) -> Tensor:
+        """The stream after this layer."""
+        added = self.self_attn(self.input_layernorm(stream), turns)
+        stream = stream + functional.dropout(added, self.dropout, self.training)
+        added = self.mlp(self.post_attention_layernorm(stream))
+        return stream + functional.dropout(added, self.dropout, self.training)
 
 
-def _logits(params: Params, stream: Tensor, config: ModelConfig) -> Tensor:
-    def compute(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
-        scores = torch.bmm(_final(own, stream, config, not torch.is_grad_enabled()), own["head"])
-        return scores if scores.dtype == torch.float64 else scores.float()
+class Attention(nn.Module):
+    """Causal attention with rotary positions."""
 
-    return of_unit(params, config, HEAD, compute, stream)
+    def __init__(self, config: ModelConfig, dropout: float) -> None:
+        super().__init__()
+        width = config.width
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.heads, self.dropout = config.heads, dropout
 
-
-def _plain_losses(params: Params, stream: Tensor, wanted: Tensor, config: ModelConfig) -> Tensor:
-    """Loss of each token, (models, N)."""
-    scores = _logits(params, stream, config)
-    each = functional.cross_entropy(
-        scores.reshape(-1, config.vocabulary), wanted.repeat(len(scores)), ignore_index=-1, reduction="none"
-    )
-    return each.view(len(scores), -1)
-
-
-def _by_chunks(
-    compute: Callable[..., Tensor], params: Params, stream: Tensor, wanted: Tensor, config: ModelConfig
-) -> Tensor:
-    """Losses by a function of chunked_loss.py, which takes the tokens in chunks."""
-
-    def of_head(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
-        return compute(_final(own, stream, config, True), own["head"], wanted)
-
-    return of_unit(params, config, HEAD, of_head, stream)
+    def forward(self, stream: Tensor, turns: Rotation) -> Tensor:
+        """What it adds to the stream."""
+        query, key, value = (
+            project(stream).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        heard = functional.scaled_dot_product_attention(
+            turned(query, turns),
+            turned(key, turns),
+            value,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=True,
+        )
+        return self.o_proj(heard.transpose(1, 2).flatten(2))
 
 
-def _read(tokens: Tensor) -> Tensor:
-    """The input tokens, (batch, length), predicted or given, of tokens (batch, length + 1)."""
-    return torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
+class Mlp(nn.Module):
+    """SwiGLU."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gate_proj, self.up_proj = (nn.Linear(config.width, config.mlp, bias=False) for _ in range(2))
+        self.down_proj = nn.Linear(config.mlp, config.width, bias=False)
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """What it adds to the stream."""
+        return self.down_proj(functional.silu(self.gate_proj(stream)) * self.up_proj(stream))
 
 
-def _wanted(tokens: Tensor) -> Tensor:
-    """The tokens to predict, (batch · length,); -1 where there is nothing to predict."""
-    return tokens[:, 1:].reshape(-1).clamp(min=-1)
+def turned(vectors: Tensor, turns: Rotation) -> Tensor:
+    """Rotary positions: coordinates i and i + half of (…, length, head width) turned by an angle ∝ position."""
+    (cosine, sine), (first, second) = turns, vectors.chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(vectors.dtype)
 
 
-def _final(own: Mapping[str, Tensor], stream: Tensor, config: ModelConfig, once: bool) -> Tensor:
-    """What the head is multiplied by; muP's factor of the logits is taken here, where the numbers are fewest."""
-    gain = own["final_gain"] * (BASE_WIDTH / config.width)
-    if once and by_hand.serves(stream):
-        return by_hand.normalize(stream, gain)
-    return layer.normalize(stream, gain) + layer.overflow(stream)
+def rotation(length: int, head_width: int, like: Tensor) -> Rotation:
+    """The rotation of each position."""
+    steps = torch.arange(0, head_width, 2, device=like.device, dtype=torch.float64) / head_width
+    angles = torch.outer(torch.arange(length, device=like.device, dtype=torch.float64), ROTARY_BASE**-steps)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)

@@ -1,8 +1,9 @@
 """What a model is made of: presets, the model that a row asks for, and its tensors. Imports nothing heavy.
 
-muP (Yang et al. 2022, Table 8, for Adam), stated at BASE_WIDTH: hidden matrices start at 1/sqrt(fan-in) and have a
-learning rate ∝ 1/width. The embedding and the gains keep both. Logits are multiplied by BASE_WIDTH/width. Attention
-scores are multiplied by 1/head_width, not by 1/sqrt(head_width). So rates found at one width serve all widths.
+muP (Yang et al. 2022, for Adam), stated at BASE_WIDTH, is in the initial weights and the rates alone: hidden matrices
+start at 1/sqrt(fan-in) and have a rate ∝ 1/width; the head has both ∝ 1/width, which stands for a factor of the logits;
+and queries have both ∝ 1/sqrt(head width), which makes the usual 1/sqrt(head width) of scores 1/(head width). The
+embedding and the gains keep both. So rates found at one width serve all widths.
 """
 
 from __future__ import annotations
@@ -12,26 +13,23 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from raysweep.training.params import Params, Part
+from raysweep.training import draws
 from raysweep.training.sizes import PIECE_BYTES
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysweep.training.dropout import Dropout
 
 BASE_WIDTH = 256
 """The width at which rates and initialization are stated; muP converts them to other widths."""
 
+BASE_HEAD_WIDTH = 64
+"""The same, of attention heads."""
 VOCABULARY = 256  # bytes
 STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
 CHUNK = 2**28
 """Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
-EMBEDDING, HEAD = "embedding", "head"  # units of tensors; each layer is a unit too, named by its number
+NORM_EPSILON, ROTARY_BASE = 1e-6, 10_000.0
 _TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
 
 
@@ -52,11 +50,39 @@ def steps_of(parameters: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True)
-class ModelConfig:
-    """A decoder: layers, residual width, attention heads, inner width of the MLP, context and vocabulary in tokens.
+class Part:
+    """One tensor of a model.
 
-    Satisfies training's Model. Its samples are sequences of tokens (count, context + 1), as model.py reads them.
+    name: as in the state dict of transformers' LlamaForCausalLM. shape: of matrices (out, in).
+    deviation: its standard deviation at initialization; 0 for gains, which start at 1.
+    lr_factor: its rate relative to the stated one.
     """
+
+    name: str
+    shape: tuple[int, ...]
+    deviation: float
+    lr_factor: float
+
+    def initial(self, seed: int) -> np.ndarray:
+        """Initial values, drawn from (seed, its name)."""
+        if self.deviation == 0:
+            return np.ones(self.shape)
+        return self.deviation * draws.normal(seed, f"language/initial/{self.name}", *self.shape)
+
+    def noise(self, seed: int) -> np.ndarray:
+        """A random perturbation of strength 1, drawn from N(0, Σ), Σ the covariance of the initialization.
+
+        O §3.3, eq. 1, App. C.2. Gains start at a fixed value, so they are not perturbed. All rows of one seed use one
+        direction, at different strengths.
+        """
+        if self.deviation == 0:
+            return np.zeros(self.shape)
+        return self.deviation * draws.normal(seed, f"language/noise/{self.name}", *self.shape)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A decoder: layers, residual width, attention heads, inner width of the MLP, context and vocabulary in tokens."""
 
     depth: int
     width: int
@@ -70,14 +96,17 @@ class ModelConfig:
         """Coordinates of one attention head."""
         return self.width // self.heads
 
-    @property
-    def name(self) -> str:
-        """The prefix of the roles of its random draws."""
-        return "language"
-
     def parts(self) -> tuple[Part, ...]:
-        """All tensors of a model, in the order of its flat row. Matrices are (in, out)."""
+        """All tensors of a model, in the order of its module."""
         return _parts(self)
+
+    def initial(self, seed: int) -> dict[str, np.ndarray]:
+        """Initial weights by name."""
+        return {part.name: part.initial(seed) for part in self.parts()}
+
+    def lr_factors(self) -> dict[str, float]:
+        """Rate of each tensor relative to the stated one."""
+        return {part.name: part.lr_factor for part in self.parts()}
 
     def weights(self) -> int:
         """Number of weights."""
@@ -87,53 +116,32 @@ class ModelConfig:
         """Number of weights of one layer."""
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
-    def sample_bytes(
-        self, models: int = 1, *, spread: bool = False, dropout: bool = False, wide: bool = False
-    ) -> float:
-        """Bytes per sequence and model that forward and backward passes take at a time.
+    def sample_bytes(self, wide: bool = False, dropout: bool = False) -> float:
+        """Bytes of a sequence that are kept for the gradient, besides logits, of which few exist at a time.
 
-        Counted on operations of this code (tests/gpu/test_peak_memory.py). Logits are not in it, because only a few
-        exist at a time (chunked_loss.py).
-
-        models: how many train side by side.
-        spread: the model is spread over workers, and keeps only what is between layers.
-        dropout: there are masks; those of attention have length² entries, in one layer at a time. Counted on the plain
-            form, which runs where there is no compiler; the compiled one makes no such masks (dropped_attention.py).
         wide: products are in float32, as on a CPU, not in bfloat16.
+        dropout: masks are kept; on a CPU the probabilities of attention too.
         """
-        of_width, of_mlp, of_layer, of_end = (53, 16, (12, 8), 12) if wide else (24, 8, (7, 4), 6)
-        if models > 1 and not wide:  # gains of several models are multiplied in an operation of its own
-            of_width, of_layer, of_end = 32, (10, 4), 10
-        layer = (of_width + 3 * dropout) * self.width + of_mlp * self.mlp
-        passing = of_layer[0] * self.width + of_layer[1] * self.mlp
-        if dropout:
-            passing = max(passing, 13 * self.heads * self.context)
-        kept = layer + 4 * self.depth * self.width if spread else self.depth * layer
-        return float(self.context * (kept + of_end * self.width + passing))
+        of_width, of_mlp = (54, 18) if wide else (40, 12)
+        layer = (of_width + 8 * dropout) * self.width + of_mlp * self.mlp
+        pairs = 17 * self.heads * self.context if dropout and wide else 4 * self.heads
+        return float(self.context * (self.depth * (layer + pairs) + 16 * self.width))
 
-    def training_bytes(self, batch: int, models: int = 1, *, dropout: bool = False, wide: bool = False) -> float:
-        """Bytes that training models side by side takes, with `batch` sequences a step for each.
+    def recomputes(self) -> bool:
+        """Whether layers are computed again in the backward pass: if one sequence would keep too much."""
+        return self.sample_bytes() > PIECE_BYTES
 
-        Never less than what is counted on operations of this code, and at most a third more; what the allocator loses
-        between blocks, and CUDA itself, are not in it. dropout, wide: as in sample_bytes.
-        """
-        weights = models * self.weights()
-        state = 20.0 * weights + 8 * self.weights()  # start, weights, gradient, both moments; factors of rate and decay
-        each = self.sample_bytes(models, dropout=dropout, wide=wide)
-        sequences = models * min(batch, max(1, int(PIECE_BYTES / (models * each))))
-        logits = sequences * self.context * self.vocabulary
-        table = models * self.vocabulary * self.width
-        a_logit = 8 if logits > CHUNK else 4 if wide else 6  # those of one chunk are there when the next is computed
-        head = a_logit * min(logits, CHUNK) + 8.0 * table
-        masks = sequences * (each - self.sample_bytes(models, wide=wide))  # not at the same time as the head
-        work = (0 if wide else 2.0 * weights) + sequences * each - masks + max(masks, head)
-        return 1.01 * (state + max(work, 8.0 * weights + 4.0 * self.weights()))  # the optimizer comes after the passes
+    def training_bytes(self, batch: int, dropout: bool = False) -> float:
+        """Bytes that training in float32 on a CPU takes, with `batch` sequences a step."""
+        each = self.sample_bytes(wide=True, dropout=dropout)
+        sequences = min(batch, max(1, int(PIECE_BYTES / each)))
+        logits = min(sequences * self.context * self.vocabulary, CHUNK)
+        return 20.0 * self.weights() + sequences * each + 12.0 * logits
 
     def curvature_bytes(self) -> float:
-        """Bytes per sequence that a product with the Hessian takes, in float32, within a tenth.
+        """Bytes of a sequence that a product with the Hessian takes, in float32.
 
-        Attention keeps probabilities of every pair of positions, because only its plain form can be differentiated
-        twice.
+        Attention keeps probabilities of every pair of positions: only its plain form can be differentiated twice.
         """
         layer = 7 * self.heads * self.context + 12 * self.width + 17 * self.mlp
         return 4.0 * self.context * (self.depth * layer + 64 * self.width + 8 * self.vocabulary)
@@ -147,46 +155,32 @@ class ModelConfig:
         products = self.vocabulary * self.width + self.depth * self.layer_weights()
         return 6.0 * products + 12.0 * self.depth * self.width * self.context
 
-    def loss_sums(self, params: Params, samples: Tensor, dropout: Dropout | None = None) -> Tensor:
-        """Sum of the losses in nats of each model over the tokens to predict."""
-        from raysweep.workloads.language import model  # needs torch, which planning does not
-
-        return model.loss_sums(params, samples, self, dropout)
-
-    def predictions(self, samples: np.ndarray) -> int:
-        """Number of tokens to predict in sequences."""
-        return int((samples[:, 1:] >= 0).sum())
-
-    def example(self, count: int) -> np.ndarray:
-        """`count` sequences that repeat token 0."""
-        return np.zeros((count, self.context + 1), np.uint8)
-
 
 @functools.lru_cache(maxsize=16)
 def _parts(config: ModelConfig) -> tuple[Part, ...]:
     width, mlp, ratio = config.width, config.mlp, BASE_WIDTH / config.width
+    found = [Part("model.embed_tokens.weight", (config.vocabulary, width), STANDARD_DEVIATION, 1.0)]
+    for number in range(config.depth):
 
-    def hidden(layer: int, name: str, fan_in: int, fan_out: int, into_residual: bool = False) -> Part:
-        deviation = STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
-        if into_residual:  # 2·depth outputs are added to the residual stream
-            deviation /= math.sqrt(2 * config.depth)
-        return Part(f"{layer}.{name}", (fan_in, fan_out), deviation, ratio, True, str(layer))
+        def matrix(name: str, fan_out: int, fan_in: int, factor: float = 1.0, number: int = number) -> Part:
+            deviation = factor * STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
+            if name in ("self_attn.o_proj", "mlp.down_proj"):  # 2·depth outputs are added to the residual stream
+                deviation /= math.sqrt(2 * config.depth)
+            return Part(f"model.layers.{number}.{name}.weight", (fan_out, fan_in), deviation, factor * ratio)
 
-    found = [Part("embedding", (config.vocabulary, width), STANDARD_DEVIATION, 1.0, True, EMBEDDING)]
-    for layer in range(config.depth):
         found += [
-            Part(f"{layer}.attention_gain", (width,), 0.0, 1.0, False, str(layer)),
-            hidden(layer, "query_key_value", width, 3 * width),
-            hidden(layer, "attention_out", width, width, into_residual=True),
-            Part(f"{layer}.mlp_gain", (width,), 0.0, 1.0, False, str(layer)),
-            hidden(layer, "gate_up", width, 2 * mlp),
-            hidden(layer, "down", mlp, width, into_residual=True),
+            matrix("self_attn.q_proj", width, width, factor=math.sqrt(BASE_HEAD_WIDTH / config.head_width)),
+            *(matrix(f"self_attn.{name}_proj", width, width) for name in "kv"),
+            matrix("self_attn.o_proj", width, width),
+            *(matrix(f"mlp.{name}_proj", mlp, width) for name in ("gate", "up")),
+            matrix("mlp.down_proj", width, mlp),
+            *(
+                Part(f"model.layers.{number}.{name}_layernorm.weight", (width,), 0.0, 1.0)
+                for name in ("input", "post_attention")
+            ),
         ]
-    return (
-        *found,
-        Part("final_gain", (width,), 0.0, 1.0, False, HEAD),
-        Part("head", (width, config.vocabulary), STANDARD_DEVIATION, 1.0, True, HEAD),
-    )
+    found.append(Part("model.norm.weight", (width,), 0.0, 1.0))
+    return (*found, Part("lm_head.weight", (config.vocabulary, width), STANDARD_DEVIATION * ratio, ratio))
 
 
 PRESETS = {

@@ -7,31 +7,35 @@ of a length goes on from the last trunk before its branching point, and then ann
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from raysweep.training import optimizer, schedules, sharding
-from raysweep.training.optimizer import State, TrainConfig
-from raysweep.training.params import drawn
+from raysweep.training import schedules, trainer
 from raysweep.training.schedules import Factor
+from raysweep.training.trainer import Batches, Recipe, Trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import corpus
+from raysweep.workloads.language import corpus, model
 from raysweep.workloads.language.model_config import ModelConfig, config_of, steps_of
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
+
+COMPILED_STEPS = 500  # from so many steps on, a compiler gains more than it takes
+LAST_BATCHES = 10  # start and end of a training are compared on these
 
 
 def trunk(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     """Train at constant rate up to the step `context.point`."""
     parameters = rows.row()
     warm = int(parameters["pretrain_warmup"]) or schedules.TRUNK_WARMUP
-    state = _train(parameters, parent, context, lambda at: schedules.warmed(at, warm), int(context.point or 0))
-    return Result(record(state, config_of(parameters)), status=_status(state))
+    trained = _train(parameters, parent, context, lambda at: schedules.warmed(at, warm), int(context.point or 0))
+    return Result(trained.state(not context.kept), status=OK if trained.alive else DIVERGED)
 
 
 def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
@@ -41,90 +45,88 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     divergence but a metric.
     """
     parameters = rows.row()
-    steps, kind = steps_of(parameters), str(parameters["pretrain_schedule"])
-    warmup = int(parameters["pretrain_warmup"])
-    if kind == "wsd":
+    steps, warmup = steps_of(parameters), int(parameters["pretrain_warmup"])
+    if (kind := str(parameters["pretrain_schedule"])) == "wsd":
         factor = schedules.trunk_and_anneal(steps, warmup)[1]
     else:
         factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)
-    state = _train(parameters, parent, context, factor, steps)
-    config, batches = config_of(parameters), _batches(parameters)
-    initial = _initial(config, rows.seed, sharding.wanted(config))
-    begun, ended = (optimizer.last_losses(one.params, batches, steps, config) for one in (initial, state))
-    rise = float(optimizer.mean_rise(begun, ended)[0])
-    tokens, text = steps * int(parameters["pretrain_batch"]) * config.context, corpus.load(str(parameters["source"]))
+    trained = _train(parameters, parent, context, factor, steps)
+    weights, batches = trainer.weights_of(trained.module, not context.kept), _batches(parameters)
+    ended = last_losses(trained.module, batches, steps)
+    trainer.load(trained.module, config_of(parameters).initial(rows.seed))
+    rise = mean_rise(last_losses(trained.module, batches, steps), ended)
+    tokens = steps * int(parameters["pretrain_batch"]) * config_of(parameters).context
+    text = corpus.load(str(parameters["source"]))
     return Result(
-        record(state, config),
+        {"weights": weights},
         {"epochs": tokens / text.train_tokens if text.train_tokens else 0.0, "pretrain_training_loss_rise": rise},
-        _status(state) if np.isfinite(rise) else DIVERGED,
+        OK if trained.alive and np.isfinite(rise) else DIVERGED,
     )
 
 
-def _train(parameters: dict[str, Any], parent: Artifact | None, context: Context, factor: Factor, until: int) -> State:
-    """Train up to the step `until`: from the last checkpoint of this stage, or else from its parent, or else from
-    initialization."""
+def _train(
+    parameters: dict[str, Any], parent: Artifact | None, context: Context, factor: Factor, until: int
+) -> Trainer:
+    """Train up to a step: from the last checkpoint of this stage, else from its parent, else from initialization."""
     config = config_of(parameters)
-    spread = sharding.wanted(config)
     start = context.restored() or (parent.tensors() if parent is not None else None)
-    state = restore(start, config, spread) if start is not None else _initial(config, parameters["seed"], spread)
+    weights = start["weights"] if start is not None else config.initial(parameters["seed"])
+    trained = trainer_of("pretrain", parameters, config, weights, factor, until)
+    if start is not None:
+        trained.restore(start)
 
-    def after_step(state: State, losses: torch.Tensor) -> None:
-        context.log(state.step, training_loss=losses)
-        if state.step < until:
-            context.checkpoint(lambda: record(state, config))
+    def after_step(trained: Trainer, loss: Tensor) -> None:
+        context.log(trained.step, training_loss=loss)
+        if trained.step < until:
+            context.checkpoint(trained.state)
 
-    recipe = TrainConfig(
-        config,
-        np.array([float(parameters["pretrain_lr"])]),
+    trained.train(_batches(parameters), until, after_step)
+    return trained
+
+
+def trainer_of(
+    kind: str,
+    parameters: Mapping[str, Any],
+    config: ModelConfig,
+    weights: Mapping[str, Any],
+    factor: Factor,
+    steps: int,
+) -> Trainer:
+    """What trains a row's model from these weights. kind: pretrain or finetune, as its parameters begin."""
+    dropout = float(parameters[f"{kind}_dropout"])
+    recipe = Recipe(
+        float(parameters[f"{kind}_lr"]),
         factor,
-        float(parameters["pretrain_weight_decay"]),
-        dropout=float(parameters["pretrain_dropout"]),
-        seed=parameters["seed"],
-        role="pretrain",
+        float(parameters[f"{kind}_weight_decay"]),
+        config.lr_factors(),
+        0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0),
+        dropout > 0,
+        int(parameters["seed"]),
+        f"language/{kind}",
     )
-    optimizer.train(state, recipe, _batches(parameters), until, after_step)
-    return state
+    return Trainer(model.decoder(config, weights, dropout, steps >= COMPILED_STEPS), model.losses, recipe)
 
 
-def _status(state: State) -> str:
-    return OK if bool(state.alive.all()) else DIVERGED
-
-
-def _batches(parameters: dict[str, Any]) -> optimizer.Batches:
+def _batches(parameters: dict[str, Any]) -> Batches:
     """The batch of text of each pretraining step."""
     text, batch, seed = corpus.load(str(parameters["source"])), int(parameters["pretrain_batch"]), parameters["seed"]
     length = config_of(parameters).context
     return lambda step: text.sequences("train", seed, "pretrain", step * batch, batch, length)
 
 
-def record(state: State, config: ModelConfig) -> dict[str, Any]:
-    """One model in training as an artifact: its named weights, both moments, the step, and whether it is frozen.
+def last_losses(module: nn.Module, batches: Batches, until: int) -> np.ndarray:
+    """Loss on the last of `until` batches, without dropout, float64 (batches,).
 
-    If the model is spread over workers, they are gathered, and only the first worker gets them.
+    Two sets of weights are compared on the same batches, so that the difficulty of a batch cancels.
     """
-    return {
-        "weights": sharding.tensors(state.params, config),
-        "exp_avg": sharding.tensors(state.exp_avg, config),
-        "exp_avg_sq": sharding.tensors(state.exp_avg_sq, config),
-        "step": state.step,
-        "frozen": not bool(state.alive.all()),
-    }
+    steps = range(max(0, until - LAST_BATCHES), until)
+    return np.array([trainer.mean_loss(module, model.losses, batches(step)) for step in steps])
 
 
-def restore(artifact: dict[str, Any], config: ModelConfig, spread: bool = False) -> State:
-    """A model in training, from its artifact; spread: only this worker's share of it."""
+def mean_rise(begun: np.ndarray, ended: np.ndarray) -> float:
+    """Mean rise of the loss from the start to the end of a training; NaN if a loss is not finite.
 
-    def of(named: dict[str, np.ndarray]) -> np.ndarray:
-        return sharding.row(lambda part: named[part.name], config, spread)[None]
-
-    state = State.fresh(of(artifact["weights"]))
-    state.exp_avg, state.exp_avg_sq = (
-        torch.as_tensor(of(artifact[name]), device=state.params.device) for name in ("exp_avg", "exp_avg_sq")
-    )
-    state.step = int(artifact["step"])
-    state.alive &= not artifact["frozen"]
-    return state
-
-
-def _initial(config: ModelConfig, seed: int, spread: bool) -> State:
-    return State.fresh(sharding.row(lambda part: drawn(part, config, seed), config, spread)[None])
+    begun, ended: losses from `last_losses`, (batches,).
+    """
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return float((ended - begun).mean())

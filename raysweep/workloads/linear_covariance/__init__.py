@@ -135,7 +135,7 @@ WORKLOAD = Workload(
         "raysweep.workloads.linear_covariance",
         "raysweep.workloads.symmetric",
         "raysweep.training.draws",
-        "raysweep.training.least_squares",
+        "raysweep.workloads.least_squares",
         "raysweep.theory.arrays",
         "raysweep.theory.covariance",
         "raysweep.theory.finetune",

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from raysweep.theory import finetune
-from raysweep.training import draws, least_squares
-from raysweep.workloads import symmetric
+from raysweep.training import draws
+from raysweep.workloads import least_squares, symmetric
 from raysweep.workloads.declaration import OK, Columns
 from raysweep.workloads.linear_covariance import METRICS, SYMMETRY, closed_forms
 from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read, shifted

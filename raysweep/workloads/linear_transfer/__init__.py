@@ -251,7 +251,7 @@ WORKLOAD = Workload(
         "raysweep.workloads.linear_transfer",
         "raysweep.workloads.symmetric",
         "raysweep.training.draws",
-        "raysweep.training.least_squares",
+        "raysweep.workloads.least_squares",
         *(
             f"raysweep.theory.{name}"
             for name in ("arrays", "quadrature", "linear", "finetune", "finetune_mean", "pretraining", "transfer")

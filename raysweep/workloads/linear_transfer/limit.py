@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from raysweep.theory import finetune
 from raysweep.theory.transfer import effective_ridge
-from raysweep.training import least_squares
+from raysweep.workloads import least_squares
 from raysweep.workloads.declaration import OK, Columns
 from raysweep.workloads.linear_transfer import target
 

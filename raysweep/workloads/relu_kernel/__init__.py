@@ -198,7 +198,6 @@ WORKLOAD = Workload(
         "raysweep.workloads.relu_kernel",
         "raysweep.workloads.image_data",
         "raysweep.workloads.cache",
-        "raysweep.training.vision_library",
         "raysweep.training.draws",
         "raysweep.theory.relu",
         "raysweep.theory.kernel_transfer",

@@ -222,8 +222,6 @@ WORKLOAD = Workload(
         "raysweep.workloads.cache",
         "raysweep.training.draws",
         "raysweep.training.hessian",
-        "raysweep.training.params",
-        "raysweep.training.vision_library",
     ),
     identify=tasks.identify,
     check=complaints.complaint,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from raysweep.training.vision_library import torchvision
 from raysweep.workloads import image_data
+from raysweep.workloads.image_data.vision_library import torchvision
 from raysweep.workloads.vision import shapes, tasks
 from raysweep.workloads.vision.tasks import Row
 

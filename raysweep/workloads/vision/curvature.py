@@ -17,6 +17,8 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from raysweep.training import draws, hessian
+from raysweep.workloads.vision import eigenvalues
+from raysweep.workloads.vision.eigenvalues import Eigenvalues
 
 EIGENVALUES = 20
 PROBES = 30  # random vectors of the trace
@@ -30,7 +32,7 @@ class Curvature:
     trace, trace_error: Hutchinson's estimate of the trace, with its standard error over probes.
     """
 
-    eigenvalues: hessian.Eigenvalues
+    eigenvalues: Eigenvalues
     trace: float
     trace_error: float
 
@@ -45,34 +47,29 @@ def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: i
     starts = draws.generator(seed, "vision/lanczos")
 
     def start() -> Tensor:
-        return torch.as_tensor(starts.standard_normal(flat.shape[1])).to(flat)
+        return torch.as_tensor(starts.standard_normal(len(flat))).to(flat)
 
-    found = hessian.largest_eigenvalues(quadratic.product, start, count)
-    return Curvature(
-        found, *hessian.trace(quadratic.product, flat[0], PROBES, draws.generator(seed, "vision/trace probes"))
-    )
+    found = eigenvalues.largest_eigenvalues(quadratic.product, start, count)
+    probes = draws.generator(seed, "vision/trace probes")
+    return Curvature(found, *eigenvalues.trace(quadratic.product, flat, PROBES, probes))
 
 
 def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:
-    """(the weights of a net as one row (1, weights) in float64, functions of such a row whose sum is the mean loss)."""
+    """(the weights of a net as one row (weights,) in float64, functions of such a row whose sum is the mean loss)."""
     copied = copy.deepcopy(net).double().eval()
-    named = {name: weights.detach() for name, weights in copied.named_parameters()}
-    sizes = [weights.numel() for weights in named.values()]
 
     def loss_of(some: Tensor, right: Tensor) -> Callable[[Tensor], Tensor]:
         def loss(row: Tensor) -> Tensor:
-            parts = row[0].split(sizes)
-            weights = {name: part.view_as(own) for part, (name, own) in zip(parts, named.items(), strict=True)}
-            outputs = functional_call(copied, weights, (some,))
+            outputs = functional_call(copied, hessian.named(row, copied), (some,))
             return cross_entropy(outputs, right, reduction="sum") / len(labels)
 
         return loss
 
     pieces = zip(pixels.double().split(_PIECE), labels.split(_PIECE), strict=True)
-    flat = torch.cat([weights.reshape(-1) for weights in named.values()])[None]
+    flat = torch.cat([weights.detach().reshape(-1) for weights in copied.parameters()])
     return flat, [loss_of(some, right) for some, right in pieces]
 
 
-def unresolved(found: hessian.Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
+def unresolved(found: Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
     """Whether the residual of each eigenvalue is more than this share of it (or it is not finite)."""
     return ~(found.residuals <= tolerance * np.abs(found.values))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from raysweep.training import draws
-from raysweep.training.vision_library import torchvision
+from raysweep.workloads.image_data.vision_library import torchvision
 from raysweep.workloads.vision import shapes
 
 

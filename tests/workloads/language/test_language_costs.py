@@ -1,4 +1,4 @@
-"""What the dry run says a GPU will take (tests/gpu/test_roofline.py holds its formula to counts)."""
+"""What the dry run says that rows will take."""
 
 from __future__ import annotations
 
@@ -17,17 +17,11 @@ SHAPE = PRESETS["3m"]
 
 
 def test_a_step_of_a_gpu_takes_the_longer_of_its_launches_and_its_work():
-    few, many = costs.gpu_work(SHAPE, 1), costs.gpu_work(SHAPE, 256)
-    assert few.seconds() == few.launches * costs.GPU_LAUNCH
-    assert many.seconds() == many.flops / costs.GPU_FLOPS + many.bytes / costs.GPU_BYTES
-    assert few.launches == many.launches
-
-
-def test_dropout_has_more_work_and_pays_for_its_masks_once():
-    plain, one, eight = (costs.gpu_work(SHAPE, 16, models, masked) for models, masked in ((1, 0), (1, 1), (8, 1)))
-    assert one.bytes > 1.2 * plain.bytes
-    assert one.flops == plain.flops
-    assert eight.bytes < 8 * one.bytes
+    assert costs.gpu_step(SHAPE, 1) == costs.gpu_step(SHAPE, 2) == 220 * costs.GPU_LAUNCH
+    work = [costs.gpu_step(SHAPE, batch) for batch in (256, 512)]
+    flops = 256 * SHAPE.context * SHAPE.flops_per_token() / costs.GPU_FLOPS
+    assert flops < work[0] < 1.5 * flops
+    assert work[1] - work[0] == pytest.approx(work[0], rel=0.1)
 
 
 def rows(count: int, **values: object) -> dict[str, np.ndarray]:
@@ -36,16 +30,6 @@ def rows(count: int, **values: object) -> dict[str, np.ndarray]:
 
 def after_pretraining(columns):
     return costs.finetune(columns) + costs.evaluate(columns)
-
-
-def test_rates_of_one_checkpoint_share_a_gpu_and_not_a_core():
-    values = {"preset": "3m", "pretrain_length": 65536.0, "finetune_steps": 10_000, "pretrain_batch": 256}
-    one, nine = after_pretraining(rows(1, **values)), after_pretraining(rows(9, **values))
-    assert nine.seconds == pytest.approx(9 * one.seconds, rel=0.01)
-    assert nine.gpu_seconds < 4 * one.gpu_seconds
-    different = rows(9, **values)
-    different["finetune_batch"] = np.arange(8, 17)  # not the same batches: one after the other
-    assert after_pretraining(different).gpu_seconds > 8 * one.gpu_seconds
 
 
 def test_the_validation_loss_is_looked_at_once_a_step_at_most():

@@ -10,7 +10,6 @@ import torch
 from language_rows import compute, row, table
 
 from raysweep.stages.store import Store
-from raysweep.training import params
 from raysweep.workloads.language import examination, model, tasks
 from raysweep.workloads.language.model_config import config_of
 
@@ -37,17 +36,17 @@ def test_a_task_is_learned_and_scored_by_its_classes(tmp_path):
 def test_class_likelihoods_are_normalized_by_length():
     """Against the sum over the label's tokens, one sequence at a time."""
     shape = config_of(row(context=24))
-    flat = torch.tensor(params.initial(shape, 0))[None] * 5
+    module = model.decoder(shape, {name: 5 * values for name, values in shape.initial(0).items()})
     labels = (b"yes", b"certainly not")
     asked = np.stack([tasks.sequence(b"is it so?", label, 24) for label in labels])[None]
-    loss, accuracy = examination.classify(flat, asked, np.array([1]), shape)
+    loss, accuracy = examination.classify(module, asked, np.array([1]))
     likelihoods = []
     for label in labels:
         text = b"is it so?" + tasks.BETWEEN
         tokens = torch.tensor(list(text + label))
-        scores = model.logits(params.named(flat, shape), tokens[None, :-1], shape)[0].log_softmax(-1)
+        scores = module(tokens[None, :-1])[0].log_softmax(-1)
         own = [float(scores[at - 1, tokens[at]]) for at in range(len(text), len(tokens))]
         likelihoods.append(np.mean(own))
     probabilities = np.exp(likelihoods) / np.exp(likelihoods).sum()
-    assert loss[0] == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
-    assert accuracy[0] == float(probabilities[1] > 0.5)
+    assert loss == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
+    assert accuracy == float(probabilities[1] > 0.5)

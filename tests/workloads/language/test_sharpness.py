@@ -11,7 +11,7 @@ import torch
 from language_rows import QUICK, columns_of, compute, pretrained
 
 from raysweep.stages.store import Store
-from raysweep.training import hessian, params
+from raysweep.training import hessian
 from raysweep.workloads.language import evaluation, finetuning, model
 from raysweep.workloads.language.model_config import config_of
 
@@ -61,22 +61,23 @@ def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_w
     row = {name: values[0] for name, values in columns_of({}, **{**QUICK, **one}).items()}
     shape = config_of(row)
     weights = pretrained(row, 0, Store(store))["weights"]
-    flat = torch.tensor(np.concatenate([weights[part.name].ravel() for part in shape.parts()]))[None].requires_grad_()
+    module = model.decoder(shape, weights)
     batch = finetuning.mixture_of(row).sequences(0, 0, QUICK["finetune_batch"], shape.context)
-    loss = model.losses(params.named(flat, shape), torch.tensor(batch.astype(np.int64)), shape)
-    (gradient,) = torch.autograd.grad(loss.sum(), flat)
-    gradient = gradient.double() * min(1.0, 1.0 / float(gradient.norm()))
-    factors = torch.tensor(params.row(lambda part: np.full(part.size, part.lr_factor), shape)).double()
-    step = factors * gradient / (gradient.abs() + 1e-8)
-    np.testing.assert_allclose(found["distance_moved"], np.array(rates) * float(step.norm()), rtol=1e-3)
+    model.losses(module, torch.tensor(batch.astype(np.int64))).mean().backward()
+    gradients = {name: weight.grad.double() for name, weight in module.named_parameters()}
+    clip = min(1.0, 1.0 / float(torch.stack([each.norm() for each in gradients.values()]).norm()))
+    factors = shape.lr_factors()
+    steps = [factors[name] * clip * each / (clip * each.abs() + 1e-8) for name, each in gradients.items()]
+    length = float(torch.stack([step.norm() for step in steps]).norm())
+    np.testing.assert_allclose(found["distance_moved"], np.array(rates) * length, rtol=1e-3)
 
 
 def test_the_quadratic_model_of_a_quadratic_loss_is_the_loss_and_its_trace_the_mean_over_noises() -> None:
     stream = np.random.default_rng(0)
     matrix = torch.tensor(stream.standard_normal((6, 6)))
     matrix, linear = matrix + matrix.T, torch.tensor(stream.standard_normal(6))
-    start, deviations = torch.tensor(stream.standard_normal((1, 6))), torch.tensor([0.5, 0.5, 1.0, 2.0, 0.1, 0.0])
-    quadratic = hessian.Quadratic(start, [lambda flat: (0.25 * flat @ matrix @ flat.T)[0, 0] + (flat @ linear)[0]] * 2)
+    start, deviations = torch.tensor(stream.standard_normal(6)), torch.tensor([0.5, 0.5, 1.0, 2.0, 0.1, 0.0])
+    quadratic = hessian.Quadratic(start, [lambda flat: 0.25 * flat @ matrix @ flat + flat @ linear] * 2)
     moves = torch.tensor(stream.standard_normal((20_000, 6))) * deviations
     for move in moves[:5]:
         assert quadratic.change(move) == pytest.approx(quadratic.real_change(move), rel=1e-12)
@@ -92,14 +93,13 @@ def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
     row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}
     shape = config_of(row)
     weights = pretrained(row, 0, Store(store))["weights"]
-    flat = torch.tensor(np.concatenate([weights[part.name].ravel() for part in shape.parts()]))[None]
     held_out = finetuning.mixture_of(row).source.held_out("test", 16, shape.context)
-    quadratic = evaluation.quadratic_of(flat, held_out, shape)
+    quadratic = evaluation.quadratic_of(weights, held_out, shape)
     changes = []
     for seed in range(120):
-        noise = torch.tensor(params.row(lambda part, seed=seed: finetuning.noise_of(part, seed), shape))
-        changes.append(quadratic.change(0.1 * noise))
-    found = hessian.summary(quadratic, shape, 60, 0)["hessian_trace"]
+        noise = np.concatenate([part.noise(seed).ravel() for part in shape.parts()])
+        changes.append(quadratic.change(0.5 * torch.tensor(noise, dtype=torch.float32)))
+    found = evaluation.curvature(quadratic, shape, 60, 0)["hessian_trace"]
     error = np.std(changes) / np.sqrt(len(changes))
-    assert np.mean(changes) == pytest.approx(0.5 * 0.1**2 * found, abs=4 * error)
-    assert 0.5 * 0.1**2 * found > 6 * error
+    assert np.mean(changes) == pytest.approx(0.5 * 0.5**2 * found, abs=4 * error)
+    assert 0.5 * 0.5**2 * found > 6 * error

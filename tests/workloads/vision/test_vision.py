@@ -233,7 +233,7 @@ training.descend, stages.evaluate = counted, evaluating
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_in_every_stage_it_goes_on_and_every_epoch_is_computed_once(
     call: Call, tmp_path: Path, storage: Path
 ) -> None:

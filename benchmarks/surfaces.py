@@ -1,0 +1,144 @@
+"""How often the posterior of a surface covers the best value, with one run per cell: families that it is not made of.
+
+    python -m benchmarks.surfaces [REPEATS] [--workers N]
+
+prints a table by family, noise and draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pandas as pd
+
+from raysweep.fits.result import Status
+from raysweep.fits.surface.best import best
+from raysweep.fits.surface.posterior import Cells, fit_surface
+
+SPAN = 8.0
+"""Octaves of the axis."""
+SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "power": lambda u: np.abs(u) ** 1.7,
+    "exponential": lambda u: np.exp(0.6 * u) - 0.6 * u - 1,
+    "cliff": lambda u: 0.15 * u**2 + np.exp(4 * (u - 2.2)),
+    "knee": lambda u: np.where(u < 0, 0.25 * np.abs(u), 1.2 * u) + 0.15 * u**2,
+    "cusp": lambda u: np.sqrt(u**2 + 0.05) - np.sqrt(0.05),
+    "plateau": lambda u: 1 - np.exp(-0.5 * u**2),
+    "asymmetric": lambda u: np.where(u < 0, 0.08, 0.5) * u**2,
+}
+"""The loss above its lowest value, at 0, over octaves from the best value."""
+LEVEL_SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "falls and stays": lambda u: np.log1p(np.exp(-2 * u)) / 2,
+    "falls": lambda u: -0.3 * u,
+}
+"""Curves without a best value inside."""
+NOISES = ("normal", "t3", "growing")
+SIZES = ((6, 7), (24, 12))
+"""Slices and values of the axis."""
+DRAWS = (1, 2, 3, 5)
+
+
+def simulated(
+    shape: str, noise: str, size: tuple[int, int], draws: int, rng: np.random.Generator
+) -> tuple[Cells, np.ndarray]:
+    """(cells, the best value of each slice; NaN where it has none). Best values follow a line over slices, with
+    scatter; heights and levels differ by slice."""
+    count, values = size
+    x = np.linspace(0, SPAN, values)
+    truth = SPAN / 2 + np.linspace(-1, 1, count) * rng.uniform(0.3, 1.5) + 0.3 * rng.standard_normal(count)
+    level, gain = 3 + 0.2 * np.arange(count), 0.05 * np.exp(0.3 * rng.standard_normal(count))
+    turns = shape in SHAPES
+    curve = (SHAPES | LEVEL_SHAPES)[shape](x - truth[:, None]) * gain[:, None]
+    sd = 0.05 * rng.choice([0.05, 0.1, 0.3])
+    e = (
+        rng.standard_t(3, (draws, count, values)) / np.sqrt(3)
+        if noise == "t3"
+        else rng.standard_normal((draws, count, values))
+    )
+    if noise == "growing":
+        e = e * (1 + 0.1 * np.maximum(curve, 0) / sd)
+    y = level[:, None] + curve + sd * e
+    mean = y.mean(0)
+    slices = np.repeat(np.arange(count), values)
+    cells = Cells(
+        x=np.tile(x, count)[:, None],
+        y=mean.ravel(),
+        slices=slices,
+        draws=np.full(mean.size, draws),
+        scatter=((y - mean) ** 2).sum(0).ravel(),
+        error=np.full(mean.size, np.nan),
+        diverged=np.zeros(mean.size, dtype=bool),
+    )
+    return cells, truth if turns else np.full(count, np.nan)
+
+
+def measured(job: tuple[str, str, tuple[int, int], int, int]) -> pd.DataFrame:
+    """One surface: one row per slice."""
+    shape, noise, size, draws, number = job
+    rng = np.random.default_rng([number, sum(map(ord, shape + noise)), *size, draws])
+    cells, truth = simulated(shape, noise, size, draws, rng)
+    surface = fit_surface(cells)
+    found = [best(surface, s, low=0.0, high=SPAN, values=size[1]) for s in range(size[0])]
+    low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
+    return pd.DataFrame(
+        {
+            "shape": shape,
+            "noise": noise,
+            "size": f"{size[0]}x{size[1]}",
+            "draws": draws,
+            "located": [one.status == Status.LOCATED for one in found],
+            "decided": [one.status != Status.UNDETERMINED for one in found],
+            "inside": (low <= truth) & (truth <= high),
+            "width": high - low,
+            "turns": np.isfinite(truth),
+        }
+    )
+
+
+def summary(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Slices, share located, coverage of the decided ones and median width (octaves) of the located ones."""
+    groups = table.groupby(by, sort=False) if by else [((), table)]
+    lines = []
+    for key, part in groups:
+        decided = part[part["decided"]]
+        names = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        covered = decided["inside"].mean() if part["turns"].any() else np.nan
+        width = part.loc[part["located"], "width"].median()
+        lines.append(
+            names | {"slices": len(part), "located": part["located"].mean(), "coverage": covered, "width": width}
+        )
+    return pd.DataFrame(lines)
+
+
+def measure_some(
+    sizes: tuple[tuple[int, int], ...] = SIZES, draws: tuple[int, ...] = DRAWS, repeats: int = 1, workers: int = 1
+) -> pd.DataFrame:
+    """All families and noises of these sizes and draws, each `repeats` times."""
+    every = itertools.product([*SHAPES, *LEVEL_SHAPES], NOISES, sizes, draws, range(repeats))
+    if workers == 1:
+        return pd.concat(map(measured, every), ignore_index=True)
+    with ProcessPoolExecutor(workers) as pool:
+        return pd.concat(pool.map(measured, every), ignore_index=True)
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("repeats", type=int, nargs="?", default=2)
+    parser.add_argument("--workers", type=int, default=1)
+    asked = parser.parse_args()
+    table = measure_some(repeats=asked.repeats, workers=asked.workers)
+    turning = table[table["turns"]]
+    for by in ([], ["shape"], ["noise"], ["size"], ["draws"], ["size", "draws"]):
+        print(summary(turning, by).round(3).to_string(index=False), "\n")
+    print(
+        "curves that do not turn\n", summary(table[~table["turns"]], ["shape", "draws"]).round(3).to_string(index=False)
+    )
+
+
+if __name__ == "__main__":
+    main()

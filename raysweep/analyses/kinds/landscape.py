@@ -1,0 +1,180 @@
+"""Values that a stage logged on a grid, such as the loss on a plane through a net's weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
+from raysweep.analyses.logged import IDENTITY, OPTIONS, check_known, check_logged, keys_of, points_of, stage_of
+from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import groups, spread
+from raysweep.analyses.series import Where
+from raysweep.fits.statistics import mean_band
+from raysweep.space import analysis_options as allowed
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import OK
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MIDDLE, MORE = ("middle", "middle_low", "middle_high"), ("more", "more_low", "more_high")
+SETTINGS = 6
+"""The most settings that a figure shows, one in a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surfaces:
+    """One metric in one setting: x (columns,), y (rows,) and, for each seed, the values (rows, columns), all finite."""
+
+    where: Where
+    metric: str
+    x: np.ndarray
+    y: np.ndarray
+    draws: dict[int, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class LandscapePlot(Plot):
+    """The surfaces of one draw. every: how many settings there are; the figure may show fewer."""
+
+    surfaces: Sequence[Surfaces]
+    metrics: Sequence[str]
+    x: str
+    y: str
+    seed: int
+    stage: str
+    every: int
+
+
+def run(question: Question) -> Finding:
+    """The surfaces of each setting. InputError if the stage logged other metrics than those asked for."""
+    import pandas as pd
+
+    stage, metrics, x, y = stage_of(question), metrics_of(question.options), question.x, str(question.options["y"])
+    points = points_of(question)
+    logged = [str(name) for name in points.columns if points[name].notna().any()]
+    if points.empty or not any(name in logged for name in (x, y, *metrics)):
+        return nothing(question, "landscape", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=x)
+    for name, key in [(x, "x"), (y, "y"), *((metric, "metrics") for metric in metrics)]:
+        check_known(name, f"analysis.landscape.{key}", question, logged)
+    keys, idle = keys_of(question, "")
+    good = question.rows[question.rows["status"] == OK]
+    table = points[[*IDENTITY, x, y, *metrics]].merge(good[[*IDENTITY, *keys]], on=IDENTITY)
+    every = [
+        surfaces_of(dict(zip(keys, values, strict=True)), rows, metric, x, y)
+        for values, rows in groups(table, keys)
+        for metric in metrics
+    ]
+    every = [one for one in every if one.draws]
+    if not every:
+        return nothing(question, "landscape", Nothing.NO_ROW_OK, metric=metrics[0], x=x)
+
+    def plots() -> Sequence[Plot]:
+        seed = shared_seed(every)
+        wheres = list({tuple(one.where.values()): one.where for one in every}.values())
+        shown = spread(wheres, SETTINGS)
+        surfaces = [one for one in every if any(one.where == where for where in shown) and seed in one.draws]
+        return [LandscapePlot(question.name, surfaces, metrics, x, y, seed, stage, len(wheres))]
+
+    return Finding(
+        "landscape",
+        question.name,
+        as_table([setting_row(one, every, question.level) for one in every], [*keys, "metric"]),
+        metrics[0],
+        x,
+        [*keys, "metric"],
+        level=question.level,
+        facts={"stage": stage, "y": y},
+        tables={f"{question.name}_values": pd.concat([of_draws(one, x, y) for one in every], ignore_index=True)},
+        plots=cache(plots),
+        idle=idle,
+    )
+
+
+def surfaces_of(where: Where, rows: pd.DataFrame, metric: str, x: str, y: str) -> Surfaces:
+    """The surfaces of the draws that logged the metric on a whole grid."""
+    rows = rows[rows[[x, y, metric]].notna().all(axis=1)]
+    xs, ys = np.unique(rows[x]), np.unique(rows[y])
+    draws: dict[int, np.ndarray] = {}
+    for (seed, *_), draw in rows.groupby(["seed", "sweep", "cell"]):
+        grid = draw.pivot_table(index=y, columns=x, values=metric)
+        if grid.shape == (len(ys), len(xs)) and np.isfinite(grid.to_numpy()).all():
+            draws.setdefault(int(seed), grid.to_numpy(float))  # rows that share the stage have one surface
+    return Surfaces(where, metric, xs.astype(float), ys.astype(float), draws)
+
+
+def shared_seed(every: Sequence[Surfaces]) -> int:
+    """The first seed that most surfaces have."""
+    counts = Counter(seed for one in every for seed in one.draws)
+    return min(counts, key=lambda seed: (-counts[seed], seed))
+
+
+def middle(one: Surfaces) -> np.ndarray:
+    """The value nearest to (0, 0) in each draw."""
+    place = int(np.abs(one.y).argmin()), int(np.abs(one.x).argmin())
+    return np.array([grid[place] for grid in one.draws.values()])
+
+
+def above(one: Surfaces) -> np.ndarray:
+    """How much higher the mean over the grid is than the middle, in each draw."""
+    return np.array([grid.mean() for grid in one.draws.values()]) - middle(one)
+
+
+def setting_row(one: Surfaces, every: Sequence[Surfaces], level: float) -> dict[str, Any]:
+    """How much higher one metric is over the grid than in its middle, and what it is there: means over draws with
+    Student's t interval, which a single draw has not.
+
+    more: how much more it rises than in the setting in which it rises least, over draws that both have.
+    """
+    least = min((other for other in every if other.metric == one.metric), key=lambda other: float(above(other).mean()))
+    of_least = dict(zip(least.draws, above(least), strict=True))
+    pairs = [value - of_least[seed] for seed, value in zip(one.draws, above(one), strict=True) if seed in of_least]
+    more = [float(end[0]) for end in mean_band(np.array(pairs)[:, None], level)] if pairs else [np.nan] * 3
+    (mean, low, high), centre = (
+        [float(end[0]) for end in mean_band(values[:, None], level)] for values in (above(one), middle(one))
+    )
+    return {
+        **one.where,
+        "metric": one.metric,
+        "outcome": Outcome.MEASURED,
+        "estimate": mean,
+        "low": low,
+        "high": high,
+        **dict(zip((*MIDDLE, *MORE), (*centre, *more), strict=True)),
+        "draws": len(one.draws),
+    }
+
+
+def of_draws(one: Surfaces, x: str, y: str) -> pd.DataFrame:
+    """One line per point and draw."""
+    import pandas as pd
+
+    across, along = np.meshgrid(one.x, one.y)
+    parts = [
+        pd.DataFrame({"metric": one.metric, "seed": seed, x: across.ravel(), y: along.ravel(), "value": grid.ravel()})
+        for seed, grid in one.draws.items()
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    for place, (key, value) in enumerate(one.where.items()):
+        table.insert(place, key, value)
+    return table
+
+
+ANALYSIS = Analysis(
+    kind="landscape",
+    question="What does {metric} look like over {x} and {y}?",
+    run=run,
+    required={"x": allowed.one_logged, "y": allowed.one_logged},
+    optional=OPTIONS,
+    columns=("draws", "grid", "metric", *MIDDLE, *MORE, "seed", "value"),
+    logged=True,
+    check=check_logged,
+)

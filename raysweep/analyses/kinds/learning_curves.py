@@ -1,0 +1,265 @@
+"""What a stage logged at each step: means over draws with a band."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.explored import asinh_width, plain_number, rounding
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.logged import (
+    IDENTITY,
+    OPTIONS,
+    check_known,
+    check_logged,
+    keys_of,
+    names_in,
+    points_of,
+    stage_of,
+)
+from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import spread
+from raysweep.analyses.series import Panel, Where, by_panel, laid_out
+from raysweep.fits.draws import log_axis
+from raysweep.fits.lost_draws import among_lost
+from raysweep.fits.statistics import mean_band
+from raysweep.ledger.curves import STEP, aligned
+from raysweep.space import analysis_options as allowed
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import OK
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VALUE = "_value"  # the column of a logged metric; no parameter name begins with an underscore
+POINTS = 60  # a curve has so many points at most in a page: enough for the eye, few enough for a small file
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The learning curves of one setting of the parameters.
+
+    values: the values of the keys.
+    x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
+    seeds, stacked: the ok draws and their values at x, (draws, points).
+    left_out: (status, x, values) of each draw that is not ok.
+    computed: how many draws there are, with those that logged nothing.
+    lost: whether most of them diverged or failed.
+    """
+
+    values: tuple[Any, ...]
+    x: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    seeds: Sequence[int]
+    stacked: np.ndarray
+    left_out: Sequence[tuple[str, np.ndarray, np.ndarray]]
+    computed: int
+    lost: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LearningLine:
+    """One line of a figure."""
+
+    where: Where
+    curve: Curve
+
+
+@dataclass(frozen=True, eq=False)
+class LearningPlot(Plot):
+    """What a stage logged over its steps.
+
+    steps: what the entry calls them; empty if it does not. share: whether they are shares of the last one.
+    logarithmic: whether they are drawn in log, which leaves out 0. every: how many lines there are.
+    """
+
+    panels: Sequence[Panel[LearningLine]]
+    metric: str
+    stage: str
+    steps: str
+    share: bool
+    logarithmic: bool
+    every: int
+
+
+def run(question: Question) -> Finding:
+    """The curves of each setting. InputError if the stage logged other metrics than those asked for."""
+    stage, points, metrics = stage_of(question), points_of(question), metrics_of(question.options)
+    if points.empty:
+        return nothing(question, "learning_curves", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=question.x)
+    logged = names_in(points)
+    for metric in metrics:
+        option = "metric" if question.options.get("metric") == metric else "metrics"
+        check_known(metric, f"analysis.curves.{option}", question, logged)
+    part = question.workload.chain.stages[question.workload.chain.names.index(stage)]
+    until = part.until if part.points is not None else ""
+    known, idle = keys_of(question, question.x)
+    keys = [name for name in known if name != until]
+    rows = question.rows[[*IDENTITY, "status", *keys]]
+    curves = {metric: learned(rows, points, keys, metric, question) for metric in metrics}
+    explored: list[Callable[[], dict[str, Any]]] = [
+        partial(explored_curves, some, keys, metric, question)
+        for metric, some in curves.items()
+        if any(len(one.x) for one in some)
+    ]
+    return Finding(
+        "learning_curves",
+        question.name,
+        as_table([setting_row(one, keys, metric) for metric in metrics for one in curves[metric]], [*keys, "metric"]),
+        metrics[0],
+        question.x,
+        [*keys, "metric"],
+        level=question.level,
+        facts={"stage": stage, "until": until if until in known else ""},
+        tables={f"{question.name}_{metric}": points_table(curves[metric], keys, question.x) for metric in metrics},
+        plots=cache(lambda: [plot for metric in metrics for plot in plots_of(curves[metric], keys, metric, question)]),
+        explored=explored,
+        idle=idle,
+    )
+
+
+def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, question: Question) -> list[Curve]:
+    """The mean curve of each setting, in the order in which figures show them.
+
+    rows: sweep, cell, seed, status and the keys of every row.
+    points: what the stage logged.
+
+    Rows of one setting and one seed share the stage, and the longest of their curves is taken. It is ok if one of the
+    rows that have it is ok: the others differ only in later stages.
+    """
+    lengths = points.groupby(IDENTITY, sort=False)[STEP].max().rename("_length").reset_index()
+    order = rows.assign(_bad=rows["status"] != OK).merge(lengths, on=IDENTITY, how="left")
+    order = order[order["_length"].notna() | order["_bad"]].sort_values(
+        ["_length", "_bad"], ascending=[False, True], kind="stable"
+    )
+    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns=["_bad", "_length"]).assign(_all=0.0)
+    chosen = chosen.assign(_lost=among_lost(chosen, "_all", [*keys, "_all"]))
+    chosen["_all"] = chosen.groupby([*keys, "_all"], dropna=False)["seed"].transform("size")
+    logged = points[[*IDENTITY, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
+    table = logged.merge(chosen, on=IDENTITY)
+    if question.x != STEP:
+        table[STEP] = (table[STEP] / table.groupby(IDENTITY)[STEP].transform("max")).round(12)
+    table = table[table[VALUE].notna() | (table["status"] != OK)]
+    return [curve_of(values, part, question.level) for values, part in by_panel(table, keys)]
+
+
+def curve_of(values: tuple[Any, ...], part: pd.DataFrame, level: float) -> Curve:
+    """The curve of one setting. part: its points, with seed, status, `_all` (computed) and `_lost`."""
+    draws = {
+        int(str(seed)): (str(draw["status"].iloc[0]), draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float))
+        for seed, draw in part.groupby("seed")
+    }
+    good = {seed: (x, own) for seed, (status, x, own) in draws.items() if status == OK}
+    x, stacked = aligned(list(good.values()))
+    mean, low, high = mean_band(stacked, level) if len(x) else (x, x, x)
+    left_out = [draw for draw in draws.values() if draw[0] != OK]
+    first = part.iloc[0]
+    return Curve(values, x, mean, low, high, list(good), stacked, left_out, int(first["_all"]), bool(first["_lost"]))
+
+
+def setting_row(one: Curve, keys: Sequence[str], metric: str) -> dict[str, Any]:
+    """Where the curve of one setting ends; undecided without an ok draw, and where most draws are lost."""
+    there = bool(len(one.x))
+    measured = there and not one.lost
+    return {
+        **dict(zip(keys, one.values, strict=True)),
+        "metric": metric,
+        "outcome": Outcome.MEASURED if measured else Outcome.UNDECIDED,
+        **({"estimate": one.mean[-1], "low": one.low[-1], "high": one.high[-1]} if there else {}),
+        "needed": "" if measured else Needed.OK_ROWS,
+        "first_mean": one.mean[0] if there else np.nan,
+        "draws": len(one.seeds),
+        "left_out": len(one.left_out),
+    }
+
+
+def points_table(curves: Sequence[Curve], keys: Sequence[str], x: str) -> pd.DataFrame:
+    """One row per setting and x: the mean over ok draws, its band, the number of draws."""
+    import pandas as pd
+
+    parts = [
+        pd.DataFrame(
+            {
+                **dict(zip(keys, ([value] * len(one.x) for value in one.values), strict=True)),
+                x: one.x,
+                "mean": one.mean,
+                "low": one.low,
+                "high": one.high,
+                "draws": len(one.seeds),
+                "draws_left_out": len(one.left_out),
+            }
+        )
+        for one in curves
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def plots_of(curves: Sequence[Curve], keys: list[str], metric: str, question: Question) -> list[LearningPlot]:
+    """The figure of a metric; empty if no setting has a point."""
+    visible = [one for one in curves if len(one.x) or one.left_out]
+    every = np.unique(np.concatenate([x for one in visible for x in (one.x, *(x for _, x, _ in one.left_out))]))
+    if not len(every):
+        return []
+    scale = question.options.get("scale")
+    log = log_axis(every[every > 0], True) if scale == "log" else log_axis(every, False if scale else None)
+    panels = laid_out([(one.values, one) for one in visible], keys[:1], keys[1:], LearningLine)
+    steps, share = str(question.options.get("called") or ""), question.x != STEP
+    name = f"{question.name}_{metric}"
+    return [LearningPlot(name, panels, metric, stage_of(question), steps, share, log, len(visible))]
+
+
+def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, question: Question) -> dict[str, Any]:
+    """The curves of a metric in the form of `explored.explored`, at up to `POINTS` steps."""
+    made = [one for one in curves if len(one.x)]
+    numbers = [key for key in keys if not question.workload.by_name[key].categorical]
+    steps = question.options.get("called") or ("step" if question.x == STEP else "share of the steps")
+    settings = []
+    for one in made:
+        kept = np.array(spread(range(len(one.x)), POINTS))
+        rounded = rounding(one.stacked)
+        low, high = (np.where(np.isfinite(end), end, one.mean) for end in (one.low, one.high))
+        settings.append(
+            {
+                "values": list(one.values),
+                "row": None,
+                "x": [plain_number(value) for value in one.x[kept]],
+                **{name: rounded(end[kept]) for name, end in (("mean", one.mean), ("low", low), ("high", high))},
+                "median": False,
+                "seeds": list(one.seeds),
+                "draws": [rounded(draw) for draw in one.stacked[:, kept]],
+                "theory": [0, []],
+            }
+        )
+    return {
+        "metric": metric,
+        "x": steps,
+        "log": log_axis(np.unique(np.concatenate([one.x for one in made]))),
+        "linear_width": asinh_width(np.concatenate([one.stacked.ravel() for one in made])),
+        "categories": [],
+        "keys": [{"name": key, "number": key in numbers, "log": False} for key in keys],
+        "grids": [[]],
+        "settings": settings,
+    }
+
+
+ANALYSIS = Analysis(
+    kind="learning_curves",
+    question="What did a stage log at each step?",
+    run=run,
+    required={"x": allowed.curves_x},
+    optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},
+    columns=(
+        *("draws", "draws_left_out", "first_mean", "high", "left_out", "low", "mean", "metric", "share", "shares"),
+        *("step", "steps"),
+    ),
+    logged=True,
+    check=check_logged,
+)

@@ -1,0 +1,297 @@
+"""The analysis `search`: the best configurations of a search, which axes matter, and every run as a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.explored import asinh_width, plain_number
+from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
+from raysweep.analyses.kinds.best import differences, outcome
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, means_table
+from raysweep.analyses.searched import Axis, active, axes_of, importance
+from raysweep.fits.statistics import LEVEL, half_width
+from raysweep.ledger.curves import STEP
+from raysweep.numbers import number
+from raysweep.space import checks
+from raysweep.workloads.declaration import OK, STOPPED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 8
+"""Configurations in the table."""
+OTHERS = 3
+"""Other metrics beside the one that chooses; the CSV has all."""
+SLICES = 6
+LINES = 1000
+"""Configurations that parallel coordinates show, the best ones."""
+LOST = "lost"
+"""The state of a run without a number, beside ok and stopped."""
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Every run. at: the number of its configuration, from 1. value: NaN if it has none. state: ok, stopped or lost.
+    first: whether its configuration is in the table."""
+
+    at: np.ndarray
+    value: np.ndarray
+    state: np.ndarray
+    first: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryPlot(Plot):
+    """The metric of each run in order, and the best mean of a configuration so far: `best` at `at`.
+
+    order: finished, asked or listed. shares: of the variance, by axis. rest: the share of combinations of axes.
+    """
+
+    metric: str
+    runs: Runs
+    at: np.ndarray
+    best: np.ndarray
+    order: str
+    shares: Mapping[str, float]
+    rest: float
+
+
+@dataclass(frozen=True, eq=False)
+class SlicesPlot(Plot):
+    """The metric of each run over each of the most important axes. columns: the values, None where inactive.
+    every: how many axes there are."""
+
+    metric: str
+    runs: Runs
+    axes: Sequence[Axis]
+    columns: Mapping[str, Sequence[Any]]
+    every: int
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelPlot(Plot):
+    """Each configuration as a line through its places on all axes, of which the metric is the last; the best first.
+
+    columns: the values on each axis, None where inactive. places: (configurations, axes), NaN where inactive.
+    every: how many configurations there are.
+    """
+
+    metric: str
+    axes: Sequence[Axis]
+    columns: Sequence[Sequence[Any]]
+    places: np.ndarray
+    largest: bool
+    every: int
+
+
+@dataclass(frozen=True, eq=False)
+class StoppedPlot(Plot):
+    """The learning curves of runs: (ok, stopped or lost; steps; values)."""
+
+    metric: str
+    stage: str
+    curves: Sequence[tuple[str, np.ndarray, np.ndarray]]
+
+
+def run(question: Question) -> Finding:
+    """The best configurations, the first one first, with the mean of their draws.
+
+    Configurations are compared by the differences of equal draws; with one draw of each nothing is compared. One in
+    which most draws diverged, failed or were stopped is never the best.
+    """
+    rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
+    keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
+    table = means_table(rows, keys, metric, workload)
+    most = 2 * table["draws"] >= table["computed"]
+    table = table[most] if most.any() else table
+    largest = better_extremum(metric, workload) == "max"
+    table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
+    others = others_of(question)
+    table = table.merge(others_table(question, keys, others), on=keys, how="left")
+    shown = active(table, keys, design)
+    axes = axes_of(shown, keys, design, workload)
+    shares = importance(shown, axes, table["mean"].to_numpy(float))
+    one_draw = bool((table["draws"] < 2).all())
+    apart = differences(question, keys, table)
+    outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
+    places = {axis.name: k for k, axis in enumerate(axes)}
+    axes = [axes[places[name]] for name in shares] if shares else axes
+    function = workload.function
+    made = cache(lambda: plots_of(question, keys, shown, axes, shares, largest))
+    best = [_row(shown.loc[k], keys, others, outcomes[k], one_draw) for k in range(min(SHOWN, len(shown)))]
+    files = {f"{question.name}_cells": shown}
+    if shares:
+        files[f"{question.name}_importance"] = _as_table(shares)
+    return Finding(
+        "search",
+        question.name,
+        as_table(best, keys),
+        metric=metric,
+        keys=keys,
+        facts={
+            "largest": largest,
+            "assumed": function is not None and metric not in function.metrics,
+            "axes": [axis.name for axis in axes],
+            "shares": shares,
+            "others": others[:OTHERS],
+            "configurations": len(shown),
+            "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
+            "one_draw": one_draw,
+        },
+        tables=files,
+        plots=made,
+        explored=[lambda: explored(parallel(question.name, metric, shown, axes, largest))] if len(axes) > 1 else [],
+    )
+
+
+def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], found: Mapping[str, Any], one: bool) -> Any:
+    named = [f"{other}_{end}" for other in others[:OTHERS] for end in ("mean", "low", "high")]
+    row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
+    row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
+    return {**row, **({"outcome": Outcome.MEASURED} if one else found)}
+
+
+def _as_table(shares: Mapping[str, float]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({"axis": list(shares), "importance": list(shares.values())})
+
+
+def others_of(question: Question) -> list[str]:
+    """The other metrics: of a function all, else those of which more or less is better."""
+    workload = question.workload
+    named = [one.name for one in workload.metrics if workload.function or one.direction != "none"]
+    named += (workload.function.returned or ()) if workload.function else ()
+    there = [name for name in dict.fromkeys(named) if name != question.metric and name in question.rows]
+    return [name for name in there if np.isfinite(question.rows[name].astype(float)).any()]
+
+
+def others_table(question: Question, keys: list[str], others: Sequence[str]) -> pd.DataFrame:
+    """The keys, low and high of the metric, and NAME_mean, NAME_low and NAME_high of the other metrics, over the draws
+    from which the metric has its mean. Ends are NaN for a single draw."""
+    rows, metric = question.rows, question.metric
+    good = rows[(rows["status"] == OK) & np.isfinite(rows[metric].astype(float))]
+    grouped = good.groupby(keys, dropna=False)
+    out = grouped.size().rename("_size").reset_index()[keys]
+    for name in (metric, *others):
+        stats = grouped[name].agg(["mean", "sem", "count"]).reset_index(drop=True)
+        half = half_width(LEVEL, stats["sem"].to_numpy(float), stats["count"].to_numpy())
+        half = np.where(stats["count"] > 1, half, np.nan)
+        low, high = (np.clip(stats["mean"] + sign * half, *bounds_of(name, question.workload)) for sign in (-1, 1))
+        ends = {"low": low, "high": high} if name == metric else {}
+        more = {f"{name}_mean": stats["mean"], f"{name}_low": low, f"{name}_high": high} if name != metric else {}
+        out = out.assign(**ends, **more)
+    return out
+
+
+def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tuple[Runs, pd.DataFrame, str]:
+    """(the runs in order, their rows with None at inactive axes, what the order is). best: the rows of the table."""
+    rows, spaces, order = question.rows, question.design.spaces, "listed"
+    if "finished" in rows and "finished" not in question.workload.by_name and rows["finished"].nunique() > 1:
+        rows, order = rows.sort_values("finished", kind="stable"), "finished"
+    elif spaces and all(space.get("ranges") or "imported" in space.get("search", {}) for space in spaces):
+        order = "asked"
+    rows = active(rows, keys, question.design)
+    value, status = rows[question.metric].to_numpy(float), rows["status"].to_numpy(object)
+    known = np.isfinite(value)
+    state = np.select([known & (status == OK), known & (status == STOPPED)], ["ok", "stopped"], LOST)
+    at = rows["cell"].factorize()[0] + 1
+    top = rows[keys].merge(best[keys].assign(_first=True), on=keys, how="left")["_first"].notna().to_numpy()
+    return Runs(at, np.where(state == LOST, np.nan, value), state, top), rows, order
+
+
+def plots_of(
+    question: Question,
+    keys: list[str],
+    cells: pd.DataFrame,
+    axes: Sequence[Axis],
+    shares: Mapping[str, float],
+    largest: bool,
+) -> list[Plot]:
+    """The objective over time, slices, parallel coordinates, and runs that were stopped early."""
+    name, metric = question.name, question.metric
+    runs, rows, order = runs_of(question, keys, cells.head(SHOWN))
+    counted = set(cells[keys].itertuples(index=False, name=None))
+    inside = np.array([one in counted for one in rows[keys].itertuples(index=False, name=None)]) & (runs.state == OK)
+    at = np.unique(runs.at[inside])
+    means = np.array([runs.value[inside & (runs.at == one)].mean() for one in at])
+    best = (np.maximum if largest else np.minimum).accumulate(means)
+    rest = max(0.0, 1 - sum(shares.values())) if shares else np.nan
+    out: list[Plot] = [HistoryPlot(f"{name}_history", metric, runs, at, best, order, shares, rest)]
+    if axes:
+        few = axes[:SLICES]
+        columns = {axis.name: rows[axis.name].tolist() for axis in few}
+        out.append(SlicesPlot(f"{name}_slices", metric, runs, few, columns, len(axes)))
+    if len(axes) > 1:
+        out.append(parallel(name, metric, cells, axes, largest))
+    return [*out, *stopped_plots(question)]
+
+
+def stopped_plots(question: Question) -> list[StoppedPlot]:
+    """The learning curves of all runs if some were stopped early; empty without any, or if nothing was logged."""
+    if question.curves is None or not (question.rows["status"] == STOPPED).any():
+        return []
+    points = question.curves()
+    wanted = [(space.get("early_stopping") or {}).get("metric") for space in question.design.spaces]
+    metric = next((one for one in (*wanted, question.metric) if one and one in points), None)
+    if metric is None:
+        return []
+    points = points[np.isfinite(points[metric].astype(float))]
+    points = points.merge(question.rows[["cell", "seed"]].drop_duplicates(), on=["cell", "seed"])
+    if points.empty:
+        return []
+    stage = str(points["stage"].iloc[-1])
+    curves = [
+        (
+            state if (state := str(one["status"].iloc[0])) in (OK, STOPPED) else LOST,
+            one[STEP].to_numpy(float),
+            one[metric].to_numpy(float),
+        )
+        for _, one in points[points["stage"] == stage].groupby(["sweep", "cell", "seed"], sort=False)
+    ]
+    return [StoppedPlot(f"{question.name}_stopped", metric, stage, curves)]
+
+
+def parallel(name: str, metric: str, cells: pd.DataFrame, axes: Sequence[Axis], largest: bool) -> ParallelPlot:
+    """The best `LINES` configurations as lines. cells: the best first."""
+    shown = cells.head(LINES)
+    means = shown["mean"].to_numpy(float)
+    low, high = float(means.min()), float(means.max())
+    last = Axis(metric, (), low, high if high > low else low + 1.0, low > 0 and bool(asinh_width(means)))
+    columns = [*(shown[axis.name].tolist() for axis in axes), means.tolist()]
+    places = np.column_stack([axis.places(column) for axis, column in zip((*axes, last), columns, strict=True)])
+    return ParallelPlot(f"{name}_parallel", metric, [*axes, last], columns, places, largest, len(cells))
+
+
+def explored(plot: ParallelPlot) -> dict[str, Any]:
+    """What a page draws of parallel coordinates: per axis its ticks [place, text], per configuration its places (None
+    where inactive) and its values as text."""
+    texts = [["–" if value is None else number(value) for value in column] for column in plot.columns]
+    return {
+        "form": "parallel",
+        "metric": plot.metric,
+        "axes": [
+            {"name": axis.name, "ticks": [[plain_number(round(at, 4)), number(value, 3)] for at, value in axis.ticks()]}
+            for axis in plot.axes
+        ],
+        "lines": [
+            {"at": [plain_number(at) for at in row.round(4)], "texts": list(words)}
+            for row, words in zip(plot.places, zip(*texts, strict=True), strict=True)
+        ],
+    }
+
+
+ANALYSIS = Analysis(
+    kind="search",
+    question="which configuration is best for {metric}, and which axes matter?",
+    run=run,
+    required={"metric": checks.metric},
+    columns=(*MEANS, "axis", "high", "importance", "low"),
+)

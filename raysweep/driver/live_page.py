@@ -1,0 +1,50 @@
+"""The report while a sweep runs: written anew after rounds, so that a browser shows the answer come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+EVERY = 30.0
+"""Seconds between two pages at least; a page reads itself again as often."""
+SHARE = 0.05
+"""Of the time since the sweep began, pages take at most this share."""
+
+
+@dataclass
+class LivePage:
+    """Writes pages when they are due.
+
+    write: writes one that reads itself again after so many seconds.
+    """
+
+    write: Callable[[int], object]
+    clock: Callable[[], float] = time.monotonic
+    begun: float = field(init=False)
+    last: float = field(init=False)
+    spent: float = 0.0
+    longest: float = 0.0
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        self.begun = self.last = self.clock()
+
+    def is_due(self) -> bool:
+        """Whether the last page is old enough, and time for another one as long as the longest has been earned."""
+        now = self.clock()
+        earned = SHARE * (now - self.begun) >= self.spent + self.longest
+        return not self.broken and now - self.last >= EVERY and earned
+
+    def after_round(self) -> None:
+        """Write a page if one is due. After one that fails there is none until the end, whose error is shown."""
+        if not self.is_due():
+            return
+        start = self.clock()
+        try:
+            self.write(max(1, int(EVERY)))
+        except Exception:  # rows are worth more than a page
+            self.broken = True
+        self.last = self.clock()
+        self.spent += self.last - start
+        self.longest = max(self.longest, self.last - start)

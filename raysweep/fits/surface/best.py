@@ -1,0 +1,194 @@
+"""Where a surface is best, read off joint draws of it: the place, the values alike, and the cost of a choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raysweep.fits.reasons import Reason
+from raysweep.fits.result import Status
+from raysweep.fits.statistics import LEVEL
+from raysweep.fits.surface.posterior import CAP, Surface, paths
+
+STEPS, STEPS_OF_TWO = 81, 25
+"""Points along one axis, alone or as one of two."""
+COUNT = 1024
+RESOLUTION = 0.2
+"""The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
+chosen: with it a knee and a cusp are covered too."""
+CLEAR = 3.5
+"""Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge."""
+FEWEST = 5
+"""With fewer values of the axis nothing is located."""
+MOST_REGRET = 4 * CAP
+"""Regrets count up to so many units: beyond it a run has diverged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best value of one axis in one slice, in the units of `Cells.x`.
+
+    estimate: the median of the place; NaN unless it is located. low, high: its interval; an open side is infinite.
+    choice: the value of least expected regret. regret: that of the choice, in the units of y.
+    fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
+    draws: of the place. points: where the surface was drawn. alike: which of them cannot be told from the best.
+    within: which of them are within `eps` of the best, at the level; empty without an eps.
+    """
+
+    status: Status
+    reason: Reason
+    estimate: float
+    low: float
+    high: float
+    choice: float
+    regret: float
+    fall: float
+    rise: float
+    draws: np.ndarray
+    points: np.ndarray
+    alike: np.ndarray
+    within: np.ndarray
+
+
+def best(
+    surface: Surface,
+    s: int,
+    level: float = LEVEL,
+    *,
+    low: float,
+    high: float,
+    values: int,
+    eps: float | None = None,
+    count: int = COUNT,
+) -> Best:
+    """The best value of the only axis of a surface in the slice s, between low and high.
+
+    values: how many values of the axis the slice has.
+    """
+    points = np.linspace(low, high, STEPS)
+    f = paths(surface, s, points[:, None], count, np.random.default_rng(s))
+    return _read(surface, s, points, f, refined(points, f), f, level, values, _gap(surface, 0), eps)
+
+
+def jointly(
+    surface: Surface,
+    s: int,
+    level: float = LEVEL,
+    *,
+    low: np.ndarray,
+    high: np.ndarray,
+    values: np.ndarray,
+    count: int = COUNT,
+) -> list[Best]:
+    """The best values of both axes of a surface in the slice s, each with the other one at its best.
+
+    low, high, values: as in `best`, one entry per axis.
+    """
+    axes = [np.linspace(a, b, STEPS_OF_TWO) for a, b in zip(low, high, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    f = paths(surface, s, points.reshape(-1, 2), count, np.random.default_rng(s))
+    f = f.reshape(len(f), STEPS_OF_TWO, STEPS_OF_TWO)
+    out = []
+    for axis in (0, 1):
+        profile = f.min(2 - axis)
+        fixed = f.mean(0).min(1 - axis)
+        place = refined(axes[axis], profile)
+        out.append(
+            _read(
+                surface,
+                s,
+                axes[axis],
+                profile,
+                place,
+                profile,
+                level,
+                int(values[axis]),
+                _gap(surface, axis),
+                None,
+                fixed,
+            )
+        )
+    return out
+
+
+def _read(
+    surface: Surface,
+    s: int,
+    points: np.ndarray,
+    f: np.ndarray,
+    place: np.ndarray,
+    regretted: np.ndarray,
+    level: float,
+    values: int,
+    gap: float,
+    eps: float | None,
+    expected: np.ndarray | None = None,
+) -> Best:
+    """The answers from draws of a curve.
+
+    gap: of the grid. expected: the curve whose lowest point is compared with the edges; None for the mean of the draws.
+    """
+    tail = (1 - level) / 2
+    lowest = int(np.argmin(f.mean(0) if expected is None else expected))
+    clear_low, clear_high = (_clearly_above(f[:, edge] - f[:, lowest]) for edge in (0, -1))
+    rng = np.random.default_rng(s)
+    place = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
+    estimate, low, high = (float(one) for one in np.quantile(place, [0.5, tail, 1 - tail]))
+    status, reason = Status.LOCATED, Reason.NONE
+    if values < FEWEST:
+        status, reason = Status.UNDETERMINED, Reason.TOO_FEW_POINTS
+    elif not (clear_low or clear_high):
+        status, reason = Status.UNDETERMINED, Reason.NO_CLEAR_CHANGE
+    elif not clear_high:
+        status = Status.CENSORED_HIGH
+        reason = Reason.TOWARDS_HIGH if (f[:, -1] < f[:, -1 - STEPS // 10]).mean() >= 1 - tail else Reason.REACHES_HIGH
+    elif not clear_low:
+        status = Status.CENSORED_LOW
+        reason = Reason.TOWARDS_LOW if (f[:, 0] < f[:, STEPS // 10]).mean() >= 1 - tail else Reason.REACHES_LOW
+    if status == Status.UNDETERMINED:
+        estimate = low = high = np.nan
+    elif status == Status.CENSORED_HIGH:
+        estimate, high = np.nan, np.inf
+    elif status == Status.CENSORED_LOW:
+        estimate, low = np.nan, -np.inf
+    heights = surface.heights(s, regretted)
+    bottom = heights.min(1, keepdims=True)
+    regret = np.minimum(heights - bottom, MOST_REGRET * surface.unit[s])
+    chosen = int(regret.mean(0).argmin())
+    within = (heights <= bottom + eps).mean(0) >= level if eps is not None else np.zeros(0, dtype=bool)
+    return Best(
+        status=status,
+        reason=reason,
+        estimate=estimate,
+        low=low,
+        high=high,
+        choice=float(points[chosen]),
+        regret=float(regret[:, chosen].mean()),
+        fall=float(np.median(heights[:, 0] - bottom[:, 0])),
+        rise=float(np.median(heights[:, -1] - bottom[:, 0])),
+        draws=place,
+        points=points,
+        alike=(f > f[:, [lowest]]).mean(0) < 1 - tail,
+        within=within,
+    )
+
+
+def _clearly_above(differences: np.ndarray) -> bool:
+    """Whether an edge is above the lowest point, which was chosen among many."""
+    return bool(differences.mean() > CLEAR * differences.std())
+
+
+def _gap(surface: Surface, axis: int) -> float:
+    """The gap of the grid along an axis, in the units of `Cells.x`."""
+    return float(surface.gap[axis] * surface.width[axis])
+
+
+def refined(points: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """The place of the lowest value of each draw, by a parabola through it and its neighbours."""
+    lowest, every = f.argmin(1), np.arange(len(f))
+    middle = np.clip(lowest, 1, len(points) - 2)
+    left, centre, right = (f[every, middle + move] for move in (-1, 0, 1))
+    bend = np.maximum(left - 2 * centre + right, 1e-12)
+    shift = np.clip(0.5 * (left - right) / bend, -0.5, 0.5) * (points[1] - points[0])
+    return np.where(lowest == middle, points[middle] + shift, points[lowest])

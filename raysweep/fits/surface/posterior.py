@@ -1,0 +1,427 @@
+"""The posterior of a surface, from one run per cell or more.
+
+In compressed heights above the best cell of a slice, in units of the slice's median height,
+
+    g_s(x) = F(x - m_s) mu + H(x) b_s + d_s(x) + noise,   b_s ~ N(0, diag(tau²)),   d_s ~ GP(0, amplitude² Matérn 5/2)
+
+H is a full quadratic. F is H and lines that begin at knots around the lowest point m_s, so that a knee or a cusp, which
+slices share, is learned from all of them. mu, tau, amplitude, the length scales and the noise are shared by all slices:
+how rough neighbouring cells are, over all slices, says how large the noise is. A run's noise is Student's t with
+`DEGREES` degrees of freedom and the variance base² + (growth · height)², times a factor of its slice. Where cells have
+several draws, their scatter informs the same variance. A cell that diverged, or is above `CAP`, is at least that high.
+
+Hyperparameters have weak priors; answers use draws of their Laplace approximation, and at each of them draws of mu and
+of the m_s by Gibbs' sampler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from raysweep.fits.surface.kernel import apart, basis, compressed, hinges, matern, matern_slope, restored
+
+DEGREES = 4.0
+CAP = 12.0
+"""Heights above this many units say no more than this."""
+CAP_ERROR = 0.25
+"""The standard error of a capped height, as a share of it."""
+SCALE_ROWS = 6.0
+"""So many rows' worth of prior say that the noise of a slice is that of all."""
+UNIT_ROWS = 3.0
+ROUNDS = 6
+FLAT = 100.0
+"""The prior variance of the level of a slice, in compressed heights squared."""
+SMALL = 1e-8
+NEAR = 31
+"""Points along each input on which the lowest point is sought."""
+SWEEPS, KEPT, APART = 40, 4, 6
+"""Of so many sweeps of the sampler the last ones are kept, so far apart."""
+HYPERS = 8
+"""Draws of the hyperparameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a surface, one row per cell.
+
+    x: shape (n, d), in units in which distances count (log of a logarithmic axis). y: mean over draws, to be minimized;
+        ignored where a cell diverged. slices: the number of the slice, from 0. draws: how many ok draws the mean has.
+    scatter: the sum of squared deviations of the draws from it. error: the known standard error of y; NaN if unknown.
+    diverged: whether the cell is above everything.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    slices: np.ndarray
+    draws: np.ndarray
+    scatter: np.ndarray
+    error: np.ndarray
+    diverged: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Hypers:
+    """Hyperparameters, from their logarithms in the order of `Surface.theta`."""
+
+    tau2: np.ndarray
+    length: np.ndarray
+    amplitude2: float
+    bend2: float
+    base2: float
+    growth2: float
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The posterior of all slices at given hyperparameters.
+
+    lower_inverse: inverse of the Cholesky factor of each slice's covariance, shape (s, n, n). rest: the whitened data
+    less the shared mean. whitened: the whitened basis. mean, covariance: of mu. value: minus the log posterior.
+    """
+
+    hypers: Hypers
+    lower_inverse: np.ndarray
+    rest: np.ndarray
+    whitened: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A draw of all that slices share, and of where each has its lowest point: shape (s, d).
+
+    lower_inverse: as in `State`. mean: a draw of mu. rest: the whitened data less their mean.
+    """
+
+    hypers: Hypers
+    lower_inverse: np.ndarray
+    mean: np.ndarray
+    lowest: np.ndarray
+    rest: np.ndarray
+
+
+@dataclass(eq=False)
+class Surface:
+    """A fitted surface. Slices are padded to the size of the largest; `mask` says which entries are cells."""
+
+    x: np.ndarray
+    g: np.ndarray
+    mask: np.ndarray
+    draws: np.ndarray
+    scatter: np.ndarray
+    extra: np.ndarray
+    capped: np.ndarray
+    floor: np.ndarray
+    unit: np.ndarray
+    centre: np.ndarray
+    width: np.ndarray
+    h: np.ndarray = field(init=False)
+    height: np.ndarray = field(init=False)
+    weight: np.ndarray = field(init=False)
+    scale: np.ndarray = field(init=False)
+    theta: np.ndarray = field(init=False)
+    lowest: np.ndarray = field(init=False)
+    gap: np.ndarray = field(init=False)
+    samples: list[Sample] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.h = basis(self.x) * self.mask[..., None]
+        self.height = np.maximum(self.g, 0) * self.mask
+        self.weight = np.ones_like(self.g)
+        self.scale = np.ones((len(self.g), 1))
+        self.theta = self.prior[:, 0].copy()
+        self.lowest = self.x[np.arange(len(self.g)), np.where(self.mask, self.g, np.inf).argmin(1)]
+        gaps = [np.diff(np.unique(self.x[self.mask][:, k].round(6))) for k in range(self.x.shape[-1])]
+        self.gap = np.array([float(np.median(gap)) if len(gap) else 1.0 for gap in gaps])
+
+    @property
+    def prior(self) -> np.ndarray:
+        """Mean and standard deviation of the logarithm of each hyperparameter, shape (k, 2)."""
+        p, d = self.h.shape[-1], self.x.shape[-1]
+        return np.array(
+            [(0.0, 1.5)] * (p - 1)
+            + [(np.log(0.7), 0.7)] * d
+            + [(np.log(0.5), 1.0), (np.log(0.2), 0.3), (np.log(0.05), 1.5), (np.log(0.1), 1.0)]
+        )
+
+    def hypers(self, theta: np.ndarray) -> Hypers:
+        """The hyperparameters at these logarithms."""
+        p, d = self.h.shape[-1], self.x.shape[-1]
+        e = np.exp(theta)
+        tau2 = np.concatenate([[FLAT], e[: p - 1] ** 2])
+        amplitude2, bend2, base2, growth2 = (float(one) for one in e[-4:] ** 2)
+        return Hypers(tau2, e[p - 1 : p - 1 + d], amplitude2, bend2, base2, growth2)
+
+    def features(self, x: np.ndarray, lowest: np.ndarray) -> np.ndarray:
+        """What the shared mean is a sum of, at points x (..., n, d) of slices with these lowest points (..., d)."""
+        lines, quadratic = hinges(x, lowest, self.gap), basis(x)
+        quadratic = np.broadcast_to(quadratic, (*lines.shape[:-1], quadratic.shape[-1]))
+        return np.concatenate([quadratic, lines], axis=-1)
+
+    def noise(self, hypers: Hypers) -> np.ndarray:
+        """The variance of one run in each cell."""
+        return (hypers.base2 + hypers.growth2 * self.height**2) * self.scale
+
+    def scaled(self, points: np.ndarray) -> np.ndarray:
+        """Points, in the units of `Cells.x`, on the scale of the model: -1 to 1 over all cells."""
+        return (points - self.centre) / self.width
+
+    def heights(self, s: int, values: np.ndarray) -> np.ndarray:
+        """Heights above the best cell of a slice, in the units of y, from compressed ones."""
+        return np.asarray(self.unit[s] * restored(values))
+
+
+def fit_surface(cells: Cells) -> Surface:
+    """The posterior at its mode.
+
+    Raises ValueError if no slice has two cells of different values.
+    """
+    surface = _padded(cells)
+    for _ in range(ROUNDS):
+        found = minimize(
+            lambda theta: _objective(surface, theta),
+            surface.theta,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 60, "ftol": 1e-9},
+        )
+        surface.theta = found.x
+        _reweigh(surface)
+    rng = np.random.default_rng(1)
+    for theta in _hyper_draws(surface, rng):
+        surface.samples += _sampled(surface, state(surface, theta), rng)
+    return surface
+
+
+def _padded(cells: Cells) -> Surface:
+    """The cells by slice, in compressed heights, before any fit."""
+    good = ~cells.diverged
+    count = int(cells.slices.max()) + 1
+    floor = np.full(count, np.inf)
+    np.minimum.at(floor, cells.slices[good], cells.y[good])
+    height = np.where(good, cells.y - floor[cells.slices], np.inf)
+    positive = height[np.isfinite(height) & (height > 0)]
+    if not len(positive):
+        raise ValueError("all cells are equal")
+    overall = float(np.median(positive))
+    unit = np.array([_unit(height[cells.slices == k], overall) for k in range(count)])
+    of_cell = unit[cells.slices]
+    order = np.argsort(cells.slices, kind="stable")
+    sizes = np.bincount(cells.slices, minlength=count)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    at = (cells.slices[order], place)
+    low, high = cells.x.min(0), cells.x.max(0)
+    centre, width = (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
+
+    def spread(values: Any, fill: float = 0.0) -> np.ndarray:
+        out = np.full((count, sizes.max(), *np.shape(values)[1:]), fill)
+        out[at] = np.asarray(values)[order]
+        return out
+
+    in_units = height / of_cell
+    capped = in_units > CAP
+    g = compressed(np.minimum(in_units, CAP))
+    slope = 1 / (1 + np.clip(in_units, 0, CAP)) / of_cell  # of a compressed height by y
+    known = np.isfinite(cells.error)
+    extra = np.where(capped, (CAP_ERROR * compressed(np.array(CAP))) ** 2, 0.0)
+    extra += np.where(known, (slope * np.where(known, cells.error, 0)) ** 2, 0.0)
+    return Surface(
+        x=spread((cells.x - centre) / width),
+        g=spread(g),
+        mask=spread(np.ones(len(cells.y))).astype(bool),
+        draws=spread(np.where(known, np.inf, np.maximum(cells.draws, 1)), 1.0),
+        scatter=spread(np.where(capped | known, 0.0, cells.scatter * slope**2)),
+        extra=spread(extra),
+        capped=spread(capped).astype(bool),
+        floor=floor,
+        unit=unit,
+        centre=centre,
+        width=width,
+    )
+
+
+def _unit(height: np.ndarray, overall: float) -> float:
+    """The unit of heights of a slice: their median, drawn to that of all slices where there are few."""
+    own = height[np.isfinite(height) & (height > 0)]
+    share = len(own) / (len(own) + UNIT_ROWS)
+    return float(overall * (np.median(own) / overall) ** share) if len(own) else overall
+
+
+def state(surface: Surface, theta: np.ndarray) -> State:
+    """The posterior at these hyperparameters. Raises LinAlgError if a covariance is not positive."""
+    hypers, mask = surface.hypers(theta), surface.mask
+    prior = _covariance(hypers, surface.x, surface.x, surface.h, surface.h)
+    prior = np.where(mask[:, :, None] & mask[:, None, :], prior, 0.0)
+    diagonal = np.where(mask, _data_variance(surface, hypers) + SMALL, 1.0)
+    every = np.arange(prior.shape[1])
+    prior[:, every, every] += diagonal
+    lower = np.linalg.cholesky(prior)
+    inverse = np.linalg.inv(lower)
+    features = surface.features(surface.x, surface.lowest) * mask[..., None]
+    white = inverse @ np.concatenate([features, surface.g[..., None]], axis=-1)
+    whitened, data = white[..., :-1], white[..., -1]
+    weak = np.full(features.shape[-1], 1e-4)
+    weak[surface.h.shape[-1] :] = 1 / hypers.bend2
+    precision = np.einsum("snp,snq->pq", whitened, whitened) + np.diag(weak)
+    mean = np.linalg.solve(precision, np.einsum("snp,sn->p", whitened, data))
+    rest = data - whitened @ mean
+    value = 0.5 * float(np.sum(rest**2) + mean @ (weak * mean)) + float(np.log(lower[:, every, every]).sum())
+    value += 0.5 * float(np.linalg.slogdet(precision)[1] - np.log(weak).sum())
+    return State(hypers, inverse, rest, whitened, mean, np.linalg.inv(precision), value)
+
+
+def _data_variance(surface: Surface, hypers: Hypers) -> np.ndarray:
+    """The variance of each cell's mean; an unlikely one counts less."""
+    return (surface.noise(hypers) / surface.draws + surface.extra) / surface.weight
+
+
+def _covariance(hypers: Hypers, a: np.ndarray, b: np.ndarray, ha: np.ndarray, hb: np.ndarray) -> np.ndarray:
+    """The prior covariance of a slice between points a and b, without the shared mean."""
+    smooth = hypers.amplitude2 * matern(apart(a, b, hypers.length))
+    return np.asarray(smooth + (ha * hypers.tau2) @ np.swapaxes(hb, -1, -2))
+
+
+def _objective(surface: Surface, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    """Minus the log posterior of the hyperparameters, the shared mean integrated out, and its gradient."""
+    prior = surface.prior
+    z = (theta - prior[:, 0]) / prior[:, 1]
+    try:
+        now = state(surface, theta)
+    except np.linalg.LinAlgError:
+        return 1e10, np.zeros_like(theta)
+    hypers, mask = now.hypers, surface.mask
+    inverse_t = np.swapaxes(now.lower_inverse, 1, 2)
+    back, alpha = inverse_t @ now.whitened, inverse_t @ now.rest[..., None]
+    slope = inverse_t @ now.lower_inverse - back @ now.covariance @ np.swapaxes(back, 1, 2)
+    slope = (slope - alpha * np.swapaxes(alpha, 1, 2)) * (mask[:, :, None] & mask[:, None, :])
+    squares = apart(surface.x, surface.x, hypers.length)
+    by_length = slope * matern_slope(squares)
+    gradient = list((hypers.tau2 * np.sum(surface.h * (slope @ surface.h), (0, 1)))[1:])
+    gradient += [0.5 * hypers.amplitude2 * float(np.sum(by_length * one)) for one in squares]
+    gradient.append(hypers.amplitude2 * float(np.sum(slope * matern(squares))))
+    hinged = now.mean[surface.h.shape[-1] :]
+    variances = np.diag(now.covariance)[surface.h.shape[-1] :]
+    gradient.append(len(hinged) - float(np.sum(hinged**2 + variances)) / hypers.bend2)
+    # a cell's own mean, and the scatter of its draws
+    one_run = surface.noise(hypers)
+    by_mean = np.einsum("snn->sn", slope) / surface.weight / surface.draws * mask
+    free = np.where(np.isfinite(surface.draws), surface.draws - 1, 0.0) * (mask & ~surface.capped)
+    by_scatter = (free - surface.scatter / one_run) / one_run
+    for part in (hypers.base2, hypers.growth2 * surface.height**2):
+        gradient.append(float(np.sum((by_mean + by_scatter) * part * surface.scale)))
+    value = now.value + 0.5 * float(np.sum(free * np.log(one_run) + surface.scatter / one_run))
+    return value + 0.5 * float(np.sum(z**2)), np.array(gradient) + z / prior[:, 1]
+
+
+def _reweigh(surface: Surface) -> None:
+    """One step towards heavy tails: heights, the noise of each slice, weights and what capped cells stand for."""
+    now = state(surface, surface.theta)
+    mask = surface.mask
+    prior = _covariance(now.hypers, surface.x, surface.x, surface.h, surface.h)
+    prior = np.where(mask[:, :, None] & mask[:, None, :], prior, 0.0)
+    gain = now.lower_inverse @ prior
+    mean = (surface.features(surface.x, surface.lowest) @ now.mean + np.einsum("snm,sn->sm", gain, now.rest)) * mask
+    variance = np.maximum(np.einsum("snn->sn", prior) - np.einsum("snm,snm->sm", gain, gain), 0) * mask
+    low = np.where(mask, mean, np.inf).min(1, keepdims=True)
+    surface.lowest = _lowest(surface, now, np.where(mask, mean, np.inf).argmin(1))
+    surface.height = np.where(mask, np.clip(mean - low, 0, compressed(np.array(CAP))), 0)
+    surface.g = np.where(surface.capped, np.maximum(mean, compressed(np.array(CAP))), surface.g)
+    squares = (surface.g - mean) ** 2 + variance
+    if len(surface.g) > 2:
+        ratio = surface.weight * squares / (surface.noise(now.hypers) / surface.draws + surface.extra)
+        rows = mask & ~surface.capped
+        ratio = np.where(rows, ratio * surface.scale, 0).sum(1, keepdims=True)
+        scale = (SCALE_ROWS + ratio) / (SCALE_ROWS + rows.sum(1, keepdims=True))
+        surface.scale = scale / np.exp(np.log(scale).mean())
+    noise = surface.noise(now.hypers) / surface.draws + surface.extra
+    surface.weight = np.where(surface.capped, 1.0, (DEGREES + 1) / (DEGREES + squares / noise))
+
+
+def _lowest(surface: Surface, now: State, cells: np.ndarray) -> np.ndarray:
+    """The lowest point of the mean surface of each slice around its lowest cell, within the slice's cells."""
+    every = np.arange(len(cells))
+    steps = np.linspace(-1.5, 1.5, NEAR)
+    moves = np.stack(np.meshgrid(*([steps] * surface.x.shape[-1]), indexing="ij"), axis=-1).reshape(
+        -1, surface.x.shape[-1]
+    )
+    points = surface.x[every, cells][:, None, :] + moves * surface.gap
+    inside = np.where(surface.mask[..., None], surface.x, np.nan)
+    points = np.clip(points, np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :])
+    hz = basis(points)
+    prior = _covariance(now.hypers, surface.x, points, surface.h, hz) * surface.mask[..., None]
+    mean = surface.features(points, surface.lowest) @ now.mean
+    mean += np.einsum("snm,sn->sm", now.lower_inverse @ prior, now.rest)
+    return points[every, mean.argmin(1)]
+
+
+def _hyper_draws(surface: Surface, rng: np.random.Generator) -> list[np.ndarray]:
+    """Draws of the hyperparameters from the Laplace approximation at the mode."""
+    step = 0.02
+    rows = [
+        (_objective(surface, surface.theta + move)[1] - _objective(surface, surface.theta - move)[1]) / (2 * step)
+        for move in np.eye(len(surface.theta)) * step
+    ]
+    values, vectors = np.linalg.eigh((np.array(rows) + np.array(rows).T) / 2)
+    root = vectors / np.sqrt(np.maximum(values, 1 / surface.prior[:, 1].max() ** 2))
+    z = rng.standard_normal((HYPERS, len(surface.theta)))
+    return list(surface.theta + np.clip(z @ root.T, -2, 2))
+
+
+def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sample]:
+    """Draws of mu and of the lowest points by Gibbs' sampler, at the hyperparameters of a state."""
+    steps = np.linspace(-1.5, 1.5, NEAR)[:, None] if surface.x.shape[-1] == 1 else rng.uniform(-1.5, 1.5, (4 * NEAR, 2))
+    mask, lowest, inverse = surface.mask, surface.lowest, now.lower_inverse
+    inside = np.where(mask[..., None], surface.x, np.nan)
+    low, high = np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :]
+    candidates = np.clip(surface.lowest[:, None, :] + steps * surface.gap, low, high)
+    every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
+    white = np.einsum("snm,scmp->scnp", inverse, every)
+    data = np.einsum("snm,sm->sn", inverse, surface.g)
+    weak = np.full(white.shape[-1], 1e-4)
+    weak[surface.h.shape[-1] :] = 1 / now.hypers.bend2
+    chosen = np.abs(candidates - lowest[:, None, :]).sum(-1).argmin(1)
+    slices, out = np.arange(len(chosen)), []
+    for sweep in range(SWEEPS):
+        w = white[slices, chosen]
+        precision = np.einsum("snp,snq->pq", w, w) + np.diag(weak)
+        root = np.linalg.cholesky(np.linalg.inv(precision))
+        mean = np.linalg.solve(precision, np.einsum("snp,sn->p", w, data)) + root @ rng.standard_normal(len(weak))
+        rest = data[:, None] - white @ mean
+        likely = -0.5 * np.sum(rest**2, axis=-1)
+        chosen = np.argmax(likely + rng.gumbel(size=likely.shape), axis=1)
+        if sweep >= SWEEPS - KEPT * APART and (SWEEPS - 1 - sweep) % APART == 0:
+            out.append(Sample(now.hypers, inverse, mean, candidates[slices, chosen], rest[slices, chosen]))
+    return out
+
+
+def paths(surface: Surface, s: int, points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Joint draws of the compressed surface of a slice: (count, m). points: (m, d), in the units of `Cells.x`."""
+    size = int(surface.mask[s].sum())
+    z = surface.scaled(points)
+    hz = basis(z)
+    x, h = surface.x[s, :size], surface.h[s, :size]
+    out, each = [], -(-count // len(surface.samples))
+    for k, sample in enumerate(surface.samples):
+        if k % KEPT == 0:
+            gain = sample.lower_inverse[s, :size, :size] @ _covariance(sample.hypers, x, z, h, hz)
+            values, vectors = np.linalg.eigh(_covariance(sample.hypers, z, z, hz, hz) - gain.T @ gain)
+            root = vectors * np.sqrt(np.maximum(values, 0))
+        mean = surface.features(z, sample.lowest[s]) @ sample.mean + gain.T @ sample.rest[s, :size]
+        out.append(mean + rng.standard_normal((each, len(z))) @ root.T)
+    return np.concatenate(out)[rng.permutation(each * len(out))[:count]]
+
+
+def runs(surface: Surface, s: int, points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws of what one new run gives at points, in the units of y above the best cell of the slice: (count, m)."""
+    values = paths(surface, s, points, count, rng)
+    low = values.min(1, keepdims=True) if len(points) > 1 else np.zeros((len(values), 1))
+    hypers = surface.samples[0].hypers
+    height = np.clip(values - np.minimum(low, 0), 0, compressed(np.array(CAP)))
+    error = np.sqrt((hypers.base2 + hypers.growth2 * height**2) * surface.scale[s, 0])
+    return surface.heights(s, values + error * rng.standard_t(DEGREES, values.shape))

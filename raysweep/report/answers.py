@@ -1,0 +1,185 @@
+"""Findings as objects of Python and notebooks: each shows itself as its sentence and table, and draws its figure."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from raysweep.analyses.finding import Finding
+from raysweep.errors import InputError, unknown
+from raysweep.fits.result import Fit, merged
+from raysweep.report.figures import drawn
+from raysweep.report.phrases import notes, sentence
+from raysweep.report.tables import table_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOWN_ROWS = 20
+"""Further rows of a table are in `.table` only."""
+
+
+class Answer:
+    """What all answers have: `finding`, as the report has it, and what shows it."""
+
+    finding: Finding
+    workload: Workload
+
+    @property
+    def sentence(self) -> str:
+        """The answer in at most 25 words."""
+        return sentence(self.finding, self.workload)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.sentence, *notes(self.finding, self.workload)])
+
+    def _repr_html_(self) -> str:
+        lines = [f"<p><b>{html.escape(self.sentence)}</b></p>"]
+        lines += [f"<p>{html.escape(note)}</p>" for note in notes(self.finding, self.workload)]
+        every = len(self.finding.table)
+        if every:
+            table = table_of(self.finding, self.workload, range(min(every, SHOWN_ROWS)))
+            head = "".join(f"<th>{html.escape(text)}</th>" for text in table.head)
+            rows = ["".join(f"<td>{html.escape(text)}</td>" for text in row) for row in table.rows]
+            lines.append(f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>")
+        if every > SHOWN_ROWS:
+            lines.append(f"<p>and {every - SHOWN_ROWS:,} more in <code>.table</code></p>")
+        return "\n".join(lines)
+
+    def plot(self) -> Axes:
+        """The first figure of the report's analysis, as the Axes of its first panel.
+
+        Axes have the names and units that the workload declares. The figure is one of pyplot: a notebook shows it below
+        the cell, `pyplot.show()` in a window, and `.figure.savefig(FILE)` saves it.
+
+        Raises InputError if there is nothing to draw.
+        """
+        return _shown(next(iter(self._figures().values())))
+
+    def _figures(self) -> dict[str, Figure]:
+        """The figures by name. Raises InputError if there is none."""
+        figures = {name: figure for name, figure, _ in drawn(self.finding, self.workload)}
+        if not figures:
+            raise InputError("plot", f"there is nothing to draw: {self.sentence}")
+        return figures
+
+
+def _shown(figure: Any) -> Axes:
+    """The first panel of a figure, which is one of pyplot from now on."""
+    from matplotlib import pyplot
+
+    number = getattr(figure, "number", 0)
+    if not (pyplot.fignum_exists(number) and pyplot.figure(number) is figure):
+        # Figures of reports know no window and no notebook. This one takes the place of a new figure that does.
+        manager = pyplot.figure(figsize=figure.get_size_inches()).canvas.manager
+        manager.canvas.figure = figure
+        figure.set_canvas(manager.canvas)
+        figure.number = manager.num
+    return figure.axes[0]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Fitted(Answer, Fit):
+    """The fit result of an analysis, over all its settings.
+
+    Its fields are those of `Fit`. `table` is the table that the report writes as CSV: one row per slice, with the
+    closed form's place `theory` and the distance `z` to it in units of the slice's own error, NaN without one.
+    """
+
+    finding: Finding
+    workload: Workload
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Best(Answer):
+    """The cells by the mean of a metric.
+
+    table: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok) and
+        computed (all of them). A cell most of whose draws diverged or failed is left out.
+    """
+
+    table: pd.DataFrame
+    finding: Finding
+    workload: Workload
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Answer):
+    """One sweep less another, paired by seed, in every cell that both have.
+
+    table: one row per metric and cell: the parameters, draws, difference (mean over draws, in units of the metric), its
+        95 % interval (low, high) and that for all cells at once (low_simultaneous, high_simultaneous), p_value, p_holm
+        and status (higher, lower, no clear difference, not tested).
+    """
+
+    table: pd.DataFrame
+    finding: Finding
+    workload: Workload
+
+    def plot(self, metric: str | None = None) -> Axes:
+        """The figure of one metric, as for other answers; of the first one that has a figure if none is named.
+
+        Raises InputError for a metric without a figure.
+        """
+        if metric is None:
+            return super().plot()
+        figures = self._figures()
+        if f"comparison_{metric}" not in figures:
+            raise unknown("plot", "metric", metric, [row["metric"] for row in self.finding.table.to_dict("records")])
+        return _shown(figures[f"comparison_{metric}"])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Analysed(Answer):
+    """What a function of somebody else returns for the rows.
+
+    table: the DataFrame that it returned; None without one.
+    """
+
+    table: pd.DataFrame | None
+    finding: Finding
+    workload: Workload
+
+
+def fitted(finding: Finding, workload: Workload, level: float) -> Fitted:
+    """The fit result of a finding. level: the confidence level that the intervals are called by.
+
+    Raises InputError with the reason if there was nothing to fit.
+    """
+    if not finding.fits:
+        raise InputError("fit", sentence(finding, workload))
+    whole = merged(finding.fits, next(iter(finding.tables.values())))
+    values: dict[str, Any] = {field.name: getattr(whole, field.name) for field in fields(Fit)}
+    return Fitted(**{**values, "level": level}, finding=finding, workload=workload)
+
+
+def best(finding: Finding, workload: Workload) -> Best:
+    """The cells of a finding. Raises InputError with the reason if there is no cell to choose from."""
+    if not finding.tables:
+        raise InputError("best", "\n".join([sentence(finding, workload), *notes(finding, workload)]))
+    return Best(next(iter(finding.tables.values())), finding, workload)
+
+
+def comparison(finding: Finding, workload: Workload) -> Comparison:
+    """The differences of a finding. Raises InputError with the reason if nothing can be compared."""
+    import pandas as pd
+
+    if not finding.tables:
+        raise InputError("compare", sentence(finding, workload))
+    parts = [(row["metric"], table) for row, table in zip(_rows(finding), finding.tables.values(), strict=True)]
+    return Comparison(pd.concat([_with_metric(*part) for part in parts], ignore_index=True), finding, workload)
+
+
+def _rows(finding: Finding) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = finding.table.to_dict("records")
+    return rows
+
+
+def _with_metric(metric: str, table: pd.DataFrame) -> pd.DataFrame:
+    table = table.copy()
+    table.insert(0, "metric", metric)
+    return table

@@ -1,0 +1,263 @@
+"""The figures of a search: the metric run by run, over each axis, and each configuration across all axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.finding import Finding
+from raysweep.analyses.kinds.search import LOST, SHOWN, HistoryPlot, ParallelPlot, Runs, SlicesPlot, StoppedPlot
+from raysweep.numbers import number
+from raysweep.phrases import counted
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
+from raysweep.report.figures.style import FIT, GREY, QUALITATIVE
+from raysweep.report.names import axis_label, called
+from raysweep.workloads.declaration import OK, STOPPED, Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RUN, STOP, FIRST, GONE = QUALITATIVE[4], QUALITATIVE[5], QUALITATIVE[1], QUALITATIVE[6]
+ORDERS = {
+    "finished": "configuration, in the order in which they finished",
+    "asked": "configuration, in the order of the search",
+    "listed": "configuration, in the order of the table",
+}
+NAMED = 10
+"""Bars of importance."""
+INACTIVE = -0.14
+"""The place of an axis that is inactive, below all values."""
+LETTERS = 12
+"""Letters of a tick between parallel axes."""
+LOOKS: dict[str, dict[str, Any]] = {
+    "run": {"marker": "o", "color": RUN, "markersize": 4.2, "markeredgecolor": "white", "markeredgewidth": 0.4},
+    "first": {"marker": "o", "color": FIRST, "markersize": 6.2, "markeredgecolor": FIT, "markeredgewidth": 0.7},
+    "stopped": {"marker": "o", "color": STOP, "markersize": 4.2, "markerfacecolor": "white"},
+    "lost": {"marker": "x", "color": GONE, "markersize": 4.5},
+}
+
+
+@draw.register(HistoryPlot)
+def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The metric of each run with the best mean so far, and bars of the share of the variance of each axis."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 3.9), layout="constrained")
+    if plot.shares:
+        panel, bars = figure.subplots(1, 2, width_ratios=(1.75, 1))
+        _draw_shares(bars, plot, workload)
+    else:
+        panel = figure.subplots()
+    _set_scale(panel, plot.runs)
+    panel.step([*plot.at, plot.runs.at.max() + 0.5], [*plot.best, plot.best[-1]], where="post", color=FIT, zorder=4)
+    handles = _draw_runs(panel, plot.runs.at.astype(float), plot.runs)
+    panel.set_xlabel(ORDERS[plot.order])
+    panel.set_ylabel(axis_label(plot.metric, workload))
+    best = drawing.mark("best mean so far" if _has_draws(plot.runs) else "best so far", color=FIT, linestyle="-")
+    drawing.legend_below(figure, [best, *handles], columns=5)
+    caption = f"{called(plot.metric, workload)} of {counted(len(plot.runs.at), 'run')}; the line is the best so far."
+    if plot.shares:
+        scale = " on the scale of the figure" if panel.get_yscale() != "linear" else ""
+        caption += f" Right: the share of its variance over configurations that each axis carries alone{scale}."
+    return figure, caption
+
+
+def _draw_shares(panel: Axes, plot: HistoryPlot, workload: Workload) -> None:
+    few = list(plot.shares.items())[:NAMED]
+    names = [*(called(name, workload) for name, _ in few), "combinations"]
+    sizes = [100 * share for share in (*(share for _, share in few), plot.rest)]
+    places = np.arange(len(names))[::-1]
+    panel.barh(places, sizes, color=[QUALITATIVE[0]] * len(few) + ["#BBBBBB"], height=0.66)
+    for place, size in zip(places, sizes, strict=True):
+        panel.text(size + 1.5, place, "< 1 %" if 0 < size < 0.5 else f"{size:.0f} %", va="center", fontsize=9)
+    panel.set_yticks(places, names)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(visible=False)
+    panel.set_xlim(0, max(sizes) * 1.2)
+    panel.set_xticks([])
+    panel.spines["bottom"].set_visible(False)
+    panel.set_title("share of variance", loc="left")
+
+
+@draw.register(SlicesPlot)
+def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The metric of each run over each axis, on the axis' own scale; runs in which it is inactive are left out."""
+    figure, panels = drawing.panels(len(plot.axes), 4.4, 3.4, sharex=False)
+    _set_scale(panels[0], plot.runs)
+    handles: list[Any] = []
+    for panel, axis in zip(panels, plot.axes, strict=True):
+        column = plot.columns[axis.name]
+        there = np.array([value is not None for value in column])
+        if axis.values:
+            x = len(axis.values) * axis.places(column) - 0.5
+            x = x + 0.22 * _spread_out(len(x))
+            shown = axis.ticks()
+            texts = [drawing.in_lines(number(value)) for _, value in shown]
+            turn = 30 if sum(map(len, texts)) > 36 else 0
+            panel.set_xticks([len(axis.values) * at - 0.5 for at, _ in shown], texts, rotation=turn)
+            panel.set_xlim(-0.6, len(axis.values) - 0.4)
+        else:
+            x = np.array([np.nan if value is None else value for value in column], dtype=float)
+            if axis.log:
+                scales.set_log(panel.xaxis)
+        handles = _draw_runs(panel, np.where(there, x, np.nan), plot.runs) or handles
+        panel.set_xlabel(axis_label(axis.name, workload))
+    for panel in panels[:: drawing.columns_of_panels(panels)]:
+        panel.set_ylabel(axis_label(plot.metric, workload))
+    drawing.legend_below(figure, handles, columns=5)
+    caption = f"{called(plot.metric, workload)} of each run over each axis, the most important axis first."
+    if len(plot.axes) < plot.every:
+        caption += f" {len(plot.axes)} of {plot.every} axes are shown."
+    if any(value is None for column in plot.columns.values() for value in column):
+        caption += " Runs in which an axis is inactive are not in its panel."
+    return figure, caption
+
+
+@draw.register(ParallelPlot)
+def draw_parallel(plot: ParallelPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """Each configuration as a line through its values on all axes and its metric, the best ones on top."""
+    import matplotlib
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
+
+    lines, last = len(plot.places), len(plot.axes) - 1
+    figure = Figure(figsize=(min(4 + 1.3 * last, 13.0), 4.2), layout="constrained")
+    panel = figure.subplots()
+    gone = np.isnan(plot.places)
+    heights = np.where(gone, INACTIVE, plot.places)
+    shade, halo = matplotlib.colormaps["viridis"], [withStroke(linewidth=2.6, foreground="white")]
+    good = np.linspace(0.12, 0.92, lines)[::-1] if lines > 1 else np.array([0.12])  # the best is the darkest, on top
+    colours = [(*shade(tone)[:3], 1.0 if k < SHOWN else 0.28) for k, tone in zip(range(lines)[::-1], good, strict=True)]
+    paths = [list(enumerate(row)) for row in heights[::-1]]
+    widths = [1.9 if k < SHOWN else 0.8 for k in range(lines)[::-1]]
+    panel.add_collection(LineCollection(paths, colors=colours, linewidths=widths, capstyle="round"))
+    for place, axis in enumerate(plot.axes):
+        ticks: list[tuple[float, Any]] = [*([(INACTIVE, np.nan)] if gone[:, place].any() else []), *axis.ticks()]
+        panel.plot([place, place], [min(0.0, ticks[0][0]), 1], color=GREY, linewidth=1.0, zorder=3)
+        for at, value in ticks:
+            text = number(value, 3)
+            text = text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
+            panel.plot([place], [at], "_", color=GREY, markersize=6, zorder=4)
+            panel.annotate(
+                text,
+                (place, at),
+                xytext=(6 if place == last else -6, 0),
+                textcoords="offset points",
+                ha="left" if place == last else "right",
+                va="center",
+                fontsize=8.5 if at >= 0 else 13,
+                path_effects=halo,
+                zorder=5,
+            )
+    names = [axis_label(axis.name, workload).replace(" (", ", (") for axis in plot.axes]
+    panel.set_xticks(range(last + 1), [drawing.in_lines(name, 16) for name in names])
+    panel.xaxis.tick_top()
+    panel.tick_params(length=0)
+    panel.set_yticks([])
+    panel.grid(visible=False)
+    for side in panel.spines.values():
+        side.set_visible(False)
+    panel.set_xlim(-0.35, last + 0.35)
+    panel.set_ylim(INACTIVE - 0.06 if gone.any() else -0.05, 1.05)
+    caption = (
+        f"Each line is a configuration; the darker, the better its {called(plot.metric, workload)}. The {SHOWN} best "
+        "ones are thick."
+    )
+    if gone.any():
+        caption += " –: the axis is inactive."
+    if lines < plot.every:
+        caption += f" The best {lines:,} of {counted(plot.every, 'configuration')} are shown."
+    return figure, caption
+
+
+@draw.register(StoppedPlot)
+def draw_stopped(plot: StoppedPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The learning curve of each run; those that were stopped early end in a mark."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, (panel,) = drawing.panels(1, 7.4, 3.7)
+    ends = np.concatenate([values for state, _, values in plot.curves if state != LOST] or [np.zeros(1)])
+    if width := scales.asinh_width(ends):
+        scales.set_asinh(panel.yaxis, ends, width)
+    limits = scales_around(ends, panel.get_yscale())
+    looks = {
+        str(OK): (QUALITATIVE[0], float(np.clip(60 / len(plot.curves), 0.12, 0.6))),
+        str(STOPPED): (STOP, 0.8),
+        LOST: (GONE, 0.6),
+    }
+    for state, x, values in plot.curves:
+        (colour, alpha), values = looks[state], np.clip(values, *limits)
+        panel.plot(x, values, color=colour, linewidth=0.9, alpha=alpha, zorder=2 + (state != OK))
+        if state != OK:
+            mark = "o" if state == STOPPED else "x"
+            panel.plot(x[-1:], values[-1:], mark, color=colour, markersize=4.2, markerfacecolor="white", zorder=4)
+    panel.set_ylim(*limits)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.set_xlabel("step")
+    panel.set_ylabel(axis_label(plot.metric, workload))
+    states = [state for state, _, _ in plot.curves]
+    entries = [
+        drawing.mark(f"{states.count(state)} {words}", color=looks[state][0], linestyle="-", marker=mark, **HOLLOW)
+        for state, words, mark in ((OK, "to the end", ""), (STOPPED, "stopped early", "o"), (LOST, "not ok", "x"))
+        if state in states
+    ]
+    drawing.legend_below(figure, entries)
+    stopped = counted(states.count(STOPPED), "run")
+    return figure, f"{called(plot.metric, workload)} of {plot.stage} in each run; {stopped} stopped early."
+
+
+HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markersize": 4.5}
+
+
+def scales_around(values: np.ndarray, scale: str) -> tuple[float, float]:
+    """Limits around values, so that runs on their way to infinity do not decide the scale."""
+    low, high = float(np.min(values)), float(np.max(values))
+    if scale == "log":
+        return low / 1.15, high * 1.15
+    room = 0.05 * (high - low) or 0.5
+    return low - room, high + room
+
+
+def _set_scale(panel: Axes, runs: Runs) -> None:
+    """Make y logarithmic or asinh if the values span decades."""
+    known = runs.value[np.isfinite(runs.value)]
+    if width := scales.asinh_width(known):
+        scales.set_asinh(panel.yaxis, known, width)
+    panel.set_ylim(*scales_around(known, panel.get_yscale()))
+
+
+def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs) -> list[Any]:
+    """Draw each run as a point, those without a number as crosses at the upper edge; returns legend entries."""
+    groups: Sequence[tuple[str, str, np.ndarray]] = (
+        ("lost", "diverged or failed", runs.state == LOST),
+        ("stopped", "stopped early", runs.state == "stopped"),
+        ("run", "run", (runs.state == "ok") & ~runs.first),
+        ("first", f"run of the {SHOWN} best", (runs.state == "ok") & runs.first),
+    )
+    handles = []
+    for place, (look, label, chosen) in enumerate(groups):
+        if chosen.any():
+            style = {"linestyle": "none", **LOOKS[look]}
+            if look == "lost":
+                up = panel.get_xaxis_transform()
+                panel.plot(x[chosen], np.full(chosen.sum(), 0.985), transform=up, clip_on=False, zorder=3, **style)
+            else:
+                alpha = 0.85 if look == "run" else 1.0
+                panel.plot(x[chosen], runs.value[chosen], zorder=2.2 + place / 2, alpha=alpha, **style)
+            handles.append(drawing.mark(label, **LOOKS[look]))
+    return handles[::-1]
+
+
+def _has_draws(runs: Runs) -> bool:
+    return len(np.unique(runs.at)) < len(runs.at)
+
+
+def _spread_out(count: int) -> np.ndarray:
+    """Numbers from -1 to 1 that lie evenly however many there are, so that points of one value do not overlap."""
+    golden = (np.arange(count) * 0.6180339887) % 1
+    return np.asarray(2 * golden - 1)

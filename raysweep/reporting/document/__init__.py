@@ -1,1 +1,0 @@
-"""Write the report as Markdown and as one HTML file."""

@@ -1,0 +1,293 @@
+"""Trains a causal language model: fused AdamW with clipping and a schedule, in one process or by a gang (FSDP2).
+
+A model is any module together with a function (module, tokens) -> loss at each token, (sequences, length), 0 where
+nothing is predicted. Tokens are integers, (sequences, length + 1). A negative token -1 - t stands for a given t: it is
+read and not predicted.
+
+In a gang every worker calls the functions here with the same arguments and takes its share of each batch. Weights,
+gradients and both moments are spread over the workers, and gradients are summed. A row is then that of one process, but
+for the order in which float32 numbers are added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from raysweep.training import devices, draws, parallel, prefetch, sizes
+
+BETAS, CLIP = (0.9, 0.95), 1.0  # O Table 3
+DROPOUT_SEQUENCES = 16
+"""Sequences of a batch whose dropout masks are drawn at a time. So masks do not depend on the size of a gang, nor on
+the memory that was free, unless it is too little for so many."""
+LOOK = 64  # steps between two looks at whether the loss is finite; each makes a GPU wait
+
+Batches = Callable[[int], np.ndarray]
+"""Maps a step to its tokens."""
+Losses = Callable[[nn.Module, Tensor], Tensor]
+"""Maps a module and tokens to the loss at each token."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    lr: peak rate.
+    schedule: maps a step to a multiple of the peak rate.
+    weight_decay: decoupled, of all tensors but vectors. It acts by the stated rate: with muP's own rates, narrow models
+        would decay faster.
+    lr_factors: rate of each tensor relative to the stated one, by name; 1 where none is given.
+    sample_bytes: memory that a sequence takes in a forward and backward pass; 0 if it does not limit a micro-batch.
+    dropout: whether the module draws random numbers. They are named by (seed, role, step, sequence).
+    """
+
+    lr: float
+    schedule: Callable[[int], float]
+    weight_decay: float = 0.0
+    lr_factors: Mapping[str, float] = field(default_factory=dict)
+    sample_bytes: float = 0.0
+    dropout: bool = False
+    seed: int = 0
+    role: str = ""
+
+
+def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
+    """A module with these weights, by name, on the device of this process; spread over the workers of a gang.
+
+    module: may have been made on the device meta, so that its weights are allocated once.
+    compiles: whether to call its `compile`, where there is a compiler.
+    """
+    where = devices.device()
+    if compiles and compiler():
+        module.compile()
+    if parallel.workers() > 1:
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = parallel.mesh(where.type)
+        for part in (*blocks(module), module):
+            fully_shard(part, mesh=mesh, reshard_after_forward=True)
+    meta = any(weight.is_meta for weight in module.parameters())
+    module = module.to_empty(device=where) if meta else module.to(where)
+    load(module, weights)
+    return module.eval()
+
+
+def blocks(module: nn.Module) -> list[nn.Module]:
+    """The layers of a model: what its lists of modules hold."""
+    return [block for each in module.modules() if isinstance(each, nn.ModuleList) for block in each]
+
+
+@functools.lru_cache(maxsize=1)
+def compiler() -> bool:
+    """Whether torch.compile works on the GPU: a small function and its gradient are compiled."""
+    if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or not devices.usable():
+        return False
+    try:
+        start = torch.ones(8, device="cuda", requires_grad=True)
+        torch.compile(lambda values: values.sin() * 2)(start).sum().backward()
+    except Exception:  # of many kinds: no compiler for C, no Triton, too old a GPU
+        return False
+    return True
+
+
+@torch.no_grad()
+def load(module: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Overwrite the weights of a module, by name."""
+    for name, weight in module.named_parameters():
+        weight.copy_(_spread(weights[name], weight))
+
+
+def weights_of(module: nn.Module, everywhere: bool = True) -> dict[str, Tensor]:
+    """The whole weights of a module by name, in the host's memory. everywhere: on all workers, or on the first only."""
+    return _whole(dict(module.named_parameters()), everywhere)
+
+
+def _spread(values: Any, like: Tensor) -> Tensor:
+    """Values as a tensor like another one; of a tensor that is spread, this worker's share."""
+    tensor = torch.as_tensor(values).to(like.device, like.dtype)
+    if not hasattr(like, "full_tensor"):
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def _whole(tensors: Mapping[str, Tensor], everywhere: bool) -> dict[str, Tensor]:
+    found = {}
+    for name, tensor in tensors.items():
+        whole = whole_of(tensor.detach())
+        if everywhere or parallel.rank() == 0:
+            found[name] = whole.to("cpu", copy=True)
+    return found
+
+
+def whole_of(tensor: Tensor) -> Tensor:
+    """A tensor that may be spread over workers, as a whole."""
+    found: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return found
+
+
+class Trainer:
+    """A module in training.
+
+    step: number of steps taken.
+    alive: whether every loss and gradient was finite so far. A model that is not cannot recover, so training stops.
+    """
+
+    def __init__(self, module: nn.Module, losses: Losses, recipe: Recipe) -> None:
+        self.module, self.losses, self.recipe = module, losses, recipe
+        self.step = 0
+        self._named = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+        groups: dict[tuple[float, bool], list[Tensor]] = {}
+        for name, weight in self._named.items():
+            groups.setdefault((recipe.lr_factors.get(name, 1.0), weight.ndim > 1), []).append(weight)
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": members, "factor": factor, "weight_decay": decays * recipe.weight_decay / factor}
+                for (factor, decays), members in groups.items()
+            ],
+            betas=BETAS,
+            fused=True,
+        )
+        self._where = next(iter(self._named.values())).device
+        self._alive = torch.ones((), dtype=torch.bool, device=self._where)
+
+    @property
+    def alive(self) -> bool:
+        """Whether every loss and gradient was finite so far."""
+        return bool(self._alive)
+
+    def state(self, everywhere: bool = False) -> dict[str, Any]:
+        """The weights and both moments by name, the step, and whether a number was not finite; for a checkpoint.
+
+        The data of a step follow from its number. everywhere: on all workers of a gang, or on the first only.
+        """
+        moments = {
+            kind: _whole({name: self._state(weight)[kind] for name, weight in self._named.items()}, everywhere)
+            for kind in ("exp_avg", "exp_avg_sq")
+        }
+        return {"weights": weights_of(self.module, everywhere), **moments, "step": self.step, "frozen": not self.alive}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state. Its weights are those of the module already."""
+        for name, weight in self._named.items():
+            for kind in ("exp_avg", "exp_avg_sq"):
+                self._state(weight)[kind].copy_(_spread(state[kind][name], weight))
+            self._state(weight)["step"].fill_(state["step"])
+        self.step = int(state["step"])
+        self._alive.fill_(not state["frozen"])
+
+    def _state(self, weight: Tensor) -> dict[str, Tensor]:
+        """What the optimizer keeps of a tensor, in the form that AdamW itself gives it at its first step."""
+        found: dict[str, Tensor] = self.optimizer.state[weight]
+        if not found:
+            found["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
+            found |= {kind: torch.zeros_like(weight.detach()) for kind in ("exp_avg", "exp_avg_sq")}
+        return found
+
+    def train(self, batches: Batches, until: int, after_step: Callable[[Trainer, Tensor], None] | None = None) -> None:
+        """Take steps up to this one. After each, call after_step(trainer, mean loss of the step)."""
+
+        def prepared(step: int) -> tuple[int, Tensor, int, int]:
+            batch = batches(step)
+            group = min(DROPOUT_SEQUENCES, len(batch)) if self.recipe.dropout else 1
+            own, first = parallel.share(batch, group)
+            return predictions(batch), on_host(own, self._where), first, group
+
+        begun = self.step
+        self.module.train()
+        with contextlib.closing(prefetch.in_turn(prepared, range(self.step, until), self._where)) as following:
+            for batch in following:
+                if self.step % LOOK == 0 and not self.alive:
+                    break
+                if self.step == begun:  # the first batch may have to be made of gigabytes of text
+                    parallel.meet()
+                loss = self._step(*batch)
+                if after_step is not None:
+                    after_step(self, loss)
+        self.module.eval()
+
+    def _step(self, count: int, own: Tensor, first: int, group: int) -> Tensor:
+        """One step on this worker's part of a batch with so many tokens to predict. Gives the mean loss."""
+        recipe, loss = self.recipe, torch.zeros((), device=self._where)
+        size = sizes.samples(len(own), recipe.sample_bytes)
+        if recipe.dropout:
+            while group > size:
+                group //= 2
+            size = group
+        pieces = moved(own, self._where).split(size)
+        for number, tokens in enumerate(pieces):
+            if recipe.dropout:
+                self._draw(first)
+            if parallel.workers() > 1:  # gradients are exchanged once a step
+                self.module.set_requires_gradient_sync(number == len(pieces) - 1)
+            with mixed_precision(self._where):
+                part = self.losses(self.module, tokens).sum() / count
+            (part * parallel.workers()).backward()  # FSDP takes the mean over workers
+            loss += part.detach()
+            first += len(tokens)
+        loss = parallel.add_up(loss)
+        norm = whole_of(nn.utils.clip_grad_norm_(self._named.values(), CLIP))
+        self._alive &= torch.isfinite(loss) & torch.isfinite(norm)
+        rate = recipe.lr * recipe.schedule(self.step)
+        for each in self.optimizer.param_groups:
+            each["lr"] = rate * each["factor"]
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        return loss
+
+    def _draw(self, sequence: int) -> None:
+        """Name the random numbers of the module from this sequence of the batch on."""
+        role = f"{self.recipe.role}/dropout/{self.step}/{sequence}"
+        torch.manual_seed(int(draws.generator(self.recipe.seed, role).integers(2**62)))
+
+
+def predictions(tokens: np.ndarray) -> int:
+    """Number of tokens to predict."""
+    return int((tokens[:, 1:] >= 0).sum())
+
+
+@torch.no_grad()
+def sequence_losses(module: nn.Module, losses: Losses, tokens: np.ndarray, batch: int = 64) -> np.ndarray:
+    """Sum of the losses of each sequence, float64 (sequences,). The workers of a gang share the sequences."""
+    parallel.meet()  # a worker may have made its tokens of gigabytes of text
+    own, first = parallel.share(tokens)
+    where = next(module.parameters()).device
+    found = []
+    for part in on_host(own, where).split(sizes.samples(min(batch, len(own)))):
+        with mixed_precision(where):
+            found.append(losses(module, moved(part, where)).double().sum(1))
+    whole = torch.zeros(len(tokens), dtype=torch.float64, device=where)
+    whole[first : first + len(own)] = torch.cat(found)[: max(0, len(tokens) - first)]
+    return parallel.add_up(whole).cpu().numpy()
+
+
+def mean_loss(module: nn.Module, losses: Losses, tokens: np.ndarray) -> float:
+    """Mean loss over the tokens to predict."""
+    return float(sequence_losses(module, losses, tokens).sum() / predictions(tokens))
+
+
+def on_host(tokens: np.ndarray, where: torch.device) -> Tensor:
+    """Tokens as a tensor of the host in their own type; in pinned memory, if they go to a GPU."""
+    narrow = tokens.astype(np.int32) if tokens.dtype.kind == "u" and tokens.itemsize > 1 else tokens
+    tensor = torch.from_numpy(np.ascontiguousarray(narrow))
+    return tensor.pin_memory() if where.type == "cuda" else tensor
+
+
+def moved(tokens: Tensor, where: torch.device) -> Tensor:
+    """Tokens of `on_host` as int64 on a device. A GPU does not wait for them."""
+    return tokens.to(where, non_blocking=True).long()
+
+
+def mixed_precision(where: torch.device) -> torch.autocast:
+    """Products in bfloat16 on a GPU; on a CPU everything as it is."""
+    return torch.autocast(where.type, dtype=torch.bfloat16, enabled=where.type == "cuda")

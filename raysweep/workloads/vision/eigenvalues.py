@@ -1,0 +1,141 @@
+"""The largest eigenvalues of a symmetric matrix, each as often as it occurs, and its trace, from products alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raysweep.training.hessian import lanczos, probed
+
+
+@dataclass(frozen=True)
+class Eigenvalues:
+    """The largest eigenvalues of a symmetric matrix, largest first, and how far from right each may be.
+
+    values, residuals: (count,). An eigenvalue lies no further from each value than its residual, a bound of ‖Hv - λv‖.
+        Where it is not known how often eigenvalues occur, a residual is at least the distance to the largest value, as
+        the eigenvalue of this place in the order may lie anywhere up to it. NaN if the matrix is not finite.
+    products: how many products with the matrix were taken.
+    """
+
+    values: np.ndarray
+    residuals: np.ndarray
+    products: int
+
+
+def largest_eigenvalues(
+    product: Callable[[Tensor], Tensor],
+    starts: Callable[[], Tensor],
+    count: int,
+    tolerance: float = 1e-3,
+    most_products: int = 400,
+) -> Eigenvalues:
+    """The `count` largest eigenvalues (all, if there are fewer), each as often as it occurs, by Lanczos.
+
+    From one vector, Lanczos reaches one eigenvector of each eigenvalue, however often that occurs. So it starts again,
+    orthogonal to the vectors that it has found, until the largest eigenvalue of the rest is not above the smallest one
+    kept.
+
+    starts: gives a new random vector at each call.
+    tolerance: a pass ends when the residual of each value is at most this share of the value (of a millionth of the
+        largest, if the value is smaller). An eigenvalue that is above the smallest one kept by less may be missing.
+    most_products: a pass ends here too, and is the last one; then residuals say what is not resolved.
+
+    Of p products of a pass all vectors are held: p + count times the memory of the model's weights. Take products in
+    float64, as residuals do not count rounding.
+    """
+    start = starts()
+    kept = _pass(product, start, starts, count, tolerance, most_products)
+    products, converged, complete = kept.products, kept.converged, kept.products == len(start)
+    while converged and not complete:
+        rest = _pass(product, starts(), starts, count, tolerance, most_products, kept)
+        products, converged = products + rest.products, rest.converged
+        complete = converged and not rest.vectors
+        if converged:
+            kept = _merged(kept, rest)
+    # each value found may occur more often than it was seen, the largest too
+    missing = 0.0 if complete else kept.values[:1] - kept.values
+    return Eigenvalues(kept.values, np.maximum(kept.residuals, missing), products)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Ritz values, largest first, and their residuals, (count,), with their vectors, if all have converged."""
+
+    values: np.ndarray
+    residuals: np.ndarray
+    vectors: list[Tensor]
+    products: int
+    converged: bool
+
+
+def _pass(
+    product: Callable[[Tensor], Tensor],
+    start: Tensor,
+    starts: Callable[[], Tensor],
+    count: int,
+    tolerance: float,
+    most_products: int,
+    kept: _Pairs | None = None,
+) -> _Pairs:
+    """The `count` largest Ritz pairs from one start; or those orthogonal to pairs kept and above the smallest of these.
+
+    The residual of a Ritz pair with the eigenvector s of the tridiagonal matrix is β_p |s_p| (Parlett, The symmetric
+    eigenvalue problem, §13.2).
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    known, largest, floor = (kept.vectors, abs(kept.values[0]), kept.values[-1]) if kept else ([], 0.0, -np.inf)
+    most = len(start) - len(known)
+    wanted = min(count, most)
+    values, residuals, vectors, taken, converged = np.empty(0), np.empty(0), list[Tensor](), 0, False
+    for diagonal, beside, basis in itertools.islice(lanczos(product, start, starts, known), most_products):
+        taken = len(diagonal)
+        if not np.isfinite([diagonal[-1], beside[-1]]).all():
+            values = residuals = np.full(wanted, np.nan)
+            break
+        last = taken in (most, most_products)
+        if taken < wanted or not (last or (taken % 10 == 0 and beside[-1] > 0)):
+            continue
+        chosen = (taken - wanted, taken - 1)
+        found, parts = eigh_tridiagonal(diagonal, beside[:-1], select="i", select_range=chosen)
+        values, residuals = found[::-1], beside[-1] * np.abs(parts[-1, ::-1])
+        accuracy = tolerance * np.maximum(np.abs(values), 1e-6 * max(abs(values[0]), largest))
+        above = values - accuracy > floor
+        converged = bool((residuals <= accuracy)[above | (np.arange(wanted) == 0)].all())
+        if converged:
+            values, residuals = values[above], residuals[above]
+            vectors = [_sum(part, basis) for part in parts.T[::-1][above]]
+            break
+    return _Pairs(values, residuals, vectors, taken, converged)
+
+
+def _merged(kept: _Pairs, new: _Pairs) -> _Pairs:
+    """As many pairs as were kept, the largest of both."""
+    # the product with a new vector may have parts along those kept, by symmetry no longer than the residuals of these
+    far = np.hypot(new.residuals, np.linalg.norm(kept.residuals))
+    values, residuals = np.append(kept.values, new.values), np.append(kept.residuals, far)
+    order = np.argsort(-values, kind="stable")[: len(kept.values)]
+    vectors = [*kept.vectors, *new.vectors]
+    return _Pairs(values[order], residuals[order], [vectors[place] for place in order], new.products, new.converged)
+
+
+def _sum(parts: np.ndarray, basis: Sequence[Tensor]) -> Tensor:
+    """The vector with these parts along the vectors of a basis."""
+    total = torch.zeros_like(basis[0])
+    for part, vector in zip(parts, basis, strict=True):
+        total += float(part) * vector
+    return total
+
+
+def trace(
+    product: Callable[[Tensor], Tensor], like: Tensor, probes: int, stream: np.random.Generator
+) -> tuple[float, float]:
+    """(Tr(H), its standard error) by Hutchinson's estimate from at least two probes; like: a vector of H's size."""
+    values = np.array(list(probed(product, torch.ones_like(like), probes, stream)))
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(probes))

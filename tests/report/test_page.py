@@ -1,0 +1,140 @@
+"""What stands on a page, and what does not harm it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from documented import DOCS
+
+from raysweep.report import file_names
+from raysweep.report.report import Written, write_report
+from raysweep.report.tables import FIRST, first_rows
+
+from .conftest import BOUNDARY, rows, space, written
+
+SCHEMA = json.loads((DOCS / "report.schema.json").read_text())
+EVIL = "<script>alert(1)</script> | [a](javascript:alert(1)) ![b](http://example.org/x.png)"
+
+
+def test_the_first_screen_has_short_answers_and_short_tables(home: Path) -> None:
+    page = (home / "report.html").read_text()
+    answers = re.findall(r'<p class="answer">(.*?)</p>', page)
+    assert len(answers) == 3
+    assert all(0 < len(answer.split()) <= 25 for answer in answers)
+    articles = re.findall(r"<article>(.*?)</article>", page, re.DOTALL)
+    counts = [article.count("<tr>") - 1 for article in articles]
+    assert all(1 <= count <= FIRST for count in counts)
+    assert "Does it tip over?" in page
+    assert page.count('<figure id="figure"') == 1
+    assert page.index('<figure id="figure"') < page.index("<details>")
+
+
+def test_nothing_is_cut_off(home: Path) -> None:
+    for name in ("report.html", "report.md"):
+        text = re.sub(r"<script.*?</script>", "", (home / name).read_text(), flags=re.DOTALL)
+        assert "…" not in text.replace("0 … 5", "")
+
+
+def test_the_page_loads_nothing_and_runs_one_script(home: Path) -> None:
+    page = (home / "report.html").read_text()
+    assert "http://" not in page
+    assert "https://" not in page
+    assert len(re.findall(r"<script>", page)) == 1
+    assert len(re.findall(r"<script type=\"application/json\" class=\"explored\">", page)) >= 2
+
+
+def test_html_and_markdown_have_the_same_answers_tables_and_figures(home: Path) -> None:
+    page, text = ((home / name).read_text() for name in ("report.html", "report.md"))
+    for answer in re.findall(r'<p class="answer">(.*?)</p>', page):
+        assert f"**{answer}**" in text
+    assert page.count("<img ") == text.count("](figures/") == len(list((home / "figures").glob("*.png")))
+    assert page.count("<table") == len(re.findall(r"^\| ---|^\|( ---)", text, re.MULTILINE))
+
+
+def test_links_lead_to_the_tables_that_were_written(home: Path) -> None:
+    linked = set(re.findall(r'href="(tables/[^"]+)"', (home / "report.html").read_text()))
+    assert linked == {f"tables/{path.name}" for path in (home / "tables").iterdir()}
+
+
+def test_the_json_report_follows_its_schema_and_has_the_numbers_of_the_tables(home: Path) -> None:
+    report = json.loads((home / "report.json").read_text())
+    jsonschema.validate(report, SCHEMA)
+    boundary = next(one for one in report["findings"] if one["kind"] == "boundary")
+    table = pd.read_csv(home / "tables" / "boundary_zeros.csv")
+    assert [one["estimate"] for one in boundary["settings"]] == pytest.approx(table["estimate"].tolist())
+    assert [one["theory"] for one in boundary["settings"]] == pytest.approx(table["theory"].tolist())
+
+
+def test_words_of_others_stay_words(tmp_path: Path) -> None:
+    frame = rows()
+    asked = space({"best": {"metric": "risk_scratch", "question": "<b>Which</b>?"}}, description=EVIL)
+    write_report(frame, [asked], tmp_path, Written(EVIL, warnings=[EVIL], facts=[EVIL]))
+    page, text = ((tmp_path / name).read_text() for name in ("report.html", "report.md"))
+    assert "<script>alert" not in page + text
+    assert "<b>Which" not in page
+    assert 'href="javascript' not in page
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)\]\((javascript|http)", prose)
+
+
+def test_figures_of_an_earlier_report_go_and_other_files_stay(tmp_path: Path) -> None:
+    written(tmp_path, BOUNDARY)
+    before = {path.name for path in (tmp_path / "figures").iterdir()}
+    (tmp_path / "figures" / "mine.png").write_bytes(b"mine")
+    changed = tmp_path / "tables" / "boundary_zeros.csv"
+    changed.write_text("mine")
+    written(tmp_path, {"agreement": {}})
+    after = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert "mine.png" in after
+    assert not before & after
+    assert changed.read_text() == "mine"
+
+
+def test_a_report_writes_through_no_symbolic_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    home = tmp_path / "report"
+    home.mkdir()
+    (home / "figures").symlink_to(outside)
+    for name in ("report.html", "report.md", "report.json", file_names.NAME):
+        (home / name).symlink_to(outside / "precious")
+    written(home, BOUNDARY)
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+    assert (outside / "precious").read_text() == "precious"
+
+
+def test_a_sweep_without_an_ok_row_says_so(tmp_path: Path) -> None:
+    frame = rows().assign(status="failed", transferability_finetune=np.nan)
+    (finding,) = written(tmp_path, BOUNDARY, frame=frame).findings
+    assert finding.facts["nothing"] == "no_row_ok"
+    jsonschema.validate(json.loads((tmp_path / "report.json").read_text()), SCHEMA)
+
+
+def test_several_sweeps_are_compared_and_the_difference_comes_first(tmp_path: Path) -> None:
+    one = rows(sweep="one")
+    other = rows(sweep="other").assign(noise=0.5, risk_scratch=lambda frame: frame["risk_scratch"] + 0.25)
+    other["cell"] = "d" + other["cell"]
+    spaces = [space({"best": {"metric": "risk_scratch"}}), space({"best": {"metric": "risk_scratch"}})]
+    spaces[1]["fixed"] = {"dim": 200, "noise": 0.5}
+    spaces[0]["fixed"] = {"dim": 200, "noise": float(one["noise"].iloc[0])}
+    report = write_report(pd.concat([one, other], ignore_index=True), spaces, tmp_path, Written("one, other"))
+    comparison = report.findings[0]
+    (row,) = comparison.table.to_dict("records")
+    assert (row["sweep"], row["metric"], row["outcome"], row["cells"]) == ("other", "risk_scratch", "higher", 30)
+    assert row["estimate"] == pytest.approx(0.25)
+    assert comparison.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx(0.25)
+
+
+def test_the_rows_of_a_large_table_show_every_outcome(home: Path, tmp_path: Path) -> None:
+    frame = rows({"overlap_angle": [9.0, 45.0, 60.0, 90.0], "gamma": [0.1 * step for step in range(1, 13)]})
+    (finding,) = written(tmp_path, BOUNDARY, frame=frame).findings
+    chosen = first_rows(finding)
+    assert len(chosen) == FIRST < len(finding.table)
+    assert set(finding.table["outcome"].iloc[chosen]) == set(finding.table["outcome"])
