@@ -12,6 +12,8 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     from raysweep.analyses.analysis import Analysis
 
+names = kinds.names
+
 
 def get(kind: str) -> Analysis:
     """The analysis of a kind. Its file is imported when it is first asked for, and with it the fits that it needs."""
