@@ -203,8 +203,8 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 def import_runs(name: str, storage: str, dry_run: bool, sets: tuple[str, ...], **options: Any) -> None:
     """Make the sweep NAME of runs that were computed elsewhere.
 
-    Reports, results, comparisons and `raysweep sync` take it as any other sweep. What the report answers is said by
-    --set, for example --set "analysis=[{optimum: {metric: loss, x: lr}}]".
+    Reports, results, comparisons and `raysweep sync` take it as any other sweep. Choose what the report answers
+    by --set, for example --set "analysis=[{optimum: {metric: loss, x: lr}}]".
     """
     from raysweep.commands import imports
 

@@ -13,7 +13,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun, of which more may be said after an "of"."""
+    """The plural of a noun, such as files in "2 of 3 files"."""
     first, of, rest = noun.partition(" of ")
     return f"{first}s{of}{rest}"
 

@@ -16,7 +16,7 @@ from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
 
 NOTHING = "nothing"
-"""The name of the reason among the facts of a finding; beside it may stand what it is about."""
+"""The name of the reason among the facts of a finding, which may also name what it is about."""
 
 
 class Nothing(StrEnum):
@@ -45,7 +45,7 @@ class Nothing(StrEnum):
     ONE_SETTING = "one_setting"
     """There is no other setting to compare with."""
     NO_CLOSED_FORM = "no_closed_form"
-    """No closed form stands beside two usable draws of a cell (about: the metrics)."""
+    """No cell has both a closed form and two usable draws (about: the metrics)."""
     NO_PAIR = "no_pair"
     """No row has a value of both (about: what they are paired with)."""
     NO_SEED_SHARED = "no_seed_shared"

@@ -34,7 +34,7 @@ FURTHER = (
     *("z", "draws", "draws_to_halve", "points_to_halve", "points_from", "points_to", "halved", "diverged_from"),
     *("choice", "regret"),
 )
-"""What the table of a finding has of a fit beside the columns of all findings: the distance to theory in its errors,
+"""What the table of a finding has of a fit after the columns of all findings: the distance to theory in its errors,
 the draws, what would halve the interval (so many draws in all, so many more values of x between two of them), and of a
 surface the value of least expected regret with that regret."""
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 ROW = 3  # panels stand in rows of at most three
 MEANS = ("mean", "standard_error", "median", "draws", "computed", "no_variance", "theory")
-"""The columns of `means_table` beside the keys."""
+"""The columns of `means_table` after the keys."""
 PLACE = "_place"  # the column for the position of a category; no parameter name begins with an underscore
 
 

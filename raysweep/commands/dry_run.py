@@ -125,7 +125,7 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     runs = cells.most if default_runs_per(cells) == "cell" else 0
     return [
         *lines,
-        f"beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
+        f"as well: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
         "30 s (--tracking-uri none and --no-report leave them out)",
         f"estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
         f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",

@@ -86,10 +86,10 @@ def workload(name: str) -> list[str]:
         lines.append(f"  {metric.name:26} {with_label(metric)}{unit}{direction}{stage}")
     if workload.symmetry is not None:
         apart = ", ".join(f"{name}{SIGN_SPREAD}" for name in workload.symmetry.metrics)
-        lines += ["", f"with symmetric: true beside them, their standard deviation over the signs: {apart}"]
+        lines += ["", f"with symmetric: true also their standard deviation over the signs: {apart}"]
     if workload.closed_form is not None:
         closed = [name for name in workload.metric_names() if name.endswith("_theory")]
-        lines += ["", "closed forms beside them: " + ", ".join(closed)]
+        lines += ["", "closed forms: " + ", ".join(closed)]
     if cited := papers.legend("\n".join(lines)):
         lines.insert(1, cited)
     return lines

@@ -148,5 +148,5 @@ def _axes_difference(
         before = list(zip(*(old[name] for name in group), strict=True))
         after = set(zip(*(new[name] for name in group), strict=True))
         if any(values not in after for values in before):
-            return f"axes.{group[0]}", f"other values beside each other in {', '.join(group)}"
+            return f"axes.{group[0]}", f"values combined otherwise in {', '.join(group)}"
     return None

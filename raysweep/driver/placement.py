@@ -106,7 +106,7 @@ def in_words(packs: list[Pack]) -> str:
 def wall_seconds(packs: list[Pack], trials: int, seconds: float, gangs: bool = True) -> float:
     """How many seconds packs take if the queue gives them out, each after those that it starts from.
 
-    A gang of k is said to be k times as fast; what its workers tell each other is not counted.
+    A gang of k counts as k times as fast, without the time in which its workers exchange data.
 
     packs: the packs, some of which a gang may compute.
     trials: how many packs are computed at a time.

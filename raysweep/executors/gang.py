@@ -1,7 +1,7 @@
 """A trial with several workers: a gang inside the trial's own placement group, so that Tune sees all its resources.
 
 The group has one bundle per worker. Ray grants the whole group or nothing, so gangs cannot block each other. The trial
-itself takes no resources and runs beside the first worker. Each worker computes a part of the rows; if the workload is
+itself takes no resources and runs next to the first worker. Each worker computes a part of the rows; if the workload is
 data-parallel, the workers join in torch.distributed (NCCL between GPUs, else gloo) and train together. When one worker
 dies, the gang ends, and the pack is tried again like one whose worker was lost.
 """
@@ -53,7 +53,7 @@ class Gang:
         """Compute rows of a pack, or put its stages into the store for these rows. Raises WorkerLost if a worker
         died."""
         workload = job.declaration()
-        log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
+        log.LOGGER.info("by %s workers, whose logs are next to this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
             if pack.stages:
                 return self._together(job, pack, cells, seeds)

@@ -1,6 +1,6 @@
 """Sends a Python function to Ray's workers: pickled by value, never as a file, so that they need no copy of its source.
 
-The modules beside it go with it (helpers that it imports). What other packages are needed must be installed on the
+The modules next to it go with it (helpers that it imports). What other packages are needed must be installed on the
 workers.
 """
 
@@ -33,7 +33,7 @@ def check(function: Callable[..., Any], name: str) -> None:
 
 @contextlib.contextmanager
 def by_value(function: Callable[..., Any]) -> Iterator[None]:
-    """Let Ray send the modules beside the function by value inside the block."""
+    """Let Ray send the modules next to the function by value inside the block."""
     from ray import cloudpickle
 
     registered = []

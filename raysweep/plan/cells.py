@@ -32,8 +32,8 @@ class Cells:
     needs: the different resources that trials take.
     need: which of these each cell takes, shape (cells,).
     most: how many cells there can be.
-    asked: for each cell of a space with ranges {"number": ..., "values": {axis: value}}: the how manieth it is that the
-        search asks for. None for any other space.
+    asked: for each cell of a space with ranges {"number": ..., "values": {axis: value}}: its place in the order in
+        which the search asks. None for any other space.
     position: maps the ids to their positions.
     complaint: why the workload refused the last cell that was not placed: its parameter and what it said.
     suggested: what a search suggested, by the results that it knew then, where it takes long to ask it again.

@@ -1,7 +1,7 @@
 """Identities: equal inputs have equal ids, however they were written.
 
 An id is a SHA-256 of canonical JSON over (workload, stage, the workload's identity_version, the parameters that matter,
-seed, the parent's id). The digest of the source is recorded beside the id and is not part of it.
+seed, the parent's id). The digest of the source is recorded with the id and is not part of it.
 """
 
 from __future__ import annotations

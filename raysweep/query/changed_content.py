@@ -1,7 +1,7 @@
 """Rows whose content has changed since they were computed: a text that has grown, or whatever else identifies a stage.
 
 A workload with `identify` says by what its stages are identified. Its rows keep the id of their last stage. A row whose
-id is another one today must not stand beside rows of today. Rows of earlier releases have no such id and stay.
+id is another one today must not be mixed with rows of today. Rows of earlier releases have no such id and stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of rows or stages that older code computed."""
+"""The note on rows or stages that older code computed."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _labels(sweeps: Sequence[StoredSweep]) -> list[str]:
     """The labels of several sweeps in a report.
 
     A label is the sweep's name, or its whole path if sweeps of the same name come from different storages. A part that
-    appears beside the whole sweep or another part gets a number.
+    appears next to the whole sweep or another part gets a number.
     """
     labels: list[str] = []
     for sweep in sweeps:

@@ -18,7 +18,7 @@ from raysweep.storage.sealed import Damaged
 
 
 def address(folder: AnyPath, record: Record | None) -> str:
-    """The address of the store that a sweep uses: the recorded one, else STORAGE/store beside the sweep's folder."""
+    """The address of the store that a sweep uses: the recorded one, else STORAGE/store next to the sweep's folder."""
     if record is not None and record.store is not None:
         return record.store
     return paths.absolute(folder.parent / sweep_record.STORE)

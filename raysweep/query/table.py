@@ -224,7 +224,7 @@ def _first_gap(column: pd.Series) -> int:
 
 
 def rounded(values: Sequence[float]) -> dict[float, float]:
-    """The values that are others rounded to fewer digits, such as 0.000345 beside 0.0003453, with those others.
+    """The values that are others rounded to fewer digits, such as 0.000345 next to 0.0003453, with those others.
 
     values: sorted. Such a pair is much closer together than any of both is to another value.
     """

@@ -31,7 +31,7 @@ def report_json(sweeps: Sequence[str], findings: Sequence[Finding]) -> str:
 
 
 def as_json(finding: Finding) -> dict[str, Any]:
-    """A finding as plain data. Its complete tables are named; they lie beside `report.json` as tables/NAME.csv."""
+    """A finding as plain data. Its complete tables are named; they lie next to `report.json` as tables/NAME.csv."""
     return plain(
         {
             "kind": finding.kind,

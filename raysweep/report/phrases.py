@@ -213,7 +213,7 @@ def sentence(finding: Finding, workload: Workload) -> str:
 
 
 def _by_metric(finding: Finding) -> list[Finding]:
-    """The finding as one for each metric and each constant beside it, if an answer is about one at a time."""
+    """The finding as one for each metric and each constant next to it, if an answer is about one at a time."""
     split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
     keys, out = [key for key in finding.keys if key not in split], []
     for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
@@ -275,7 +275,7 @@ LEADING = 0.1
 
 
 def _leads(group: Group, finding: Finding) -> bool:
-    """Whether a group is said first: the best, and places if a quarter of all settings have one."""
+    """Whether a group comes first: the best, and places if a quarter of all settings have one."""
     return group.outcome == Outcome.BEST or (group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table))
 
 
@@ -327,11 +327,11 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
 
 
 def _besides(finding: Finding, workload: Workload) -> str:
-    """What some kinds add to what most settings say, with the mark before it: beside which setting a shift is, in how
+    """What some kinds add to what most settings say, with the mark before it: against which setting a shift is, in how
     many settings a power changes, and where what was logged is least and most."""
     table, facts = finding.table, finding.facts
     if base := facts.get("base"):
-        return f", beside {settings(base, base.values(), workload)}"
+        return f", against {settings(base, base.values(), workload)}"
     if bends := facts.get("bends"):
         return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
     measured = table[table["outcome"] == Outcome.MEASURED]
@@ -540,7 +540,7 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.NOTHING_LOGGED: "{about} logged nothing of this",
     Nothing.NO_FUNCTION: "{about}",
     Nothing.FAILED: "{about}",
-    Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws of {about}",
+    Nothing.NO_CLOSED_FORM: "no cell of {about} has both a closed form and two usable draws",
     Nothing.NO_PAIR: "no row that is ok pairs with {about}",
     Nothing.ONE_SETTING: "there is only one setting, so nothing is compared",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
@@ -581,7 +581,7 @@ FACTS: Mapping[str, str] = {
     "thinned": "Left out: {count} pairs at values of {x} where fewer than half of the draws are ok.",
     "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
     "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
-    "missing": "Left out, because no closed form stands beside two usable draws: {names}.",
+    "missing": "Left out, without a cell that has a closed form and two usable draws: {names}.",
 }
 """What a reader must know of facts that are a count or names, unless there are none."""
 

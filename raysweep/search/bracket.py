@@ -1,4 +1,4 @@
-"""Two neighbouring points of a slice between which a zero lies: where, how far draws scatter, and what lies beside."""
+"""Two neighbouring points of a slice between which a zero lies: where, how far draws scatter, and its neighbours."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where the draws of one slice go, so that its best value is located with a precision.
 
-A slice starts with few cells over the whole axis and few draws. Cells are then added beside those that may be the best,
+A slice starts with few cells over the whole axis and few draws. Cells are then added near those that may be the best,
 and draws are added where the place is decided. A cell that is clearly worse than the best one on the same draws gets no
 more of them, unless it stands beside the best one and its value shapes the curve there. Draws are compared in pairs, so
 which of them a cell gets never depends on its own values alone.

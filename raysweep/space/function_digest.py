@@ -2,7 +2,7 @@
 
 What counts is what the function names, wherever it stands: the lines of its definition; those of the definitions,
 constants and imports at the top level of its file that these lines name, and so on; statements that change one of these
-(CONFIG["lr"] = 3, torch.manual_seed(0)); and the whole text of every module beside the file that is imported on the
+(CONFIG["lr"] = 3, torch.manual_seed(0)); and the whole text of every module next to the file that is imported on the
 way. Other lines of the file do not count, nor does what stands under `if __name__ == "__main__":`. So the digest is
 known before the file is executed, and it is the same if the file is run as a script.
 
@@ -125,7 +125,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def _named(tree: ast.Module, names: set[str], file: Path) -> tuple[list[ast.stmt], dict[Path, bytes]]:
     """The statements at the top level that make or change what these names stand for, in order, and the texts of the
-    modules beside the file that are imported on the way."""
+    modules next to the file that are imported on the way."""
     needed, chosen = set(names), set[int]()
     body = [(each, _made(each), _read(each)) for each in tree.body if not _is_main(each)]
     while more := [n for n, (_, made, _) in enumerate(body) if n not in chosen and (made & needed or "*" in made)]:
@@ -192,7 +192,7 @@ def _untold(tree: ast.Module, statements: list[ast.stmt]) -> set[str]:
 
 
 def _import(tree: ast.AST, file: Path, modules: dict[Path, bytes]) -> None:
-    """Add the modules beside a file that its statements import, and those that these import."""
+    """Add the modules next to a file that its statements import, and those that these import."""
     home, package = file.absolute().parent, list[str]()
     while (home / "__init__.py").exists():
         home, package = home.parent, [home.name, *package]

@@ -121,7 +121,7 @@ class _Loader(SourceLoader):
 
 
 def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
-    """The module of a file. Files beside it can be imported from it, as from a script."""
+    """The module of a file. Files next to it can be imported from it, as from a script."""
     plain = re.sub(r"\W", "_", file.stem)
     own = hashlib.sha256(str(file).encode()).hexdigest()[:6]  # the file may be called like an installed module
     name = f"_raysweep_{plain}_{own}"

@@ -51,10 +51,10 @@ def check_alone(precision: Mapping[str, Any], search: Any, early_stopping: Any) 
     kind = next(iter(search), None) if isinstance(search, Mapping) else search
     if kind != "grid":
         raise InputError(
-            "search", f"expected none beside precision, which chooses cells and draws by itself, got {shown(kind)}"
+            "search", f"expected none with precision, which chooses cells and draws by itself, got {shown(kind)}"
         )
     if early_stopping:
-        raise InputError("early_stopping", "expected none beside precision: it would take rows out of the means")
+        raise InputError("early_stopping", "expected none with precision: it would take rows out of the means")
 
 
 def check_axes(

@@ -46,7 +46,7 @@ class Content:
     digest: str
 
     def last(self) -> dict[str, float]:
-        """The value of each metric that MLflow shows beside a run: that of the last step."""
+        """The value of each metric that MLflow shows with a run: that of the last step."""
         points = sorted((step, value, key) for key, value, step in self.metrics)
         return {key: value for _, value, key in points}
 
@@ -60,7 +60,7 @@ def of_cell(
     NAME_draws has one point per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5
     before 4.5). The status is FAILED if a draw failed or no draw is ok.
 
-    A metric or an axis of the sweep keeps its name. What is added beside it gives way: if a metric is called acc_se,
+    A metric or an axis of the sweep keeps its name. What is added gives way: if a metric is called acc_se,
     the standard error of acc is raysweep.acc_se.
 
     rows: their `curves` are those of all stages; the learning curves become histories (histories.py).

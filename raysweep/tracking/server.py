@@ -168,7 +168,7 @@ def _check_sqlite(tracking_uri: str) -> None:
             raise Unreachable(f"cannot create {path} ({reason})")
         return
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.absolute().parent, os.W_OK):
-        raise Unreachable(f"cannot write {path} (nor a journal beside it)")
+        raise Unreachable(f"cannot write {path} (nor a journal next to it)")
     try:
         address = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as db:

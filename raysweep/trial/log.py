@@ -1,4 +1,4 @@
-"""The log of a trial: a file beside the ledger, SWEEP/logs/PACK-ATTEMPT.log.
+"""The log of a trial: a file next to the ledger, SWEEP/logs/PACK-ATTEMPT.log.
 
 It is written line by line, so that the log can be read even if the trial's machine dies. A pack that is tried again
 appends to it.

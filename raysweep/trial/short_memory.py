@@ -2,7 +2,7 @@
 
 Rows often share the cause, such as one pretraining, and then fewer rows would not help. So first the samples at a time
 are halved, down to one, then the models side by side, and rows last (pack.py). The errors of a gang's workers come as
-text, so what was computed at a time is told in a note of the error.
+text, so a note of the error says what was computed at a time.
 """
 
 from __future__ import annotations

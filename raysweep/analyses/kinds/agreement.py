@@ -27,7 +27,7 @@ SKEWED = 1.0  # above this skewness, Student's t intervals of about 20 draws cle
 
 @dataclass(frozen=True, eq=False)
 class AgreementPlot(Plot):
-    """The cells of a metric beside its closed form. table: see `scored`. test: of all cells at once."""
+    """The cells of a metric against its closed form. table: see `scored`. test: of all cells at once."""
 
     metric: str
     table: pd.DataFrame

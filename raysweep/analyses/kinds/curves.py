@@ -1,4 +1,4 @@
-"""The analysis `curves`: means over an axis, beside the closed form, another metric, constants or 0."""
+"""The analysis `curves`: means over an axis, against the closed form, another metric, constants or 0."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLE
 
 
 def run(question: Question) -> Finding:
-    """One setting per metric and cell: its mean, and whether it is higher or lower than what it stands beside.
+    """One setting per metric and cell: its mean, and whether it is higher or lower than what it is held against.
 
-    It stands beside another metric (`beside`), each of some constants (`lines`), or 0 if its signs mean something;
+    It is held against another metric (`beside`), each of some constants (`lines`), or 0 if its signs mean something;
     else nothing is decided. A mean of draws without a variance is not given.
     """
     beside = str(question.options.get("beside") or "")

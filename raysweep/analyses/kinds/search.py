@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 SHOWN = 8
 """Configurations in the table."""
 OTHERS = 3
-"""Other metrics beside the one that chooses; the CSV has all."""
+"""Other metrics next to the one that chooses; the CSV has all."""
 SLICES = 6
 LINES = 1000
 """Configurations that parallel coordinates show, the best ones."""
 LOST = "lost"
-"""The state of a run without a number, beside ok and stopped."""
+"""The state of a run without a number; others are ok or stopped."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ class ShiftPlot(Plot):
 
 
 def run(question: Question) -> Finding:
-    """The factor of each setting beside the first one of the design."""
+    """The factor of each setting against the first one of the design."""
     import pandas as pd
 
     x, metric, over = question.x, question.metric, str(question.options["over"])

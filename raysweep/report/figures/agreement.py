@@ -26,7 +26,7 @@ DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in mo
 
 @draw.register(AgreementPlot)
 def draw_agreement(plot: AgreementPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The cells of a metric beside its closed form, and its caption."""
+    """The cells of a metric against its closed form, and its caption."""
     caption = (
         f"Left: mean over draws of each cell with its {BARS}, against the closed form. Right: each draw's distance "
         "from the closed form, averaged over cells, with their mean and its 95 % interval. Cells of one draw are not "

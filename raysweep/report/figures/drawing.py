@@ -33,7 +33,7 @@ SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "
 """The markers of lines, and how large they must be to look alike."""
 MARKERS = tuple(SIZES)
 LONGEST = 40
-"""Characters in a line of the label beside a panel; more do not fit its height."""
+"""Characters in a line of the label next to a panel; more do not fit its height."""
 MARK, LETTERS = 7, 15  # room of a mark in a legend, in letters, and letters in an inch
 LONGEST_SETTING = 30
 """Characters of a line in the title of one of three panels side by side."""
@@ -210,7 +210,7 @@ def without_shared(titles: Sequence[str]) -> tuple[list[str], str]:
 
 
 def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
-    """Add a legend beside the first row of panels, where it covers no data. A single line gets no legend."""
+    """Add a legend next to the first row of panels, where it covers no data. A single line gets no legend."""
     if len(handles) > 1:
         for handle in handles:
             handle.set_label(in_lines(handle.get_label()))
@@ -225,7 +225,7 @@ def legend_of_lines(
     marker: Mapping[Any, str],
     **look: Any,
 ) -> None:
-    """Add a legend of the colours and markers of lines beside the panels. parts: (title, lines) of each panel."""
+    """Add a legend of the colours and markers of lines next to the panels. parts: (title, lines) of each panel."""
     labels = {line.key: line.label for _, lines in parts for line in lines}
     legend_right(axes, [mark(labels[key], color=shade[key], marker=marker[key], **look) for key in shade])
 

@@ -1,4 +1,4 @@
-"""Regions in which a metric is above or below 0: their words, where to write them, hatching beside the colour."""
+"""Regions in which a metric is above or below 0: their words, where to write them, hatching with the colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scales of axes: logarithmic, asinh or linear with whole ticks; the places of 0 and infinity beside a grid."""
+"""The scales of axes: logarithmic, asinh or linear with whole ticks; the places of 0 and infinity next to a grid."""
 
 from __future__ import annotations
 
