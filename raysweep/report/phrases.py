@@ -218,7 +218,7 @@ def _by_metric(finding: Finding) -> list[Finding]:
     keys, out = [key for key in finding.keys if key not in split], []
     for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
         own = dict(zip(split, values, strict=True))
-        facts = {**finding.facts, **({"lines": [own["against"]]} if "against" in own else {})}
+        facts = {**finding.facts, **({"constants": [own["against"]]} if "against" in own else {})}
         out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
     return out
 
@@ -307,7 +307,7 @@ def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, st
     return {
         "length": called(facts.get("length", ""), workload),
         "reference": str(facts.get("reference", "")),
-        "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("lines", ())) or "0",
+        "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
         "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else "",
     }
