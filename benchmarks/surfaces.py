@@ -114,9 +114,11 @@ def summary(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def measure(repeats: int, workers: int) -> pd.DataFrame:
-    """All families, noises, sizes and draws, each `repeats` times."""
-    every = itertools.product([*SHAPES, *LEVEL_SHAPES], NOISES, SIZES, DRAWS, range(repeats))
+def measure_some(
+    sizes: tuple[tuple[int, int], ...] = SIZES, draws: tuple[int, ...] = DRAWS, repeats: int = 1, workers: int = 1
+) -> pd.DataFrame:
+    """All families and noises of these sizes and draws, each `repeats` times."""
+    every = itertools.product([*SHAPES, *LEVEL_SHAPES], NOISES, sizes, draws, range(repeats))
     if workers == 1:
         return pd.concat(map(measured, every), ignore_index=True)
     with ProcessPoolExecutor(workers) as pool:
@@ -129,7 +131,7 @@ def main() -> None:
     parser.add_argument("repeats", type=int, nargs="?", default=2)
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
-    table = measure(asked.repeats, asked.workers)
+    table = measure_some(repeats=asked.repeats, workers=asked.workers)
     turning = table[table["turns"]]
     for by in ([], ["shape"], ["noise"], ["size"], ["draws"], ["size", "draws"]):
         print(summary(turning, by).round(3).to_string(index=False), "\n")

@@ -30,9 +30,13 @@ FITTED = (
 HALVED = ("draws_to_halve", "halved", "method", "points_from", "points_to", "points_to_halve", "turn")
 EVERYWHERE = ("high_simultaneous", "low_simultaneous")
 """What tables of places call their columns."""
-FURTHER = ("z", "draws", "draws_to_halve", "points_to_halve", "points_from", "points_to", "halved", "diverged_from")
+FURTHER = (
+    *("z", "draws", "draws_to_halve", "points_to_halve", "points_from", "points_to", "halved", "diverged_from"),
+    *("choice", "regret"),
+)
 """What the table of a finding has of a fit beside the columns of all findings: the distance to theory in its errors,
-the draws, and what would halve the interval (so many draws in all, so many more values of x between two of them)."""
+the draws, what would halve the interval (so many draws in all, so many more values of x between two of them), and of a
+surface the value of least expected regret with that regret."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,1 @@
-"""What workloads that train share: draws, devices, optimizer, schedules, batches of models, gangs, Hessians."""
+"""What workloads that train share: draws, devices, the trainer, schedules, gangs, Hessians."""

@@ -159,11 +159,15 @@ def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
     assert [name for name in SEARCHES if f"| `{name}`" not in text and f"| `{{{name}: …}}`" not in text] == []
 
 
-def test_every_analysis_stands_in_its_table() -> None:
+def test_every_kind_of_analysis_stands_in_its_table_with_its_options() -> None:
     from raysweep.analyses import registry
 
-    text = (DOCS / "analyses.md").read_text()
-    assert [name for name in registry.names() if f"| `{name}`" not in text] == []
+    lines = re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]+ \|$", (DOCS / "analyses.md").read_text(), re.MULTILINE)
+    shown = {kind: set(options.split(", ")) for kind, options in lines}
+    kinds = {kind: registry.get(kind) for kind in registry.names()}
+    assert shown == {
+        kind: {*analysis.required, *(f"{option}?" for option in analysis.optional)} for kind, analysis in kinds.items()
+    }
 
 
 def test_rows_of_several_sweeps_can_be_asked_in_three_lines(

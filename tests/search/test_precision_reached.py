@@ -100,9 +100,9 @@ def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_e
     strict, plain = (fit_boundary(rows, *axis, level, scale="linear").table for level in (stopped_level(0.95), 0.95))
     assert table["high"][0] == pytest.approx(strict["high"][0])
     assert table["high"][0] > plain["high"][0] + 0.1
-    said = (folder / "report.md").read_text()
-    assert "at 95 % reached in 1 of 3 slices" in said
-    assert "what is called 95 % here is computed at 97.4 %" in said
+    (finding,) = found.findings()
+    assert finding.level == 0.95
+    assert finding.facts["computed_at"] == stopped_level(0.95) == pytest.approx(0.974, abs=5e-4)
 
 
 def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> None:

@@ -19,6 +19,7 @@ from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number,
 from raysweep.analyses.series import CurvesPlot, marked_panels
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.fits.processes import mapped
+from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
@@ -35,7 +36,10 @@ def run(question: Question) -> Finding:
     wanted = workload.logarithmic(x)
     log = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
     exact, at = is_exact(frame, metric), question.read_at("optimum")
-    fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
+    if not exact and has_few_draws(frame, x, metric, keys):
+        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log)
+    else:
+        fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
     how = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
@@ -71,7 +75,7 @@ ANALYSIS = Analysis(
     run=run,
     required=allowed.METRIC_X,
     optional=allowed.BY_LEVEL,
-    columns=(*FITTED, *HALVED, *EVERYWHERE, "closed_form", "diverged_from"),
+    columns=(*FITTED, *HALVED, *EVERYWHERE, "closed_form", "diverged_from", "choice", "regret"),
     along="x",
     above=-math.inf,
     means_only=True,

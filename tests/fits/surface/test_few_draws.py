@@ -1,0 +1,130 @@
+"""Best values from one run per cell: the noise is pooled over all slices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.surfaces import measure_some, summary
+from raysweep.fits.reasons import Reason
+from raysweep.fits.result import Status
+from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
+from raysweep.fits.surface.kernel import apart, basis, matern, matern_slope
+from raysweep.fits.surface.posterior import Cells, _objective, _padded, fit_surface, paths
+
+RATES = np.geomspace(1e-4, 1e-1, 11)
+
+
+def runs(best: list[float], noise: float = 0.02, curve: float = 0.1, seed: int = 0) -> pd.DataFrame:
+    """One run per rate and slice of a parabola in the logarithm of the rate."""
+    rng = np.random.default_rng(seed)
+    lines = [
+        {"lr": rate, "size": size, "loss": 2 + curve * np.log(rate / place) ** 2 + noise * rng.standard_normal()}
+        for size, place in enumerate(best)
+        for rate in RATES
+    ]
+    return pd.DataFrame(lines)
+
+
+BEST = [1e-3 * 2 ** (step / 3) for step in range(6)]
+
+
+def test_the_best_rate_lies_in_its_interval_with_one_run_per_cell() -> None:
+    frame = runs(BEST)
+    assert has_few_draws(frame, "lr", "loss", ["size"])
+    table = fit_few_draws(frame, "lr", "loss", ["size"]).table
+    assert table["status"].tolist() == [Status.LOCATED] * len(BEST)
+    assert (table["low"] < BEST).all()
+    assert (table["high"] > BEST).all()
+    assert (table["high"] / table["low"] < 4).all()
+    assert (table["regret"] < 0.05).all()
+    assert (np.abs(np.log(table["choice"] / BEST)) < 0.7).all()
+
+
+def test_a_maximum_is_a_minimum_of_the_opposite() -> None:
+    frame = runs(BEST)
+    least = fit_few_draws(frame, "lr", "loss", ["size"]).table
+    most = fit_few_draws(frame.assign(loss=-frame["loss"]), "lr", "loss", ["size"], turn="max").table
+    np.testing.assert_allclose(least["estimate"], most["estimate"], rtol=1e-9)
+
+
+def test_an_edge_is_an_edge_and_divergence_bounds_the_place() -> None:
+    beyond = fit_few_draws(runs([1.0] * 5), "lr", "loss", ["size"]).table
+    assert set(beyond["status"]) == {Status.CENSORED_HIGH}
+    assert (beyond["high"] == np.inf).all()
+    frame = runs([0.03] * 5)
+    frame = frame.assign(status=np.where(frame["lr"] > 0.04, "diverged", "ok"))
+    bounded = fit_few_draws(frame, "lr", "loss", ["size"]).table
+    assert (bounded["diverged_from"] < 0.06).all()
+    assert (bounded["high"] <= bounded["diverged_from"]).all()
+
+
+def test_nothing_is_located_on_fewer_than_five_values_or_on_noise() -> None:
+    four = runs(BEST)
+    four = four[four["lr"].isin(RATES[3:7])]
+    assert set(fit_few_draws(four, "lr", "loss", ["size"]).table["reason"]) == {Reason.TOO_FEW_POINTS}
+    noise = fit_few_draws(runs(BEST, curve=0.0), "lr", "loss", ["size"]).table
+    assert Status.LOCATED not in set(noise["status"])
+    equal = fit_few_draws(runs(BEST, noise=0.0, curve=0.0), "lr", "loss", ["size"]).table
+    assert set(equal["reason"]) == {Reason.FLAT}
+
+
+def test_several_draws_and_too_few_cells_are_fitted_slice_by_slice() -> None:
+    three = pd.concat([runs(BEST, seed=seed) for seed in range(3)])
+    assert not has_few_draws(three, "lr", "loss", ["size"])
+    assert not has_few_draws(runs(BEST[:1]), "lr", "loss", ["size"])
+
+
+def padded(frame: pd.DataFrame) -> Cells:
+    """The cells of a frame, in log."""
+    zeros = np.zeros(len(frame))
+    return Cells(
+        np.log(frame["lr"].to_numpy())[:, None],
+        frame["loss"].to_numpy(),
+        frame["size"].to_numpy(),
+        zeros + 1,
+        zeros,
+        zeros + np.nan,
+        zeros > 0,
+    )
+
+
+def test_the_gradient_is_that_of_the_likelihood() -> None:
+    surface = _padded(padded(runs(BEST)))
+    theta = surface.prior[:, 0] + 0.1
+    step = 1e-5 * np.eye(len(theta))
+    numeric = [(_objective(surface, theta + one)[0] - _objective(surface, theta - one)[0]) / 2e-5 for one in step]
+    np.testing.assert_allclose(_objective(surface, theta)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_the_kernel_is_scikit_learns() -> None:
+    from sklearn.gaussian_process.kernels import Matern
+
+    x = np.random.default_rng(0).uniform(-1, 1, (6, 2))
+    length = np.array([0.5, 1.5])
+    np.testing.assert_allclose(matern(apart(x, x, length)), Matern(length, nu=2.5)(x), rtol=1e-12)
+    log = [np.log(length) + shift * np.array([1.0, 0.0]) for shift in (1e-6, -1e-6)]
+    numeric = (matern(apart(x, x, np.exp(log[0]))) - matern(apart(x, x, np.exp(log[1])))) / 2e-6
+    squares = apart(x, x, length)
+    np.testing.assert_allclose(matern_slope(squares) * squares[0], numeric, atol=1e-8)
+    assert basis(x).shape == (6, 6)
+
+
+def test_paths_go_through_cells_without_noise() -> None:
+    frame = runs(BEST, noise=1e-6)
+    surface = fit_surface(padded(frame))
+    own = frame[frame["size"] == 2]
+    drawn = surface.heights(2, paths(surface, 2, np.log(own[["lr"]].to_numpy()), 64, np.random.default_rng(0)))
+    height = (own["loss"] - own["loss"].min()).to_numpy()
+    low = height < 6 * surface.unit[2]
+    np.testing.assert_allclose(drawn.mean(0)[low], height[low], atol=0.02)
+
+
+@pytest.mark.simulation
+def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_of() -> None:
+    table = measure_some(draws=(1, 3), repeats=2)
+    turning = table[table["turns"]]
+    assert 0.93 <= summary(turning, []).iloc[0]["coverage"] <= 0.99
+    assert summary(turning, ["shape"])["coverage"].min() >= 0.85
+    assert table.loc[~table["turns"], "located"].mean() <= 0.03
