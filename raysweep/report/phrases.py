@@ -202,7 +202,11 @@ SUBJECTS: Mapping[str, str] = {
 }
 """What {it} is where such a clause comes first, by kind."""
 
-OPEN = SUBJECTS | {"boundary": "where {metric} changes sign in {x}", "inflection": "where {metric} turns in {x}"}
+OPEN: Mapping[str, str] = {
+    **SUBJECTS,
+    "boundary": "where {metric} changes sign in {x}",
+    "inflection": "where {metric} turns in {x}",
+}
 """The same where it is not decided."""
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 SCREEN, ANSWER = 27, 4
 """A first screen holds so many rows of tables, less so many for each answer."""
-FEWEST = 3
-"""The first answer shows at least so many rows."""
+FEWEST, LATER = 3, 4
+"""The first answer shows at least so many rows, each later one at most so many."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,7 +114,7 @@ def write_report(
     files += _write_tables(findings, directory)
     page = page_of(rows, design, workload, findings, pictures, about)
     texts = {
-        "report.json": report_json(names, findings),
+        "report.json": report_json(names, findings, [one.sentence for one in page.parts]),
         "report.md": to_markdown(page),
         "report.html": to_html(page, directory),
     }
@@ -192,7 +192,8 @@ def page_of(
     parts, room = list[Part](), max(FEWEST, SCREEN - ANSWER * len(findings))
     for k, (finding, some) in enumerate(zip(findings, pictures, strict=True)):
         settings = len(finding.table)
-        rows = first_rows(finding, FIRST if k else min(room, FIRST))
+        most = min(room, LATER if k else FIRST)
+        rows = first_rows(finding, most if most >= FEWEST else FIRST)
         first = table_of(finding, workload, rows) if settings else None
         parts.append(
             Part(
