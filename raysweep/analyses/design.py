@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from raysweep.analyses import registry
+from raysweep.analyses import kinds
 from raysweep.errors import InputError
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
@@ -40,7 +40,7 @@ class Design:
     def metrics(self) -> list[str]:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
         they are metrics. What the options of somebody else's functions mean is not known."""
-        asked = [options for kind, options in map(opened, self.analyses()) if kind in registry.names()]
+        asked = [options for kind, options in map(opened, self.analyses()) if kind in kinds.names()]
         other = ("beside", "x", "y")
         named = [
             name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     from raysweep.analyses.analysis import Analysis
 
-
-def names() -> list[str]:
-    """The names of all kinds, sorted. No kind is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(kinds.__path__))
+names = kinds.names
 
 
 def get(kind: str) -> Analysis:
