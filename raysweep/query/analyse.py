@@ -74,7 +74,8 @@ class Findings(Sequence[Finding]):
 
         Path(folder).mkdir(parents=True, exist_ok=True)
         about = Written(str(self.space["name"]), facts=[str(self.space["description"])])
-        return write_report(self.runs.rows, [self.space], Path(folder), about)
+        space = {**self.space, "description": ""}  # the page asks what its analyses ask
+        return write_report(self.runs.rows, [space], Path(folder), about)
 
     def __repr__(self) -> str:
         return "\n".join(self.answers)

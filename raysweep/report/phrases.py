@@ -22,6 +22,7 @@ from raysweep.phrases import counted
 from raysweep.report.names import (
     as_called,
     called,
+    capitalized,
     line_label,
     listed,
     setting,
@@ -68,7 +69,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.AGREES: "the predicted {x} agrees with the measured one",
         Outcome.HIGHER: "the predicted {x} is too high",
         Outcome.LOWER: "the predicted {x} is too low",
-        Outcome.UNDECIDED: "one of the two is not known",
+        Outcome.UNDECIDED: "the predicted {x} cannot be compared with the measured one",
     },
     "inflection": {
         Outcome.LOCATED: "{metric} turns at {x} {place}",
@@ -85,7 +86,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "agreement": {
         Outcome.AGREES: "theory and experiment agree",
         Outcome.DIFFERS: "theory and experiment differ",
-        Outcome.UNDECIDED: "too few seeds compare theory and experiment",
+        Outcome.UNDECIDED: "theory and experiment cannot be compared",
     },
     "relation": {
         Outcome.RISES: "{metric} rises with {x} (rank correlation {place})",
@@ -111,12 +112,12 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.FALLS: "{metric} falls with {x}{throughout}",
         Outcome.UNCLEAR: "{metric} shows no clear trend with {x}",
         Outcome.NO_EFFECT: "{metric} does not change with {x}",
-        Outcome.UNDECIDED: "no trend of {metric} can be tested",
+        Outcome.UNDECIDED: "whether {metric} changes with {x} cannot be tested",
     },
     "best": {
         Outcome.BEST: "the best {metric} is {place}",
-        Outcome.ALIKE: "{count} not told from it",
-        Outcome.WORSE: "{count} worse",
+        Outcome.ALIKE: "{count} cannot be told from it",
+        Outcome.WORSE: "{count} are worse",
     },
     "search": dict.fromkeys((Outcome.BEST, Outcome.MEASURED), "the best {metric} is {place}"),
     "curves": {
@@ -154,7 +155,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "learning_curves": {
         Outcome.MEASURED: "{metric} ends at {place}",
-        Outcome.UNDECIDED: "too few draws with {metric} are ok",
+        Outcome.UNDECIDED: "{metric} is not known, because too few draws are ok,",
     },
     "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
 }
@@ -162,41 +163,51 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
 
 MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{below} below {x} {place} and {above} above",
-        Outcome.POSITIVE: "{positive} everywhere",
-        Outcome.NEGATIVE: "{negative} everywhere",
+        Outcome.LOCATED: "{metric}: {below} below {x} {place} and {above} above",
+        Outcome.POSITIVE: "{metric}: {positive} everywhere",
+        Outcome.NEGATIVE: "{metric}: {negative} everywhere",
     },
     "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {x} {place}"},
     "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
-    "curves": {Outcome.HIGHER: "{positive}", Outcome.LOWER: "{negative}"},
+    "curves": {Outcome.HIGHER: "{metric} is positive ({positive})", Outcome.LOWER: "{metric} is negative ({negative})"},
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
 OTHERWISE: Mapping[Outcome, str] = {
-    Outcome.BEYOND_LOW: "it lies below the grid",
-    Outcome.BEYOND_HIGH: "it lies above the grid",
-    Outcome.EDGE_LOW: "it lies at the lower edge or below",
-    Outcome.EDGE_HIGH: "it lies at the upper edge or above",
-    Outcome.BOUND_LOW: "it is only bounded from above",
-    Outcome.BOUND_HIGH: "it is only bounded from below",
-    Outcome.OK_LOW: "it lies below the rows that are ok",
-    Outcome.OK_HIGH: "it lies above the rows that are ok",
-    Outcome.NO_EFFECT: "it makes no difference",
-    Outcome.UNCLEAR: "no clear difference",
-    Outcome.UNDECIDED: "it is not decided",
+    Outcome.BEYOND_LOW: "{it} lies below the grid of {x}",
+    Outcome.BEYOND_HIGH: "{it} lies above the grid of {x}",
+    Outcome.EDGE_LOW: "{it} lies at the lower edge of {x} or below",
+    Outcome.EDGE_HIGH: "{it} lies at the upper edge of {x} or above",
+    Outcome.BOUND_LOW: "{it} is only bounded from above",
+    Outcome.BOUND_HIGH: "{it} is only bounded from below",
+    Outcome.OK_LOW: "{it} lies below the rows that are ok",
+    Outcome.OK_HIGH: "{it} lies above the rows that are ok",
+    Outcome.NO_EFFECT: "{it} makes no difference",
+    Outcome.UNCLEAR: "no difference of {metric} is clear",
+    Outcome.UNDECIDED: "{it} is not decided",
     Outcome.MEASURED: "{metric} is {place}",
     Outcome.RISES: "{metric} rises with {x}",
     Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 
+NOT_MEASURED = "{metric} has no finite variance"
+"""What settings say in which a mean means nothing."""
+
 SUBJECTS: Mapping[str, str] = {
     "boundary": "the zero of {metric}",
     "inflection": "the turning point of {metric}",
     "optimum": "the best {x} for {metric}",
 }
-"""What "it" is, by kind; named where such a clause comes first."""
+"""What {it} is where such a clause comes first, by kind."""
+
+OPEN: Mapping[str, str] = {
+    **SUBJECTS,
+    "boundary": "where {metric} changes sign in {x}",
+    "inflection": "where {metric} turns in {x}",
+}
+"""The same where it is not decided."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -209,7 +220,7 @@ def sentence(finding: Finding, workload: Workload) -> str:
     text = texts[0]
     for other in texts[1:]:
         text = _longer(text, other, "; {}")
-    return text[:1].upper() + text[1:] + "."
+    return capitalized(text) + "."
 
 
 def _by_metric(finding: Finding) -> list[Finding]:
@@ -233,24 +244,24 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
     workload, several = as_called(finding, workload), len(finding.table) > 1
-    lead, *others = sorted(groups_of(finding), key=lambda group: not _leads(group, finding))
-    text = clause(finding, lead, workload)
-    if text.startswith("it ") and finding.kind in SUBJECTS:
-        metric, x = called(finding.metric, workload), called(finding.x, workload)
-        text = SUBJECTS[finding.kind].format(metric=metric, x=x) + text.removeprefix("it")
+    lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
+    subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
+    first = text = clause(finding, lead, workload, subjects.get(finding.kind, "it"))
     if finding.kind == "best":
         text = _longer(text, _first_setting(finding, workload), " at {}")
     elif several:
-        text += f" in {share(lead.count, len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
+        text += f" in {share(lead, len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
         text = _longer(text, where_words(lead.where, workload), " ({})")
+    if lead.outcome == Outcome.UNDECIDED:
+        text = _longer(text, _all_need(finding, workload), ": it takes {}")
     if overall := finding.facts.get("overall"):
         whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
         text = _longer(text, whole, "; over all cells {}")
     text = _longer(text, _besides(finding, workload), "{}")
     text = _longer(text, theory_words(finding, workload), "; {}")
     for group in others:
-        said = clause(finding, group, workload) + ("" if finding.kind == "best" else f" in {group.count}")
-        text = _longer(text, said, "; {}")
+        other = without_common_beginning(first, clause(finding, group, workload))
+        text = _longer(text, other + ("" if finding.kind == "best" else f" in {group.count}"), "; {}")
     return text
 
 
@@ -274,9 +285,10 @@ LEADING = 0.1
 """An axis with this share of the variance is named in a sentence."""
 
 
-def _leads(group: Group, finding: Finding) -> bool:
-    """Whether a group is said first: the best, and places if a quarter of all settings have one."""
-    return group.outcome == Outcome.BEST or (group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table))
+def _order(group: Group, finding: Finding) -> int:
+    """The place of a group in a sentence: first the best, and places if a quarter of all settings have one."""
+    located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+    return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
 
 
 def _longer(text: str, addition: str, form: str) -> str:
@@ -285,18 +297,33 @@ def _longer(text: str, addition: str, form: str) -> str:
     return longer if addition and len(longer.split()) <= MOST else text
 
 
-def clause(finding: Finding, group: Group, workload: Workload) -> str:
-    """What the settings of one outcome say."""
+def _all_need(finding: Finding, workload: Workload) -> str:
+    """What would decide all open settings; empty if they need different things."""
+    rows = finding.table[finding.table["outcome"] == Outcome.UNDECIDED]
+    if rows["needed"].nunique() != 1:
+        return ""
+    most = {"needed": rows["needed"].iloc[0], "needed_number": rows["needed_number"].max()}
+    return needed_words(most, finding, workload) if rows["needed_number"].nunique() == 1 else ""
+
+
+def clause(finding: Finding, group: Group, workload: Workload, subject: str = "it") -> str:
+    """What the settings of one outcome say. subject: of a clause that has none of its own."""
     sides = _sides(finding, workload)
     meant = MEANT.get(finding.kind, {}) if sides else {}
+    if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
+        meant = {Outcome.MEASURED: NOT_MEASURED}
     form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
-    return (form or OUTCOMES.get(group.outcome, str(group.outcome))).format(
-        metric=called(finding.metric, workload),
-        x=called(finding.x, workload),
-        place=place_words(finding, group, workload),
-        count=group.count,
-        **_further(finding, group, workload),
-        **sides,
+    return (
+        (form or OUTCOMES.get(group.outcome, str(group.outcome)))
+        .replace("{it}", subject)
+        .format(
+            metric=called(finding.metric, workload),
+            x=called(finding.x, workload),
+            place=place_words(finding, group, workload),
+            count=group.count,
+            **_further(finding, group, workload),
+            **sides,
+        )
     )
 
 
@@ -361,15 +388,19 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
 
 NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
 """What a setting is, by kind."""
+DENIED = (Outcome.UNCLEAR, Outcome.UNDECIDED)
+"""Outcomes whose clauses deny something."""
 LOGGED = ("landscape", "learning_curves")
 """The kinds of what a stage logged."""
 PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
 """The kinds whose answer is about one metric at a time."""
 
 
-def share(count: int, every: int, noun: str = "setting") -> str:
-    """How many settings of all."""
-    return f"all {every:,} {noun}s" if count == every else f"{count:,} of {every:,} {noun}s"
+def share(group: Group, every: int, noun: str) -> str:
+    """In how many settings of all; "any of" where the clause denies something."""
+    if group.count < every:
+        return f"{group.count:,} of {every:,} {noun}s"
+    return f"{'any of' if group.outcome in DENIED else 'all'} {every:,} {noun}s"
 
 
 def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
@@ -408,7 +439,7 @@ def theory_words(finding: Finding, workload: Workload) -> str:
     outside = int(((known["theory"] < low) | (known["theory"] > high)).sum())
     if len(known) == 1:
         return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
-    return f"theory lies outside {outside} of {len(known)} intervals" if outside else "theory agrees"
+    return f"theory agrees in {len(known) - outside}" if outside else "theory agrees"
 
 
 def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -> str:
@@ -556,7 +587,7 @@ def without_settings(finding: Finding, workload: Workload) -> str:
         return f"{finding.kind} returned {counted(finding.facts.get('rows', 0), 'row')} and no text."
     about = finding.facts.get("about", "")
     text = NOTHINGS[Nothing(why)].format(about=called(about, workload))
-    return text[:1].upper() + text[1:] + "."
+    return capitalized(text) + "."
 
 
 def title(finding: Finding, workload: Workload) -> str:
@@ -570,7 +601,7 @@ def title(finding: Finding, workload: Workload) -> str:
         **{key: called(name, workload) for key, name in names.items()},
         stage=finding.facts.get("stage", finding.facts.get("about", "")),
     )
-    text = text[:1].upper() + text[1:]
+    text = capitalized(text)
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
 
