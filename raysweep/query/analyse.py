@@ -58,7 +58,7 @@ class Findings(Sequence[Finding]):
     @property
     def answers(self) -> list[str]:
         """One sentence per finding."""
-        from raysweep.report.phrases import sentence
+        from raysweep.report.sentences import sentence
 
         return [sentence(finding, self.workload) for finding in self.findings]
 

@@ -18,10 +18,11 @@ from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
 from raysweep.report.names import called, capitalized
+from raysweep.report.notes import notes as notes_of
+from raysweep.report.notes import title
 from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
-from raysweep.report.phrases import notes as notes_of
-from raysweep.report.phrases import sentence, title
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
+from raysweep.report.sentences import sentence
 from raysweep.report.set_up import question, set_up, varied_in_short
 from raysweep.report.symmetric import symmetric_words
 from raysweep.report.tables import FIRST, SHOWN, first_rows, table_of
