@@ -213,6 +213,23 @@ def import_runs(name: str, storage: str, dry_run: bool, sets: tuple[str, ...], *
 
 @cli.command()
 @SWEEP
+@click.option("--to", "target", required=True, metavar="optuna:URL", help="Storage of an Optuna study, to be made.")
+@click.option("--metric", metavar="M", help="The value of a trial [default: the first metric with a direction].")
+@click.option("--study", metavar="N", help="Name of the study [default: that of the sweep].")
+@STORAGE
+def export(sweep: str, target: str, metric: str | None, study: str | None, storage: str) -> None:
+    """Give the rows of SWEEP to Optuna: a study with a trial per row, which its dashboard opens."""
+    from raysweep.query.exporting import to_optuna
+
+    tool, _, url = target.partition(":")
+    if tool != "optuna" or not url:
+        raise InputError("--to", f"expected optuna:URL, such as optuna:sqlite:///study.db, got {target}")
+    count = to_optuna(raysweep.open(sweep, storage), url, metric, study)
+    terminal.say(f"{sweep}: {count:,} trials in {url}")
+
+
+@cli.command()
+@SWEEP
 @click.argument("cell", metavar="CELL")
 @click.argument("seed", metavar="[SEED]", type=click.IntRange(0, 2**63 - 1), required=False)
 @WORKLOAD

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ERROR = "_standard_error"
+"""What is behind the name of a metric in the name of the column of its known standard errors."""
 ROW = 3  # panels stand in rows of at most three
 MEANS = ("mean", "standard_error", "median", "draws", "computed", "no_variance", "theory")
 """The columns of `means_table` after the keys."""
@@ -35,6 +37,13 @@ def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> 
     """The extremum that is best for a metric: max or min by its direction; `otherwise` if it has no direction."""
     direction = next((known.direction for known in workload.metrics if known.name == metric), "none")
     return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)
+
+
+def known_error(frame: pd.DataFrame, metric: str, workload: Workload) -> str | None:
+    """The column of the known standard errors of a metric, if the rows have one: METRIC_standard_error, which no
+    workload measures."""
+    name = f"{metric}{ERROR}"
+    return name if name in frame.columns and name not in workload.metric_names() else None
 
 
 def signs_of(metric: str, workload: Workload) -> tuple[str, str]:

@@ -58,7 +58,7 @@ class Findings(Sequence[Finding]):
     @property
     def answers(self) -> list[str]:
         """One sentence per finding."""
-        from raysweep.report.phrases import sentence
+        from raysweep.report.sentences import sentence
 
         return [sentence(finding, self.workload) for finding in self.findings]
 
@@ -74,7 +74,8 @@ class Findings(Sequence[Finding]):
 
         Path(folder).mkdir(parents=True, exist_ok=True)
         about = Written(str(self.space["name"]), facts=[str(self.space["description"])])
-        return write_report(self.runs.rows, [self.space], Path(folder), about)
+        space = {**self.space, "description": ""}  # the page asks what its analyses ask
+        return write_report(self.runs.rows, [space], Path(folder), about)
 
     def __repr__(self) -> str:
         return "\n".join(self.answers)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.draws import log_axis
 from raysweep.numbers import number
@@ -37,7 +38,8 @@ DIGITS = 3
 class Table:
     """Runs made elsewhere.
 
-    rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them.
+    rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them, and
+        METRIC_standard_error, if that is known.
     space: the space that they are a part of, as plain data.
     guesses: one row per column that is used: column, role, type, values, scale and note.
     missing: runs without a value; they are no rows.
@@ -123,9 +125,13 @@ def read(
     rows["sweep"], rows["status"] = name, ended
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
+    errors = []
     if error:
-        rows[error] = _numbers(frame[error], error)
-    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *filter(None, [error])]
+        errors = [f"{first}{ERROR}"]
+        rows[errors[0]] = _numbers(frame[error], error)
+        if not (rows.loc[rows["status"] == OK, errors[0]] >= 0).all():
+            raise InputError(error, "expected a standard error of at least 0 for each run")
+    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
     zipped = _together(rows, varied)
     return Table(
         rows[order].reset_index(drop=True),

@@ -10,7 +10,8 @@ from raysweep.analyses.finding import Finding
 from raysweep.errors import InputError, unknown
 from raysweep.fits.result import Fit, merged
 from raysweep.report.figures import drawn
-from raysweep.report.phrases import notes, sentence
+from raysweep.report.notes import notes
+from raysweep.report.sentences import sentence
 from raysweep.report.tables import table_of
 from raysweep.workloads.declaration import Workload
 

@@ -21,12 +21,13 @@ INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """JSON has no infinity. NaN, a number that is not there, is null."""
 
 
-def report_json(sweeps: Sequence[str], findings: Sequence[Finding]) -> str:
+def report_json(sweeps: Sequence[str], findings: Sequence[Finding], answers: Sequence[str]) -> str:
     """The text of `report.json`.
 
-    sweeps: the names of the sweeps. findings: in the order of the report.
+    sweeps: the names of the sweeps. findings: in the order of the report. answers: a sentence for each.
     """
-    report = {"version": VERSION, "sweeps": list(sweeps), "findings": [as_json(one) for one in findings]}
+    listed = [{**as_json(one), "answer": answer} for one, answer in zip(findings, answers, strict=True)]
+    report = {"version": VERSION, "sweeps": list(sweeps), "findings": listed}
     return plain_json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.report.names import axis_label, called, settings
-from raysweep.report.phrases import IN_X, title
+from raysweep.report.notes import title
+from raysweep.report.phrases import IN_X
 from raysweep.report.tables import table_of
 from raysweep.workloads.declaration import Workload
 

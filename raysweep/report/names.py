@@ -23,6 +23,11 @@ def plain(name: str) -> str:
     return name.replace("_", " ")
 
 
+def capitalized(text: str) -> str:
+    """The text with a capital first letter, unless it begins with the name of a column, such as val_loss."""
+    return text if "_" in text.split(" ", 1)[0] else text[:1].upper() + text[1:]
+
+
 def without_common_beginning(first: str, second: str) -> str:
     """The second text without the words with which both begin: "hurts" of "transfer helps" and "transfer hurts"."""
     pairs = zip(first.split(), second.split(), strict=False)

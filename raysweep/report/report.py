@@ -17,14 +17,15 @@ from raysweep.report import file_names
 from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
-from raysweep.report.names import called
+from raysweep.report.names import called, capitalized
+from raysweep.report.notes import notes as notes_of
+from raysweep.report.notes import title
 from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
-from raysweep.report.phrases import notes as notes_of
-from raysweep.report.phrases import sentence, title
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
+from raysweep.report.sentences import sentence
 from raysweep.report.set_up import question, set_up, varied_in_short
 from raysweep.report.symmetric import symmetric_words
-from raysweep.report.tables import SHOWN, first_rows, table_of
+from raysweep.report.tables import FIRST, SHOWN, first_rows, table_of
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
@@ -32,8 +33,10 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-UNFOLDED = 12
-"""So many rows of tables all answers together show before a click; the first one shows its rows anyway."""
+SCREEN, ANSWER = 27, 4
+"""A first screen holds so many rows of tables, less so many for each answer."""
+FEWEST, LATER = 3, 4
+"""The first answer shows at least so many rows, each later one at most so many."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +115,7 @@ def write_report(
     files += _write_tables(findings, directory)
     page = page_of(rows, design, workload, findings, pictures, about)
     texts = {
-        "report.json": report_json(names, findings),
+        "report.json": report_json(names, findings, [one.sentence for one in page.parts]),
         "report.md": to_markdown(page),
         "report.html": to_html(page, directory),
     }
@@ -161,7 +164,7 @@ def _draw(
             jobs.append((figure, paths))
             width, height = figure.get_size_inches()
             alt = f"{title(finding, workload)}: {sentence(finding, workload)}"
-            pictures[-1].append(Picture(f"figures/{stem}.png", alt, caption, width / height))
+            pictures[-1].append(Picture(f"figures/{stem}.png", alt, capitalized(caption), width / height))
     mapped(_save, jobs)
     on_step(len(findings))
     return pictures, [path for _, paths in jobs for path in paths]
@@ -187,11 +190,12 @@ def page_of(
 ) -> Page:
     """All that the page shows."""
     top = next((k for k, some in enumerate(pictures) if some), None)
-    parts, room = list[Part](), UNFOLDED
+    parts, room = list[Part](), max(FEWEST, SCREEN - ANSWER * len(findings))
     for k, (finding, some) in enumerate(zip(findings, pictures, strict=True)):
         settings = len(finding.table)
-        first = table_of(finding, workload, first_rows(finding)) if settings else None
-        rows = len(first.rows) if first else 0
+        most = min(room, LATER if k else FIRST)
+        rows = first_rows(finding, most if most >= FEWEST else FIRST)
+        first = table_of(finding, workload, rows) if settings else None
         parts.append(
             Part(
                 f"part-{k}",
@@ -199,7 +203,7 @@ def page_of(
                 finding.question,
                 sentence(finding, workload),
                 first if first and first.head else None,
-                k == 0 or rows <= room,
+                len(rows) <= room,
                 table_of(finding, workload, range(min(SHOWN, settings))) if settings else None,
                 some[1:] if k == top else some,
                 notes_of(finding, workload),
@@ -207,7 +211,7 @@ def page_of(
                 [labelled(made(), finding, workload) for made in finding.explored],
             )
         )
-        room -= rows if k == 0 or rows <= room else 0
+        room -= len(rows) if len(rows) <= room else 0
     asked = question(design, workload)
     cited = papers.legend(
         "\n".join([asked, *(part.title for part in parts), *(one.caption for p in pictures for one in p)])
@@ -240,4 +244,4 @@ def meanings(design: Design, workload: Workload, cited: str) -> str:
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]
     texts = [", ".join(symbols), cited]
-    return "".join(f"{text[:1].upper() if text == cited else text[:1]}{text[1:]}. " for text in texts if text).strip()
+    return "".join(f"{capitalized(text) if text == cited else text}. " for text in texts if text).strip()

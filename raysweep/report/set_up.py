@@ -9,7 +9,7 @@ from raysweep.analyses import registry
 from raysweep.analyses.design import Design, values_in
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.report.names import called, listed, plain, setting, unit_of, values_in_words
+from raysweep.report.names import called, capitalized, listed, plain, setting, unit_of, values_in_words
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
@@ -25,7 +25,7 @@ def question(design: Design, workload: Workload) -> str:
     if any(described):
         return " ".join(filter(None, described))
     asked = dict.fromkeys(_asked(*opened(entry), workload) for entry in design.analyses())
-    return " ".join(asked) or workload.summary
+    return " ".join(map(capitalized, asked)) or workload.summary
 
 
 def _asked(kind: str, options: dict[str, Any], workload: Workload) -> str:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import spread
 from raysweep.numbers import interval, number
+from raysweep.report.clauses import needed_words
 from raysweep.report.names import called, setting, unit_of
-from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES, needed_words
+from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    pass
 
 Column = tuple[str, bool, list[str]]
 """The head of a column, whether it holds numbers, and the texts."""

@@ -7,7 +7,8 @@ import functools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from raysweep import plain_json as json
 from raysweep.errors import InputError
@@ -29,6 +30,17 @@ from raysweep.tracking.runs import SweepRun
 MANY, LONG = 20, 3.0
 """The user is told at the end that waiting is not necessary: at once if more than MANY cells are left, else after LONG
 seconds."""
+
+
+def answers(report: Path) -> dict[str, str]:
+    """The sentence of each finding of a report, by the name of its tag `finding.NAME`; empty if there is no report.
+
+    report: its report.json.
+    """
+    if not report.is_file():
+        return {}
+    findings = json.loads(report.read_text(encoding="utf-8"))["findings"]
+    return {f"finding.{one['name']}": one["answer"] for one in findings if "answer" in one}
 
 
 class Session:
@@ -119,7 +131,10 @@ class Session:
         }
         for name, content in written.items():
             files.replace(self._folder / name, content)
-        summary = {"rows": sum(statuses.values()), **{f"rows_{word}": count for word, count in statuses.items()}}
+        summary: dict[str, Any] = {
+            "rows": sum(statuses.values()),
+            **{f"rows_{word}": count for word, count in statuses.items()},
+        }
         with (
             self._telling_that_nobody_has_to_wait(say),
             copies.copied(self._folder, (*written, "report")) as home,
@@ -128,7 +143,7 @@ class Session:
             artifacts = {name: home / name for name in (*written, "report")}
             artifacts["figures"] = artifacts["report"] / "figures"
             artifacts = {name: path for name, path in artifacts.items() if path.exists()}
-            warning = self.mirror.finish(status, artifacts, summary)
+            warning = self.mirror.finish(status, artifacts, summary | answers(home / "report" / "report.json"))
         self.closed = True
         return self._with_remedy(warning)
 

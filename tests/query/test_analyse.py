@@ -114,3 +114,17 @@ def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
     wrong = (*words, "--set", "analysis=[{optimum: {metric: loss, x: rate}}]", "--storage", storage)
     assert call("import", "other", *map(str, wrong)).code == 2
     assert not (storage / "other").exists()
+
+
+def test_known_standard_errors_take_the_place_of_the_noise() -> None:
+    frame = curves(BEST, seeds=1).assign(stderr=0.05)
+    asked = {**ASKED, "seed": None}
+    small, large = (
+        raysweep.analyse(frame.assign(stderr=error), questions=QUESTION, error="stderr", **asked).table
+        for error in (0.02, 0.5)
+    )
+    assert (small["high"] / small["low"] < large["high"] / large["low"]).all()
+    assert (small["low"] < list(BEST.values())).all()
+    assert (small["high"] > list(BEST.values())).all()
+    with pytest.raises(InputError, match="stderr: expected a standard error"):
+        raysweep.analyse(frame.assign(stderr=-1.0), questions=QUESTION, error="stderr", **asked)

@@ -71,6 +71,12 @@ def test_the_json_report_follows_its_schema_and_has_the_numbers_of_the_tables(ho
     assert [one["theory"] for one in boundary["settings"]] == pytest.approx(table["theory"].tolist())
 
 
+def test_a_curve_beside_constants_is_reported(tmp_path: Path) -> None:
+    written(tmp_path, {"curves": {"metric": "risk_scratch", "x": "gamma", "lines": {"low": -5.0, "high": 500.0}}})
+    (finding,) = json.loads((tmp_path / "report.json").read_text())["findings"]
+    assert {(one["against"], one["outcome"]) for one in finding["settings"]} == {("low", "higher"), ("high", "lower")}
+
+
 def test_words_of_others_stay_words(tmp_path: Path) -> None:
     frame = rows()
     asked = space({"best": {"metric": "risk_scratch", "question": "<b>Which</b>?"}}, description=EVIL)

@@ -69,7 +69,7 @@ def run(question: Question) -> Finding:
         x=x,
         keys=[*first, *cell],
         meanings=question.words or meanings,
-        facts={"beside": beside, "lines": question.lines},
+        facts={"beside": beside, "constants": list(question.lines)},
         tables=tables,
         plots=lambda: plots(asked, keys, metrics, beside),
     )

@@ -15,7 +15,7 @@ from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, few, places_finding, places_plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, with_choice
+from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, known_error, with_choice
 from raysweep.analyses.series import CurvesPlot, marked_panels
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.fits.processes import mapped
@@ -36,8 +36,9 @@ def run(question: Question) -> Finding:
     wanted = workload.logarithmic(x)
     log = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
     exact, at = is_exact(frame, metric), question.read_at("optimum")
-    if not exact and has_few_draws(frame, x, metric, keys):
-        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log)
+    known = known_error(frame, metric, workload)
+    if not exact and (known or has_few_draws(frame, x, metric, keys)):
+        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=known)
     else:
         fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
     parts = list(groups(frame, keys))

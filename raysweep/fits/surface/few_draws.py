@@ -44,12 +44,14 @@ def fit_few_draws(
     *,
     turn: str = "min",
     logarithmic: bool | None = None,
+    error: str | None = None,
     kind: str = "optimum",
 ) -> Fit:
     """Estimate where a metric is best along x in every slice, from one or two runs per cell.
 
     frame, x, y, level, turn, logarithmic: as in `fit_optimum`. by: the columns of the slices, which share
-        hyperparameters and noise. A value of 0 on a logarithmic axis is left out.
+        hyperparameters and noise. A value of 0 on a logarithmic axis is left out. error: the column of the known
+        standard error of each run, which takes the place of the noise.
 
     The table has two more columns: choice, the value of x of least expected regret, and regret, how much worse than the
     best the metric is expected to be there.
@@ -73,7 +75,10 @@ def fit_few_draws(
         lost = [value for value, some in part.groupby(x) if most(bad[some.index])]
         lost = [value for value in lost if value > 0 or not logarithmic]
         limits.append(min((value for value in lost if len(inside) and value > inside[x].min()), default=np.inf))
-        parts.append((groups.mean() * sign, groups.size(), groups.var(ddof=0).fillna(0) * groups.size(), lost))
+        sizes, known = groups.size(), np.full(len(groups), np.nan)
+        if error is not None:
+            known = np.sqrt(inside.groupby(x, sort=True)[error].apply(lambda some: (some**2).sum())) / sizes
+        parts.append((groups.mean() * sign, sizes, groups.var(ddof=0).fillna(0) * sizes, known, lost))
     cells = _cells(parts, logarithmic)
     lines = []
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
@@ -84,7 +89,7 @@ def fit_few_draws(
         answers = [
             _line(surface, cells, s, level, logarithmic, len(parts[s][0]), limit) for s, limit in enumerate(limits)
         ]
-    for s, ((values, _), (means, _, _, _), limit) in enumerate(zip(slices, parts, limits, strict=True)):
+    for s, ((values, _), (means, *_), limit) in enumerate(zip(slices, parts, limits, strict=True)):
         found = answers[s]
         about = {"diverged_from": limit, "points": len(means), "draws": int(parts[s][1].max() if len(means) else 0)}
         lines.append({**dict(zip(keys, values, strict=True)), **found, **about, "turn": turn})
@@ -106,21 +111,22 @@ def fit_few_draws(
     )
 
 
-def _cells(parts: Sequence[tuple[pd.Series, pd.Series, pd.Series, list[float]]], logarithmic: bool) -> Cells:
-    """The cells of all slices. parts: means, draws, scatter by x, and the values of x at which most draws diverged."""
-    x = np.concatenate([np.r_[means.index.to_numpy(float), lost] for means, _, _, lost in parts])
-    lost = np.concatenate([np.r_[np.zeros(len(means)), np.ones(len(lost))] for means, _, _, lost in parts]) > 0
+def _cells(parts: Sequence[tuple[Any, ...]], logarithmic: bool) -> Cells:
+    """The cells of all slices. parts: means, draws, scatter and known errors by x, and the values of x at which
+    most draws diverged."""
+    x = np.concatenate([np.r_[means.index.to_numpy(float), lost] for means, *_, lost in parts])
+    lost = np.concatenate([np.r_[np.zeros(len(means)), np.ones(len(lost))] for means, *_, lost in parts]) > 0
     columns = [
-        np.concatenate([np.r_[np.asarray(part[k], dtype=float), np.full(len(part[3]), fill)] for part in parts])
-        for k, fill in ((0, np.inf), (1, 1.0), (2, 0.0))
+        np.concatenate([np.r_[np.asarray(part[k], dtype=float), np.full(len(part[-1]), fill)] for part in parts])
+        for k, fill in ((0, np.inf), (1, 1.0), (2, 0.0), (3, np.nan))
     ]
     return Cells(
         x=(np.log(x) if logarithmic else x)[:, None],
         y=columns[0],
-        slices=np.repeat(np.arange(len(parts)), [len(part[0]) + len(part[3]) for part in parts]),
+        slices=np.repeat(np.arange(len(parts)), [len(part[0]) + len(part[-1]) for part in parts]),
         draws=columns[1],
         scatter=columns[2],
-        error=np.full(len(x), np.nan),
+        error=columns[3],
         diverged=lost,
     )
 

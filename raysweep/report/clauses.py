@@ -1,0 +1,144 @@
+"""Clauses: what the settings of one outcome say, which they are, what theory says of them and what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raysweep.analyses.counts import Condition, Group
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.rows import signs_of
+from raysweep.numbers import interval, number
+from raysweep.phrases import counted
+from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
+from raysweep.report.phrases import CLAUSES, DENIED, IN_X, MEANT, NOT_MEASURED, OTHERWISE, OUTCOMES, SIGNS
+from raysweep.workloads.declaration import Workload
+
+
+def clause(finding: Finding, group: Group, workload: Workload, subject: str = "it") -> str:
+    """What the settings of one outcome say. subject: of a clause that has none of its own."""
+    sides = _sides(finding, workload)
+    meant = MEANT.get(finding.kind, {}) if sides else {}
+    if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
+        meant = {Outcome.MEASURED: NOT_MEASURED}
+    form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
+    return (
+        (form or OUTCOMES.get(group.outcome, str(group.outcome)))
+        .replace("{it}", subject)
+        .format(
+            metric=called(finding.metric, workload),
+            x=called(finding.x, workload),
+            place=place_words(finding, group, workload),
+            count=group.count,
+            **_further(finding, group, workload),
+            **sides,
+        )
+    )
+
+
+def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
+    """What the clauses of some kinds have besides: {length}, {reference}, {beside}, {predictor} and {throughout}."""
+    rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
+    predictors = rows["predictor"].unique() if "predictor" in rows else []
+    return {
+        "length": called(facts.get("length", ""), workload),
+        "reference": str(facts.get("reference", "")),
+        "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
+        "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
+        "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else "",
+    }
+
+
+def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
+    """The meanings of a finding, and of its sides below and above a zero, if it goes one way through all."""
+    sides = dict(finding.meanings)
+    if "between" in finding.facts:
+        sides = dict(zip(("positive", "negative"), signs_of(finding.metric, workload), strict=True)) | sides
+    if {"positive", "negative"} <= sides.keys():
+        first, second = sides["positive"], sides["negative"]
+        if finding.facts.get("rising"):
+            first, second = second, first
+        sides |= {"below": first, "above": without_common_beginning(first, second)}
+    return sides
+
+
+def place_words(finding: Finding, group: Group, workload: Workload) -> str:
+    """The estimate with its interval if one setting has it, else between what the estimates lie."""
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
+    if group.count == 1:
+        row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
+        known = np.isfinite(row["low"]) or np.isfinite(row["high"])
+        return f"{interval(row['estimate'], row['low'], row['high']) if known else number(row['estimate'])}{unit}"
+    ends = group.low, group.high
+    rows = finding.table[finding.table["outcome"] == group.outcome]
+    if finding.kind == "regime":  # a verdict is of the interval
+        within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
+        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
+    low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
+    return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
+
+
+def share(group: Group, every: int, noun: str) -> str:
+    """In how many settings of all; "any of" where the clause denies something."""
+    if group.count < every:
+        return f"{group.count:,} of {every:,} {noun}s"
+    return f"{'any of' if group.outcome in DENIED else 'all'} {every:,} {noun}s"
+
+
+def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
+    """Conditions in words: "γ ≥ 1, L = 1"."""
+    return ", ".join(_condition_words(one, workload) for one in conditions)
+
+
+def _condition_words(one: Condition, workload: Workload) -> str:
+    if one.key in {"metric", "sweep"} - workload.by_name.keys():
+        return ", ".join(called(value, workload) for value in one.values)
+    if one.relation == "=":
+        return setting(one.key, one.values[0], workload)
+    if one.relation == "in":
+        return ", ".join(listed(one.key, one.values, workload))
+    name, unit = workload.symbol(one.key) or called(one.key, workload), unit_of(one.key, workload)
+    ends = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
+    return (
+        f"{name} from {ends[0]} to {ends[1]}"
+        if one.relation == "between"
+        else f"{name} {SIGNS[one.relation]} {ends[0]}"
+    )
+
+
+def theory_words(finding: Finding, workload: Workload) -> str:
+    """Whether theory's values lie in the intervals; empty without a theory."""
+    table = finding.table
+    if finding.kind in ("best", "curves"):  # intervals of single cells, whose draws are shared
+        return ""
+    known = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
+    if not len(known):
+        return ""
+    low, high = known["low"].fillna(-np.inf), known["high"].fillna(np.inf)
+    outside = int(((known["theory"] < low) | (known["theory"] > high)).sum())
+    if len(known) == 1:
+        return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
+    return f"theory agrees in {len(known) - outside}" if outside else "theory agrees"
+
+
+def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -> str:
+    """What would decide an open setting; empty if it is decided. row: one of `Finding.table`."""
+    if not row["needed"]:
+        return ""
+    x, at = called(finding.x, workload), row["needed_number"]
+    value = f"{number(at)}{unit_of(finding.x, workload)}" if finding.x and np.isfinite(at) else number(at)
+    return {
+        Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
+        Needed.MORE_UNITS: f"more than {counted(int(at), called(finding.facts.get('unit', 'cell'), workload))}"
+        if np.isfinite(at)
+        else "",
+        Needed.LARGER_X: f"{x} above {value}",
+        Needed.SMALLER_X: f"{x} below {value}",
+        Needed.MORE_X: f"more values of {called(finding.facts.get('length', finding.x), workload)}",
+        Needed.OK_ABOVE: f"rows that are ok above {value}",
+        Needed.OK_BELOW: f"rows that are ok below {value}",
+        Needed.OK_ROWS: "rows that are ok",
+    }[Needed(row["needed"])]

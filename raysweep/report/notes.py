@@ -1,0 +1,94 @@
+"""The title of a finding, and what else a reader must know of it."""
+
+from __future__ import annotations
+
+from raysweep.analyses.finding import Finding, Move
+from raysweep.fits.statistics import LEVEL, normal_quantile
+from raysweep.numbers import number
+from raysweep.phrases import counted
+from raysweep.report.names import as_called, called, capitalized, line_label, listed, setting, unit_of
+from raysweep.report.phrases import ESTIMATES, FACTS, METHODS, TITLES
+from raysweep.workloads.declaration import Workload
+
+
+def title(finding: Finding, workload: Workload) -> str:
+    """The title of a finding."""
+    workload = as_called(finding, workload)
+    form = TITLES.get(finding.kind) or (
+        finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
+    )
+    names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
+    text = form.format(
+        **{key: called(name, workload) for key, name in names.items()},
+        stage=finding.facts.get("stage", finding.facts.get("about", "")),
+    )
+    text = capitalized(text)
+    where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
+    return f"{text} ({where})" if where else text
+
+
+def notes(finding: Finding, workload: Workload) -> list[str]:
+    """What else a reader must know of a finding: which rows it has, and further texts of a user's function."""
+    out = [*finding.texts[1:], *(move_words(move, finding, workload) for move in finding.moves)]
+    joint = finding.facts.get("joint", {"z": 0.0})
+    if abs(joint["z"]) > normal_quantile(LEVEL):
+        size = f"{number(abs(joint['distance']), 2)}{unit_of(finding.x, workload)} " * (
+            joint["distance"] * joint["z"] > 0
+        )
+        side = "above" if joint["z"] > 0 else "below"
+        out.append(f"On average the zeros lie {size}{side} theory's (z = {joint['z']:+.1f}).")
+    for name, line in finding.facts.get("lines", {}).items():
+        label = line_label(name, line["value"], finding.x, workload)
+        out.append(f"{label} lies outside {line['outside']} of {counted(line['of'], 'interval')}.")
+    if level := finding.facts.get("computed_at"):
+        out.append(
+            f"Draws were added until intervals were narrow enough, which costs coverage, so these "
+            f"{100 * finding.level:g} % intervals are computed at {100 * level:.1f} %."
+        )
+    if finding.idle:
+        idle = " and ".join(called(name, workload) for name in finding.idle)
+        out.append(f"This does not depend on {idle}: each draw counts once.")
+    for name, form in FACTS.items():
+        if value := finding.facts.get(name):
+            names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
+            out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
+    if shares := finding.facts.get("shares"):
+        large = [f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items() if share >= 0.005]
+        small = ["each other axis less than 1 %"] if len(large) < len(shares) else []
+        rest = f"combinations of axes {100 * max(0, 1 - sum(shares.values())):.0f} %"
+        out.append(f"Share of variance: {', '.join([*large, *small, rest])}.")
+    if finding.facts.get("one_draw"):
+        out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
+    if until := finding.facts.get("until"):
+        out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
+    if cases := finding.facts.get("cases"):
+        words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
+        out.append(f"By the losses at the best rate (O §3.4.2): {words}.")
+    for metric, count in finding.facts.get("left_out", {}).items():
+        out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
+    for lost in finding.facts.get("lost", ()):
+        few = f"{lost['fewest']}" + (f" to {lost['most']}" if lost["most"] > lost["fewest"] else "")
+        places = [
+            ", ".join(setting(key, value, workload) for key, value in place.items()) for place in lost["where"] if place
+        ]
+        where = f": {'; '.join(places)}" if places else ""
+        cells = counted(lost["cells"], "cell")
+        out.append(
+            f"Left out: {cells} in which most draws diverged or failed ({few} of {lost['draws']} draws ok){where}."
+        )
+    return [*out, METHODS[finding.kind]] if finding.kind in METHODS else out
+
+
+def move_words(move: Move, finding: Finding, workload: Workload) -> str:
+    """How a place changes along one other axis: "With depth from 1 to 20 it falls in 2, …, of 3 settings"."""
+    counts = [(move.rises, "rises"), (move.falls, "falls"), (move.both, "goes up and down")]
+    counts += [(move.open, "is not shown to move")]
+    unit, every = unit_of(move.key, workload), sum(count for count, _ in counts)
+    known = [f"{way} in {count}" for count, way in counts if count]
+    text = f"{', '.join(known)} of {every} settings" if every > 1 else next(way for count, way in counts if count)
+    ways = zip(move.theory, ("rises", "falls", "stays"), strict=True)
+    theory = [f"{way} in {count}" if every > 1 else way for count, way in ways if count]
+    beside = f"; theory {', '.join(theory)}" if theory else ""
+    bounds = ", of some only a bound" if move.by_bounds else ""
+    name, what = called(move.key, workload), ESTIMATES.get(finding.kind, "place")
+    return f"With {name} from {number(move.first)} to {number(move.last)}{unit} the {what} {text}{beside}{bounds}."

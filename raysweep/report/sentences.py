@@ -1,0 +1,140 @@
+"""The sentence of a finding, composed of clauses: what most settings say, in how many, whether theory agrees, and what
+the others say.
+
+Clauses are added in that order as long as the sentence has at most `MOST` words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raysweep.analyses.counts import Group, groups_of
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.numbers import interval
+from raysweep.phrases import counted
+from raysweep.report.clauses import clause, needed_words, share, theory_words, where_words
+from raysweep.report.names import as_called, called, capitalized, setting, settings, without_common_beginning
+from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, SUBJECTS
+from raysweep.workloads.declaration import Workload
+
+MOST = 25
+"""Words of a sentence."""
+
+
+def sentence(finding: Finding, workload: Workload) -> str:
+    """The answer of a finding in at most `MOST` words."""
+    if finding.texts:
+        return finding.texts[0]
+    if not len(finding.table):
+        return without_settings(finding, workload)
+    texts = [_answer(one, workload) for one in _by_metric(finding)]
+    text = texts[0]
+    for other in texts[1:]:
+        text = _longer(text, other, "; {}")
+    return capitalized(text) + "."
+
+
+def _by_metric(finding: Finding) -> list[Finding]:
+    """The finding as one for each metric and each constant beside it, if an answer is about one at a time."""
+    split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
+    keys, out = [key for key in finding.keys if key not in split], []
+    for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
+        own = dict(zip(split, values, strict=True))
+        facts = {**finding.facts, **({"constants": [own["against"]]} if "against" in own else {})}
+        out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
+    return out
+
+
+def _first_setting(finding: Finding, workload: Workload) -> str:
+    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
+    return ", ".join(setting(key, finding.table[key].iloc[0], workload) for key in varied)
+
+
+def _answer(finding: Finding, workload: Workload) -> str:
+    """The answer of a finding that is no function of the user and has a setting."""
+    if finding.kind == "search":
+        return _answer_of_search(finding, workload)
+    workload, several = as_called(finding, workload), len(finding.table) > 1
+    lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
+    subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
+    first = text = clause(finding, lead, workload, subjects.get(finding.kind, "it"))
+    if finding.kind == "best":
+        text = _longer(text, _first_setting(finding, workload), " at {}")
+    elif several:
+        text += f" in {share(lead, len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
+        text = _longer(text, where_words(lead.where, workload), " ({})")
+    if lead.outcome == Outcome.UNDECIDED:
+        text = _longer(text, _all_need(finding, workload), ": it takes {}")
+    if overall := finding.facts.get("overall"):
+        whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
+        text = _longer(text, whole, "; over all cells {}")
+    text = _longer(text, _besides(finding, workload), "{}")
+    text = _longer(text, theory_words(finding, workload), "; {}")
+    for group in others:
+        other = without_common_beginning(first, clause(finding, group, workload))
+        text = _longer(text, other + ("" if finding.kind == "best" else f" in {group.count}"), "; {}")
+    return text
+
+
+def _answer_of_search(finding: Finding, workload: Workload) -> str:
+    """The best configuration of a search, what is not told from it, and which axes carry the variance."""
+    facts, first = finding.facts, finding.table.iloc[0]
+    text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
+    leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
+    named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
+    text = _longer(text, settings(named, first[named], workload), " at {}")
+    if facts["alike"]:
+        every = counted(facts["configurations"], "configuration")
+        text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
+    if facts["one_draw"] and facts["configurations"] > 1:
+        text = _longer(text, "with one draw each, chance may decide", "; {}")
+    shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
+    return _longer(text, shares, "; share of variance: {}")
+
+
+def _order(group: Group, finding: Finding) -> int:
+    """The place of a group in a sentence: first the best, and places if a quarter of all settings have one."""
+    located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+    return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
+
+
+def _longer(text: str, addition: str, form: str) -> str:
+    """The text with the addition, if there is one and both together are short enough."""
+    longer = text + form.format(addition)
+    return longer if addition and len(longer.split()) <= MOST else text
+
+
+def _all_need(finding: Finding, workload: Workload) -> str:
+    """What would decide all open settings; empty if they need different things."""
+    rows = finding.table[finding.table["outcome"] == Outcome.UNDECIDED]
+    if rows["needed"].nunique() != 1:
+        return ""
+    most = {"needed": rows["needed"].iloc[0], "needed_number": rows["needed_number"].max()}
+    return needed_words(most, finding, workload) if rows["needed_number"].nunique() == 1 else ""
+
+
+def _besides(finding: Finding, workload: Workload) -> str:
+    """What some kinds add to what most settings say, with the mark before it: beside which setting a shift is, in how
+    many settings a power changes, and where what was logged is least and most."""
+    table, facts = finding.table, finding.facts
+    if base := facts.get("base"):
+        return f", beside {settings(base, base.values(), workload)}"
+    if bends := facts.get("bends"):
+        return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
+    measured = table[table["outcome"] == Outcome.MEASURED]
+    if finding.kind not in LOGGED or len(measured) < 2:
+        return ""
+    varied = [key for key in finding.keys if table[key].nunique(dropna=False) > 1]
+    ends = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    return "; least with {}, most with {}".format(*(settings(varied, end, workload) for end in ends))
+
+
+def without_settings(finding: Finding, workload: Workload) -> str:
+    """The sentence of a finding that has no setting: why, or what a function of the user returned."""
+    why = finding.facts.get(NOTHING)
+    if why is None:
+        return f"{finding.kind} returned {counted(finding.facts.get('rows', 0), 'row')} and no text."
+    about = finding.facts.get("about", "")
+    text = NOTHINGS[Nothing(why)].format(about=called(about, workload))
+    return capitalized(text) + "."
