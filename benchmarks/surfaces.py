@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("repeats", type=int, nargs="?", default=2)
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
-    table = measure_some(repeats=asked.repeats, workers=asked.workers)
+    table = measure_some(SIZES, DRAWS, asked.repeats, asked.workers)
     turning = table[table["turns"]]
     print(TEXT.format(repeats=asked.repeats))
     for by in ([], ["shape"], ["noise"], ["size", "draws"]):

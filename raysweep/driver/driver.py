@@ -124,7 +124,8 @@ class Driver:
                         signs.forget_death(self.folder)
                     self._say_if_nothing_was_logged()
                     self._remember_learned()
-                    self._state = self._sweep.state()  # read once more, for the report and the mirror
+                    if self.options.report or self._session:
+                        self._state = self._sweep.state()  # read once more, for both
                     self.report()
                     self.close()
             except (KeyboardInterrupt, SystemExit) as told:  # SystemExit: Ray's SIGTERM handler while it starts

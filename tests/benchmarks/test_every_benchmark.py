@@ -219,6 +219,19 @@ def run_symmetric(patch: pytest.MonkeyPatch, folder: Path) -> None:
         symmetric.main()
 
 
+def run_surfaces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A surface of each family."""
+    from benchmarks import surfaces
+
+    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",))):
+        monkeypatch.setattr(surfaces, name, few)
+    monkeypatch.setattr(sys, "argv", ["surfaces", "1"])
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        surfaces.main()
+    assert "asymmetric" in printed.getvalue()
+
+
 RUNS = {
     "__main__": run_main,
     "boundaries": run_boundaries,
@@ -232,6 +245,7 @@ RUNS = {
     "size": run_size,
     "stages": run_stages,  # with store_speed
     "stopping": run_stopping,
+    "surfaces": run_surfaces,
     "symmetric": run_symmetric,
 }
 WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}

@@ -72,4 +72,4 @@ def test_a_record_with_an_earlier_parameter_is_the_same_space_with_the_present_o
     for index, cell in enumerate(cells.ids):
         parameters = {k: v for k, v in cells.parameters(index).items() if k not in later}
         parameters["overlap"] = {90.0: 0.0, 60.0: 0.5, 0.0: 1.0}[parameters.pop("overlap_angle")]
-        assert cell == identity.content_id(["language", 4, parameters])
+        assert cell == identity.content_id(["language", 5, parameters])
