@@ -119,7 +119,7 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     wall = placement.wall_seconds(packs, trials, seconds, executor == "ray") + (RAY_START if executor == "ray" else 0)
     lines.append(f"estimated {duration(wall)} in {where}; {duration(seconds)} of one {'GPU' if on_gpus else 'core'}")
     if executor == "ray" and any(pack.needs.gang > 1 for pack in packs):
-        lines.append("a trial of k workers counts as k times as fast, without the time in which they exchange data")
+        lines.append("a trial of k workers is taken to be k times as fast; what they tell each other is not counted")
     if on_gpus and workload.gpu_guess:
         lines.append(f"GPU time is a guess {workload.gpu_guess}")
     runs = cells.most if default_runs_per(cells) == "cell" else 0
