@@ -171,11 +171,12 @@ def _draw(
 
 
 def _save(job: tuple[Any, list[Path]]) -> None:
-    """Write a figure to files, one after the other: the first one places its parts for all."""
-    from raysweep.report.figures.style import styled
+    """Write a figure to files, one after the other."""
+    from raysweep.report.figures.style import placed, styled
 
     figure, paths = job
     with styled():
+        placed(figure)
         for path in paths:
             figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 

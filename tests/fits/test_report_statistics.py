@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.analyses.closed_form import displacements, extremum
+from raysweep.analyses.closed_form import displacements, extremum, zeros
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.kinds.relation import rank_correlation
 from raysweep.fits.comparison import joint
@@ -35,6 +35,27 @@ def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
             beyond[bias] += abs(test.z) > 1.96
     assert beyond[0.0] <= 8  # 3 expected; 9 or more in 0.3 % of runs
     assert beyond[0.05] >= 40  # a bias of 3 standard errors
+
+
+def test_zeros_of_a_closed_form_are_found_to_the_last_digits_in_few_calls() -> None:
+    calls = []
+
+    def surface(x: np.ndarray, row: np.ndarray) -> np.ndarray:
+        calls.append(len(x))
+        jump = np.where(x < 1 / 3, -1.0, 3.0)
+        gap = np.where((x > 0.7) & (x < 0.72), np.nan, 1.0)  # around a zero at 0.71: known to the gap's start
+        return np.choose(row, [np.sin(np.pi * (x - 0.1)) * (x - 0.3) ** 3, jump, (x - 0.71) * gap, 1 + x])
+
+    first, jump, gap, none = zeros(surface, -0.5, 1.0, False, rows=4)
+    assert first == pytest.approx([0.1, 0.3], abs=1e-12)
+    assert jump == pytest.approx([1 / 3], rel=1e-15)
+    assert gap == pytest.approx([0.7], rel=1e-15)
+    assert none.tolist() == []
+    assert calls[0] == 4 * 241
+    assert len(calls) < 60  # bisections of the jump; others take a tenth
+    calls.clear()
+    zeros(lambda x, row: surface(x, np.zeros_like(row)), -0.5, 0.2, False)
+    assert len(calls) < 9
 
 
 def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test() -> None:

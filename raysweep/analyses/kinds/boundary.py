@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_MAPS = 9
+DRAWN = 81
+"""Zeros of a closed form that are only drawn are looked for between so many places: no eye tells closer ones apart."""
 
 
 def run(question: Question) -> Finding:
@@ -87,7 +89,8 @@ def one_line(
     fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
     slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
     fit = replace(fit, table=known_to_the_last_ok_row(fit.table, rows, x, y, metric))
-    expected, roots = (zero_line(rows, x, y, metric, workload, at) for at in (slices, fine))
+    expected = zero_line(rows, x, y, metric, workload, slices)
+    roots = zero_line(rows, x, y, metric, workload, fine, DRAWN)
     return fit, expected, fine, roots
 
 
@@ -199,7 +202,7 @@ def zeros_of_line(
         for other, value in own.items():
             rows = rows[rows[other] == value]
         fine = smooth(rows, along, question.workload)
-        roots = zero_line(rows, question.x, along, question.metric, question.workload, fine)
+        roots = zero_line(rows, question.x, along, question.metric, question.workload, fine, DRAWN)
     return PlaceLine(where, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
 

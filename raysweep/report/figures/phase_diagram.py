@@ -15,7 +15,7 @@ from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
 from raysweep.report.figures.draw import draw
-from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
+from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY, placed
 from raysweep.report.names import axis_label, called, plain, settings
 from raysweep.workloads.declaration import Workload
 
@@ -112,7 +112,7 @@ def surface_figure(
         and (Patch(color=MISSING, label="not computed"), "Grey: not computed, or no row is ok."),
     ]
     said = drawing.legend_below(figure, entries, 3)
-    figure.draw_without_rendering()  # places the panels
+    placed(figure)
     words = [(1, positive), (-1, negative), (0, "equal to 0")]
     for panel, one, curve, found, border in zip(axes, maps, curves, cells, borders, strict=True):
         upright = [(np.full(2, value), border[1][[0, -1]]) for value in lines.values()]
