@@ -17,10 +17,10 @@ from raysweep.fits.surface.noise import run_errors
 
 TEXT = """# The error of one run
 
-Measured by `python -m benchmarks.single_runs {repeats}`, on the same families with one run a cell and slices whose levels
-differ by about a standard deviation. Intervals are the run ± 1.96 errors. Near: cells within 6 standard deviations of the
-best one. Kept: the truly best cell is not called worse than the cell with the lowest run, by the difference of two runs.
-That is less often than 95 %, because the lowest of many runs is too low.
+Measured by `python -m benchmarks.single_runs {repeats}`, on the families of COVERAGE.md, with one run a cell and
+slices whose levels differ by about a standard deviation. Intervals are the run ± 1.96 errors. Near: cells within 6
+standard deviations of the best one. Kept: the truly best cell is not called worse than the cell with the lowest run, by
+the difference of two runs. That is less often than 95 %, because the lowest of many runs is too low.
 """
 
 
