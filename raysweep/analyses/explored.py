@@ -37,7 +37,8 @@ def explored_of(finding: Finding, asked: Question) -> list[Callable[[], dict[str
     metrics = [name for name in metrics_of(asked.options) if name in asked.rows]
     if x not in asked.workload.by_name or not metrics:
         return []
-    named = [asked.options[key] for key in ("length", "over", "y") if asked.options.get(key)]
+    given = (asked.options.get(key) or [] for key in ("length", "over", "y"))
+    named = [name for one in given for name in (one if isinstance(one, list) else [one])]
     keys = asked.keys(str(x), *named)
     rows = with_choice(asked.rows, str(x), keys)
     places = finding.table if finding.x == x and set(finding.keys) == set(keys) and len(metrics) == 1 else None

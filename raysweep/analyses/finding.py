@@ -81,6 +81,8 @@ class Needed(StrEnum):
     """More of the units that are a sample, such as cells or pairs of tasks, than `needed_number`."""
     MORE_X = "more_x"
     """More values of the axis."""
+    MORE_SETTINGS = "more_settings"
+    """Settings in which a best value or a bound is known, at least `needed_number`."""
     OK_ABOVE = "ok_above"
     """Rows that are ok above `needed_number`."""
     OK_BELOW = "ok_below"

@@ -17,6 +17,8 @@ class Reason(StrEnum):
     TOO_FEW_LENGTHS = "too_few_lengths"
     TOO_FEW_UNITS = "too_few_units"
     TOO_FEW_CELLS = "too_few_cells"
+    TOO_FEW_SLICES = "too_few_slices"
+    AXES_TOGETHER = "axes_together"
     SINGLE_DRAW = "single_draw"
     NOISE_UNKNOWN = "noise_unknown"
     DIFFERENT_DRAWS = "different_draws"
@@ -89,6 +91,8 @@ MESSAGES = {
     Reason.TOO_FEW_LENGTHS: "{points} lengths with an optimum or a bound, at least {least} are needed",
     Reason.TOO_FEW_UNITS: "fewer than {least} units have both in every draw",
     Reason.TOO_FEW_CELLS: "fewer than {least} cells",
+    Reason.TOO_FEW_SLICES: "{points} settings with a best value or a bound, at least {least} are needed",
+    Reason.AXES_TOGETHER: "the axes vary together, so nothing tells their powers apart",
     Reason.SINGLE_DRAW: "a single draw has no interval",
     Reason.NOISE_UNKNOWN: "no two draws share two values of x: nothing tells noise from curve",
     Reason.DIFFERENT_DRAWS: "the sign changes only between points with different draws",

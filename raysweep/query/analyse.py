@@ -110,6 +110,10 @@ def analyse(
     runs = tables.read(frame, metrics, axes, by, **options)
     first = next(iter(runs.space["function"]["metrics"]))
     entries = [{kind: with_metric(asked or {}, first) for kind, asked in each.items()} for each in questions]
+    for asked in (each["law"] for each in entries if "law" in each):
+        rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
+        if len(rest) == 1:  # optimized too
+            asked.setdefault("at_best", rest[0])
     space = space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing)).as_dict()
     design, workload = designed([space], [space["name"]])
     with helped():

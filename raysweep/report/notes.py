@@ -61,6 +61,9 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
     if until := finding.facts.get("until"):
         out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
+    if score := finding.facts.get("one_out"):
+        share = f"{score['inside']} of {score['of']}"
+        out.append(f"Each setting forecast from all others: {share} inside their {100 * finding.level:g} % interval.")
     if cases := finding.facts.get("cases"):
         words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
         out.append(f"By the losses at the best rate (O §3.4.2): {words}.")

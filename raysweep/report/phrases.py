@@ -125,6 +125,12 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.DECREASING: "the best {x} falls with {length}, how fast is open (log-log slope {place})",
         Outcome.UNDECIDED: "how the best {x} changes with {length} is not decided",
     },
+    "law": {
+        Outcome.RISES: "the best {x} rises with the power {place}",
+        Outcome.FALLS: "the best {x} falls with the power {place}",
+        Outcome.UNCLEAR: "its power is not clear ({place})",
+        Outcome.UNDECIDED: "no law of the best {x} is known",
+    },
     "learning_curves": {
         Outcome.MEASURED: "{metric} ends at {place}",
         Outcome.UNDECIDED: "{metric} is not known, because too few draws are ok,",
@@ -215,6 +221,7 @@ TITLES: Mapping[str, str] = {
     "power_law": "The power of {x} with which {metric} grows",
     "shift": "How the best {x} for {metric} shifts between settings",
     "regime": "How the best {x} for {metric} changes with {length}",
+    "law": "The law of the best {x} for {metric}",
     "learning_curves": "What {stage} logged: {metric}",
     "landscape": "The landscape of {metric}",
 }
@@ -263,6 +270,10 @@ METHODS: Mapping[str, str] = {
         "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
         "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate."
     ),
+    "law": (
+        "All settings are fitted as one surface. The law is drawn from the posteriors of their best values; bounds "
+        "count as bounds, and settings scatter around it. Forecasts are of a new setting."
+    ),
     "learning_curves": (
         "Each mean is over the ok draws, where all of them logged; its band is Student's t over draws, at each point "
         "by itself."
@@ -290,6 +301,7 @@ ESTIMATES: Mapping[str, str] = {
     "power_law": "exponent",
     "shift": "factor",
     "regime": "slope",
+    "law": "exponent",
     "learning_curves": "last mean",
     "landscape": "above the middle",
 }

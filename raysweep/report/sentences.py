@@ -55,6 +55,8 @@ def _answer(finding: Finding, workload: Workload) -> str:
     """The answer of a finding that is no function of the user and has a setting."""
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
+    if finding.kind == "law" and (finding.table["outcome"] != Outcome.UNDECIDED).all() and len(finding.keys) == 1:
+        return _answer_of_law(finding, workload)
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
@@ -91,6 +93,20 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
         text = _longer(text, "with one draw each, chance may decide", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
     return _longer(text, shares, "; share of variance: {}")
+
+
+def _answer_of_law(finding: Finding, workload: Workload) -> str:
+    """The product of powers of one law, and how often it forecasts what it did not see."""
+    workload = as_called(finding, workload)
+    powers = [
+        f"{called(row['axis'], workload)}^{interval(row['estimate'], row['low'], row['high'])}"
+        for row in finding.table.to_dict("records")
+    ]
+    text = f"the best {called(finding.x, workload)} goes as {' · '.join(powers)}"
+    if out := finding.facts.get("largest_out"):
+        first = called(finding.facts["over"][0], workload)
+        text = _longer(text, f"{out['inside']} of {out['of']} largest {first} forecast", "; {}")
+    return text
 
 
 def _order(group: Group, finding: Finding) -> int:

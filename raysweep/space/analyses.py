@@ -13,7 +13,7 @@ from raysweep.space import analysis_options as allowed
 from raysweep.space.checks import Context, expect
 from raysweep.workloads.declaration import Workload
 
-NAME_AXES = ("x", "y", "lr", "length", "over", "unit", "by")
+NAME_AXES = ("x", "y", "lr", "length", "over", "at_best", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
 
 
@@ -72,7 +72,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
             raise InputError(f"{path}.where.{name}", f"leaves out {shown(gone[0])}, which between compares")
     used: dict[str, str] = dict.fromkeys(given.get("between", ()), "between")
     for key in (key for key in NAME_AXES if key in given):
-        for name in given[key] if key == "by" else [given[key]]:
+        for name in given[key] if isinstance(given[key], list) else [given[key]]:
             if name in used:
                 raise InputError(f"{path}.{key}", f"{name!r} is already used as {used[name]}")
             used[name] = key

@@ -11,7 +11,7 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.posterior import CAP, Surface, paths
 
-STEPS, STEPS_OF_TWO = 81, 25
+STEPS, STEPS_OF_TWO = 81, 21
 """Points along one axis, alone or as one of two."""
 COUNT = 1024
 RESOLUTION = 0.2
@@ -32,7 +32,8 @@ class Best:
     estimate: the median of the place; NaN unless it is located. low, high: its interval; an open side is infinite.
     choice: the value of least expected regret. regret: that of the choice, in the units of y.
     fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
-    draws: of the place. points: where the surface was drawn. alike: which of them cannot be told from the best.
+    draws: of the place. edge: -1 or 1 for each draw at an end of `points`, else 0.
+    points: where the surface was drawn. alike: which of them cannot be told from the best.
     within: which of them are within `eps` of the best, at the level; empty without an eps.
     """
 
@@ -46,6 +47,7 @@ class Best:
     fall: float
     rise: float
     draws: np.ndarray
+    edge: np.ndarray
     points: np.ndarray
     alike: np.ndarray
     within: np.ndarray
@@ -133,6 +135,7 @@ def _read(
     lowest = int(np.argmin(f.mean(0) if expected is None else expected))
     clear_low, clear_high = (_clearly_above(f[:, edge] - f[:, lowest]) for edge in (0, -1))
     rng = np.random.default_rng(s)
+    edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
     place = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(place, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
@@ -168,6 +171,7 @@ def _read(
         fall=float(np.median(heights[:, 0] - bottom[:, 0])),
         rise=float(np.median(heights[:, -1] - bottom[:, 0])),
         draws=place,
+        edge=edge,
         points=points,
         alike=(f > f[:, [lowest]]).mean(0) < 1 - tail,
         within=within,

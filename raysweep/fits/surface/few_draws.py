@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from raysweep.fits.draws import check_options, usable
-from raysweep.fits.lost_draws import losses_of, most
+from raysweep.fits.draws import check_options
 from raysweep.fits.optimum import COLUMNS, in_log
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.best import FEWEST, best
-from raysweep.fits.surface.posterior import Cells, Surface, fit_surface
-from raysweep.workloads.declaration import DIVERGED
+from raysweep.fits.surface.posterior import Surface, fit_surface
+from raysweep.fits.surface.slices import Slices, slices_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,47 +60,33 @@ def fit_few_draws(
     import pandas as pd
 
     check_options(level, turn)
-    keys, frame = list(by), frame.reset_index(drop=True)
-    rows, dropped = usable(frame, y, [x, *(["seed"] if "seed" in frame else []), *keys])
+    keys = list(by)
     logarithmic = in_log(frame[x].to_numpy(np.float64)) if logarithmic is None else logarithmic
-    sign = -1.0 if turn == "max" else 1.0
-    bad = losses_of(frame, y, (DIVERGED,))
-    slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
-    parts, limits = [], []
-    for _, part in slices:
-        inside = rows.loc[part.index.intersection(rows.index)]
-        inside = inside[(inside[x] > 0) | (not logarithmic)]
-        groups = inside.groupby(x, sort=True)[y]
-        lost = [value for value, some in part.groupby(x) if most(bad[some.index])]
-        lost = [value for value in lost if value > 0 or not logarithmic]
-        limits.append(min((value for value in lost if len(inside) and value > inside[x].min()), default=np.inf))
-        sizes, known = groups.size(), np.full(len(groups), np.nan)
-        if error is not None:
-            known = np.sqrt(inside.groupby(x, sort=True)[error].apply(lambda some: (some**2).sum())) / sizes
-        parts.append((groups.mean() * sign, sizes, groups.var(ddof=0).fillna(0) * sizes, known, lost))
-    cells = _cells(parts, logarithmic)
+    slices = slices_of(frame, [x], y, keys, turn=turn, logarithmic=[logarithmic], error=error)
+    draws = np.zeros(len(slices.settings), dtype=int)
+    np.maximum.at(draws, slices.cells.slices, np.where(slices.cells.diverged, 0, slices.cells.draws).astype(int))
     lines = []
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
         try:
-            surface = fit_surface(cells)
+            surface = fit_surface(slices.cells)
         except ValueError:
             surface = None  # all cells are equal
-        answers = [
-            _line(surface, cells, s, level, logarithmic, len(parts[s][0]), limit) for s, limit in enumerate(limits)
-        ]
-    for s, ((values, _), (means, *_), limit) in enumerate(zip(slices, parts, limits, strict=True)):
-        found = answers[s]
-        about = {"diverged_from": limit, "points": len(means), "draws": int(parts[s][1].max() if len(means) else 0)}
-        lines.append({**dict(zip(keys, values, strict=True)), **found, **about, "turn": turn})
-    table = pd.DataFrame(lines)
-    table = table.reindex(columns=[*keys, *COLUMNS, "choice", "regret"])
+        for s, setting in enumerate(slices.settings):
+            about = {
+                "diverged_from": slices.limit[s, 0],
+                "points": slices.values[s, 0],
+                "draws": draws[s],
+                "turn": turn,
+            }
+            lines.append({**dict(zip(keys, setting, strict=True)), **_line(surface, slices, s, level), **about})
+    table = pd.DataFrame(lines).reindex(columns=[*keys, *COLUMNS, "choice", "regret"])
     return Fit(
         kind=kind,
         level=level,
-        points=int(rows[x].nunique()),
+        points=int(frame[x].nunique()),
         draws=int(table["draws"].max()),
-        rows=len(rows),
-        dropped=dropped,
+        rows=slices.rows,
+        dropped=slices.dropped,
         scale="linear",
         method=METHOD,
         table=table,
@@ -111,41 +96,18 @@ def fit_few_draws(
     )
 
 
-def _cells(parts: Sequence[tuple[Any, ...]], logarithmic: bool) -> Cells:
-    """The cells of all slices. parts: means, draws, scatter and known errors by x, and the values of x at which
-    most draws diverged."""
-    x = np.concatenate([np.r_[means.index.to_numpy(float), lost] for means, *_, lost in parts])
-    lost = np.concatenate([np.r_[np.zeros(len(means)), np.ones(len(lost))] for means, *_, lost in parts]) > 0
-    columns = [
-        np.concatenate([np.r_[np.asarray(part[k], dtype=float), np.full(len(part[-1]), fill)] for part in parts])
-        for k, fill in ((0, np.inf), (1, 1.0), (2, 0.0), (3, np.nan))
-    ]
-    return Cells(
-        x=(np.log(x) if logarithmic else x)[:, None],
-        y=columns[0],
-        slices=np.repeat(np.arange(len(parts)), [len(part[0]) + len(part[-1]) for part in parts]),
-        draws=columns[1],
-        scatter=columns[2],
-        error=columns[3],
-        diverged=lost,
-    )
-
-
-def _line(
-    surface: Surface | None, cells: Cells, s: int, level: float, logarithmic: bool, values: int, limit: float
-) -> dict[str, Any]:
-    """The fit of a slice as a row of the table. limit: the lowest x above some ok cell at which most draws diverged."""
-    back = np.exp if logarithmic else np.asarray
+def _line(surface: Surface | None, slices: Slices, s: int, level: float) -> dict[str, Any]:
+    """The fit of a slice as a row of the table."""
     out: dict[str, Any] = dict.fromkeys(("estimate", "low", "high", "choice", "regret", "method_spread"), np.nan)
     out |= {"exact": False, "halved": False, "method": METHOD, "low_simultaneous": np.nan, "high_simultaneous": np.nan}
-    own = cells.x[(cells.slices == s) & ~cells.diverged, 0]
+    values = int(slices.values[s, 0])
     if surface is None or values < FEWEST:
         reason = Reason.FLAT if surface is None else Reason.TOO_FEW_POINTS
         return out | {"status": Status.UNDETERMINED} | because(reason, points=values, least=FEWEST)
-    top = own.max() if limit == np.inf else np.log(limit) if logarithmic else limit
-    found = best(surface, s, level, low=own.min(), high=float(top), values=values)
+    low, high = slices.ends(s)
+    found = best(surface, s, level, low=float(low[0]), high=float(high[0]), values=values)
     ends = {"low": found.low, "high": found.high, "estimate": found.estimate, "choice": found.choice}
-    out |= {name: float(back(end)) if np.isfinite(end) else end for name, end in ends.items()}
-    if logarithmic and found.low == -np.inf:
+    out |= {name: slices.back(0, end) if np.isfinite(end) else end for name, end in ends.items()}
+    if slices.logarithmic[0] and found.low == -np.inf:
         out["low"] = 0.0
     return out | {"regret": found.regret, "status": found.status} | because(found.reason)

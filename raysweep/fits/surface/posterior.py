@@ -381,7 +381,7 @@ def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sam
     low, high = np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :]
     candidates = np.clip(surface.lowest[:, None, :] + steps * surface.gap, low, high)
     every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
-    white = np.einsum("snm,scmp->scnp", inverse, every)
+    white = inverse[:, None] @ every
     data = np.einsum("snm,sm->sn", inverse, surface.g)
     weak = np.full(white.shape[-1], 1e-4)
     weak[surface.h.shape[-1] :] = 1 / now.hypers.bend2
@@ -389,9 +389,10 @@ def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sam
     slices, out = np.arange(len(chosen)), []
     for sweep in range(SWEEPS):
         w = white[slices, chosen]
-        precision = np.einsum("snp,snq->pq", w, w) + np.diag(weak)
+        flat = w.reshape(-1, w.shape[-1])
+        precision = flat.T @ flat + np.diag(weak)
         root = np.linalg.cholesky(np.linalg.inv(precision))
-        mean = np.linalg.solve(precision, np.einsum("snp,sn->p", w, data)) + root @ rng.standard_normal(len(weak))
+        mean = np.linalg.solve(precision, flat.T @ data.ravel()) + root @ rng.standard_normal(len(weak))
         rest = data[:, None] - white @ mean
         likely = -0.5 * np.sum(rest**2, axis=-1)
         chosen = np.argmax(likely + rng.gumbel(size=likely.shape), axis=1)

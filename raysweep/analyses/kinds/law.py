@@ -1,0 +1,250 @@
+"""The best rate as a product of powers of other axes, with what it forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import all_keys, better_extremum, groups, known_error, spread, with_choice
+from raysweep.errors import InputError, shown
+from raysweep.fits.reasons import Reason
+from raysweep.fits.result import Status
+from raysweep.fits.surface.law import SPARE, Law, fit_law
+from raysweep.fits.surface.slice_places import SlicePlaces, held_out, inside, slice_places
+from raysweep.space import analysis_options as allowed
+from raysweep.space import checks
+from raysweep.space.checks import Context
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LINES, PANELS, FINE = 6, 9, 41
+LONGEST = 5
+"""With so many values of the first axis the two largest are held out, else the largest."""
+SLICE = ("outcome", "estimate", "low", "high", "law", "law_low", "law_high", "inside", "choice", "regret")
+
+
+@dataclass(frozen=True, eq=False)
+class LawLine:
+    """The settings that differ only in the first axis of the law: table of `SLICE` over x.
+
+    fine: values of x; centre, low, high: the law there, with the interval of a new setting.
+    """
+
+    where: Mapping[str, Any]
+    table: pd.DataFrame
+    fine: np.ndarray
+    centre: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LawPlot(Plot):
+    """The best value over the first axis of the law: (the setting, its lines) per panel."""
+
+    panels: Sequence[tuple[Mapping[str, Any], Sequence[LawLine]]]
+    lr: str
+    along: str
+    metric: str
+    every: int
+
+
+def run(question: Question) -> Finding:
+    """The exponents of each setting of the axes that are not in the law: one row per setting and axis of the law."""
+    lr, over, at_best = str(question.options["lr"]), over_of(question.options), question.options.get("at_best")
+    metric, workload, level = question.metric, question.workload, question.level
+    rows = question.rows
+    keys = all_keys(rows, workload, lr, [*over, *question.by, *([at_best] if at_best else [])], question.design)
+    others = [key for key in keys if key not in over and key != at_best]
+    frame = with_choice(rows, lr, [key for key in keys if key != at_best])
+    found = slice_places(
+        frame,
+        [lr, *([at_best] if at_best else [])],
+        metric,
+        [*others, *over],
+        turn=better_extremum(metric, workload),
+        error=known_error(frame, metric, workload),
+        level=level,
+    )
+    table = slices_table(found, [*others, *over])
+    settings, parts, laws = [], [], []
+    for values, part in groups(table, others):
+        law, part = one_law(found, part, over, level)
+        where = dict(zip(others, values, strict=True))
+        laws.append((where, law, part))
+        parts.append(part)
+        settings += exponent_rows(where, law, part, over, level)
+    import pandas as pd
+
+    whole = pd.concat(parts, ignore_index=True).drop(columns="_slice")
+    return Finding(
+        "law",
+        question.name,
+        as_table(settings, [*others, "axis"]),
+        metric,
+        lr,
+        [*others, "axis"],
+        level=level,
+        facts=facts_of(laws, found, over, at_best, level),
+        tables={f"{question.name}_values": whole[[*others, *over, *SLICE]]},
+        plots=cache(lambda: plots_of(question, laws, lr, over)),
+    )
+
+
+def over_of(options: Mapping[str, Any]) -> list[str]:
+    """The axes of the law."""
+    over = options["over"]
+    return [over] if isinstance(over, str) else list(over)
+
+
+def slices_table(found: SlicePlaces, keys: Sequence[str]) -> pd.DataFrame:
+    """One row per slice with its own best value. _slice: its number."""
+    import pandas as pd
+
+    lines = []
+    for s, (setting, one) in enumerate(zip(found.slices.settings, found.bests, strict=True)):
+        line = {**dict(zip(keys, setting, strict=True)), "_slice": s, **dict.fromkeys(SLICE, np.nan)}
+        status = one.status if one else Status.UNDETERMINED
+        reason = one.reason if one else Reason.TOO_FEW_POINTS
+        line |= {"outcome": outcome(status, reason)}
+        if one and found.places[s] is not None:
+            ends = {name: getattr(one, name) for name in ("estimate", "low", "high", "choice")}
+            line |= {name: float(np.exp(end)) for name, end in ends.items()} | {"regret": one.regret}
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def one_law(found: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level: float) -> tuple[Law, pd.DataFrame]:
+    """The law of one setting, and the table of its slices with what the others forecast of each."""
+    axes, places = part[list(over)].to_numpy(float), [found.places[s] for s in part["_slice"]]
+    usable = np.array([place is not None for place in places]) & (axes > 0).all(axis=1) & np.isfinite(axes).all(axis=1)
+    law = fit_law([place for place, use in zip(places, usable, strict=True) if place and use], axes[usable])
+    part = part.assign(inside="")
+    if law.reason:
+        return law, part
+    rng = np.random.default_rng(0)
+    tail = (1 - level) / 2
+    for k, row in enumerate(part.index[usable]):
+        place, new = places[part.index.get_loc(row)], law.without(k, rng)
+        assert place is not None
+        ends = np.exp(np.quantile(new, [0.5, tail, 1 - tail]))
+        part.loc[row, ["law", "law_low", "law_high"]] = ends
+        part.loc[row, "inside"] = "yes" if inside(place, new, level, rng) else "no"
+    return law, part
+
+
+def exponent_rows(
+    where: Mapping[str, Any], law: Law, part: pd.DataFrame, over: Sequence[str], level: float
+) -> list[dict[str, Any]]:
+    """The exponents of one law as rows of the finding."""
+    out = []
+    numbers = law.exponents(level)
+    for axis, (low, middle, high, p) in zip(over, numbers.T, strict=True):
+        result = Outcome.RISES if low > 0 else Outcome.FALLS if high < 0 else Outcome.UNCLEAR
+        takes: tuple[Needed | str, float] = (Needed.MORE_DRAWS, np.nan) if result == Outcome.UNCLEAR else ("", np.nan)
+        if law.reason:
+            result, takes = Outcome.UNDECIDED, (Needed.MORE_SETTINGS, len(over) + 1 + SPARE)
+        out.append(
+            {
+                **where,
+                "axis": axis,
+                "outcome": result,
+                "reason": law.reason,
+                "estimate": middle,
+                "low": low,
+                "high": high,
+                "p": p,
+                "slices": len(law.logs),
+                "left_out": len(part) - len(law.logs),
+                "needed": takes[0],
+                "needed_number": takes[1],
+            }
+        )
+    return out
+
+
+def facts_of(
+    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]],
+    found: SlicePlaces,
+    over: Sequence[str],
+    at_best: str | None,
+    level: float,
+) -> dict[str, Any]:
+    """How well the laws forecast: each slice from all others, and the largest values of the first axis from smaller."""
+    known = [(law, part) for _, law, part in laws if not law.reason]
+    facts: dict[str, Any] = {"over": list(over), **({"at_best": at_best} if at_best else {})}
+    if not known:
+        return facts
+    scores = [one for _, part in known for one in part["inside"] if one]
+    facts["one_out"] = {"inside": scores.count("yes"), "of": len(scores)}
+    facts["scatter"] = float(np.median([np.median(law.scatter) for law, _ in known]))
+    hits = []
+    for _, part in known:
+        used = part[part["inside"] != ""]
+        values = np.sort(used[over[0]].unique())
+        out = used[over[0]].isin(values[-2:] if len(values) >= LONGEST else values[-1:]).to_numpy()
+        places = [place for s in used["_slice"] if (place := found.places[s]) is not None]
+        hits.append(held_out(places, used[list(over)].to_numpy(float), out, level))
+    all_hits = np.concatenate(hits)
+    if np.isfinite(all_hits).any():
+        facts["largest_out"] = {"inside": int(np.nansum(all_hits)), "of": int(np.isfinite(all_hits).sum())}
+    return facts
+
+
+def plots_of(
+    question: Question, laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]], lr: str, over: Sequence[str]
+) -> list[Plot]:
+    """One figure over the first axis."""
+    panels = []
+    tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
+    known = [one for one in laws if not one[1].reason]
+    for where, law, part in spread(known, PANELS):
+        used, lines = part[part["inside"] != ""], []
+        ends = used[over[0]].min(), used[over[0]].max()
+        fine = np.geomspace(*ends, FINE)
+        for values, own in spread(list(groups(used, list(over[1:]))), LINES):
+            logs = np.log(np.column_stack([fine, *(np.full(FINE, float(value)) for value in values)]))
+            places = law.at(logs, rng, new=False)
+            new = places + (law.scatter * rng.standard_normal(len(places)))[:, None]
+            low, high = np.exp(np.quantile(new, [tail, 1 - tail], axis=0))
+            centre = np.exp(np.median(places, axis=0))
+            lines.append(LawLine(dict(zip(over[1:], values, strict=True)), own, fine, centre, low, high))
+        panels.append((where, lines))
+    return [LawPlot(question.name, panels, lr, over[0], question.metric, len(known))] if panels else []
+
+
+def number_axes(value: Any, path: str, context: Context) -> Any:
+    """An axis of numbers, or a list of them."""
+    for name in value if isinstance(value, list) else [value]:
+        allowed.number_axis(name, path, context)
+    return value
+
+
+def check(options: Mapping[str, Any], path: str, context: Context) -> None:
+    """The axes of the law are above 0, so that they have powers."""
+    for name in over_of(options):
+        for value in context.axes.get(name, []):
+            if not value > 0:
+                raise InputError(f"{path}.over", f"expected values above 0 of {name}, got {shown(value)}")
+
+
+ANALYSIS = Analysis(
+    kind="law",
+    question="Which powers of other axes give the best {lr} for {metric}?",
+    run=run,
+    required={"metric": checks.metric, "lr": allowed.number_axis, "over": number_axes},
+    optional={"at_best": allowed.number_axis, **allowed.BY_LEVEL},
+    columns=("axis", "p", "slices", "left_out", *SLICE),
+    along="lr",
+    above=0.0,
+    check=check,
+)

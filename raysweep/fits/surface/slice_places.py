@@ -1,0 +1,93 @@
+"""Where each slice is best on a log scale, from one surface over all slices: what laws are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from raysweep.fits.result import Status
+from raysweep.fits.statistics import LEVEL
+from raysweep.fits.surface.best import Best, best, jointly
+from raysweep.fits.surface.law import Place, fit_law
+from raysweep.fits.surface.posterior import fit_surface
+from raysweep.fits.surface.slices import Slices, slices_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class SlicePlaces:
+    """places, bests: per slice; a place is None where the slice says nothing, a best where it was not sought."""
+
+    slices: Slices
+    places: list[Place | None]
+    bests: list[Best | None]
+
+
+def slice_places(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    y: str,
+    by: Sequence[str],
+    *,
+    turn: str,
+    error: str | None = None,
+    level: float = LEVEL,
+) -> SlicePlaces:
+    """The places along the first of the axes, alone or jointly with the second. All axes are logarithmic.
+
+    by: the columns of the slices. turn: min or max. error: the column of known standard errors.
+    """
+    slices = slices_of(frame, axes, y, by, turn=turn, logarithmic=[True] * len(axes), error=error)
+    bests: list[Best | None] = [None] * len(slices.settings)
+    with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
+        try:
+            surface = fit_surface(slices.cells)
+        except ValueError:  # all cells are equal
+            return SlicePlaces(slices, [None] * len(bests), bests)
+        for s, values in enumerate(slices.values):
+            if not values.all():
+                continue
+            low, high = slices.ends(s)
+            if len(axes) == 1:
+                bests[s] = best(surface, s, level, low=float(low[0]), high=float(high[0]), values=int(values[0]))
+            else:
+                bests[s] = jointly(surface, s, level, low=low, high=high, values=values)[0]
+    return SlicePlaces(slices, [_place(one) for one in bests], bests)
+
+
+def _place(one: Best | None) -> Place | None:
+    if one is None or one.status == Status.UNDETERMINED:
+        return None
+    below, above = (one.edge == -1), (one.edge == 1)
+    inside = one.draws[~below & ~above]
+    return Place(inside, float(one.points[0]), float(one.points[-1]), float(below.mean()), float(above.mean()))
+
+
+def held_out(places: Sequence[Place], axes: np.ndarray, out: np.ndarray, level: float, seed: int = 0) -> np.ndarray:
+    """Whether the interval of a new slice, from the law of the other slices, holds each slice that is held out: NaN
+    where there is no law. out: which slices are held out at once, (slices,) of bool."""
+    kept = [place for place, gone in zip(places, out, strict=True) if not gone]
+    law = fit_law(kept, axes[~out], seed)
+    if law.reason:
+        return np.full(int(out.sum()), np.nan)
+    rng = np.random.default_rng(seed)
+    new = law.at(np.log(axes[out]), rng)
+    return np.array(
+        [inside(places[s], new[:, k], level, rng) for k, s in enumerate(np.flatnonzero(out).tolist())], dtype=float
+    )
+
+
+def inside(place: Place, new: np.ndarray, level: float, rng: np.random.Generator) -> bool:
+    """Whether draws of a forecast and of a place are as near as their spread allows. new: (draws,), in log."""
+    share = max(1 - place.below - place.above, 0.0)
+    own = rng.choice(place.draws, len(new)) if len(place.draws) else new
+    larger = share * (own > new).mean() + place.above * (0.5 + 0.5 * (new < place.high).mean())
+    larger += place.below * 0.5 * (new < place.low).mean()
+    tail = (1 - level) / 2
+    return bool(tail <= larger <= 1 - tail)

@@ -1,0 +1,109 @@
+"""The rows of a table as the cells of a surface, slice by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.draws import usable
+from raysweep.fits.lost_draws import MOST, losses_of
+from raysweep.fits.surface.posterior import Cells
+from raysweep.workloads.declaration import DIVERGED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """The slices of a table, in the order of their keys.
+
+    settings: the values of the keys, a tuple per slice. cells: of all slices; x is the logarithm of a logarithmic axis.
+    logarithmic: per axis. values: how many values of each axis a slice has, shape (slices, axes).
+    limit: the lowest x above some ok one at which most draws diverged, inf if there is none, shape (slices, axes).
+    rows: how many rows were used; dropped: how many were not, by reason.
+    """
+
+    settings: list[tuple[Any, ...]]
+    cells: Cells
+    logarithmic: Sequence[bool]
+    values: np.ndarray
+    limit: np.ndarray
+    rows: int
+    dropped: dict[str, int]
+
+    def ends(self, s: int) -> tuple[np.ndarray, np.ndarray]:
+        """Between which coordinates the best place of a slice is sought, per axis: its ok cells, and up to a cliff."""
+        own = self.cells.x[(self.cells.slices == s) & ~self.cells.diverged]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            limit = np.where(self.logarithmic, np.log(self.limit[s]), self.limit[s])
+        return own.min(0), np.where(np.isfinite(limit), limit, own.max(0))
+
+    def back(self, axis: int, coordinate: float) -> float:
+        """A coordinate in the units of the axis; the lower end that is open is 0 on a logarithmic one."""
+        return float(np.exp(coordinate)) if self.logarithmic[axis] else float(coordinate)
+
+
+def slices_of(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    y: str,
+    by: Sequence[str],
+    *,
+    turn: str,
+    logarithmic: Sequence[bool],
+    error: str | None = None,
+) -> Slices:
+    """Gather the cells. turn: min or max; y changes its sign for a maximum. error: the column of known standard errors.
+
+    A value of 0 on a logarithmic axis is left out. Cells in which most draws diverged are above everything.
+    """
+    keys, axes = list(by), list(axes)
+    frame = frame.reset_index(drop=True)
+    frame = frame if "seed" in frame else frame.assign(seed=0)
+    rows, dropped = usable(frame, y, [axes[0], "seed", *axes[1:], *keys])
+    grouped = frame.groupby(keys, sort=True, dropna=False) if keys else None
+    number = grouped.ngroup() if grouped is not None else frame["seed"] * 0
+    settings = [one if isinstance(one, tuple) else (one,) for one in grouped.groups] if grouped is not None else [()]
+    frame = frame.assign(_slice=number, _bad=losses_of(frame, y, (DIVERGED,)))
+    logs = [axis for axis, log in zip(axes, logarithmic, strict=True) if log]
+    rows = rows[(rows[logs] > 0).all(axis=1)].assign(_slice=number)
+    lost = frame[(frame[logs] > 0).all(axis=1)].groupby(["_slice", *axes])["_bad"].mean()
+    lost = lost[lost > MOST].index.to_frame(index=False)
+    cells = rows.groupby(["_slice", *axes], sort=True)
+    mean, size, scatter = cells[y].mean(), cells[y].size(), cells[y].var(ddof=0).fillna(0)
+    known = np.full(len(mean), np.nan)
+    if error is not None:
+        known = (
+            np.sqrt(cells[error].agg(lambda some: (some.astype(float) ** 2).sum()).to_numpy(float)) / size.to_numpy()
+        )
+    at = mean.index.to_frame(index=False)
+    places = np.concatenate([at[axes].to_numpy(float), lost[axes].to_numpy(float)])
+    slices = np.concatenate([at["_slice"], lost["_slice"]]).astype(int)
+    values = np.zeros((len(settings), len(axes)), dtype=int)
+    limit = np.full((len(settings), len(axes)), np.inf)
+    for k, axis in enumerate(axes):
+        counts = at.groupby("_slice")[axis].agg(["nunique", "min"])
+        values[counts.index, k] = counts["nunique"]
+        low = np.full(len(settings), np.inf)
+        low[counts.index] = counts["min"]
+        if len(axes) == 1:  # with two a cell diverges at some values of the other
+            above = lost[lost[axis].to_numpy(float) > low[lost["_slice"].to_numpy(int)]]
+            first = above.groupby("_slice")[axis].min()
+            limit[first.index, k] = first
+    with np.errstate(divide="ignore"):
+        x = np.where(logarithmic, np.log(np.where(logarithmic, places, 1.0)), places)
+    count = len(lost)
+    data = Cells(
+        x=x,
+        y=np.r_[mean.to_numpy(float) * (-1.0 if turn == "max" else 1.0), np.full(count, np.inf)],
+        slices=slices,
+        draws=np.r_[size.to_numpy(float), np.ones(count)],
+        scatter=np.r_[(scatter * size).to_numpy(float), np.zeros(count)],
+        error=np.r_[known, np.full(count, np.nan)],
+        diverged=np.arange(len(slices)) >= len(mean),
+    )
+    return Slices(settings, data, tuple(logarithmic), values, limit, len(rows), dropped)

@@ -1,0 +1,65 @@
+"""The figure of a law: the best value over the first of its axes, with the law and the interval of a new setting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.kinds.law import LawPlot
+from raysweep.report.figures import drawing, scales
+from raysweep.report.figures.draw import draw
+from raysweep.report.figures.style import QUALITATIVE
+from raysweep.report.names import axis_label, called, settings
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@draw.register(LawPlot)
+def draw_law(plot: LawPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of the law and its caption."""
+    titles = [settings(where, where.values(), workload) for where, _ in plot.panels]
+    figure, axes = drawing.panels(len(titles), 4.6, 3.7, titles)
+    bounds = False
+    for panel, title, (_, lines) in zip(axes, titles, plot.panels, strict=True):
+        scales.set_log(panel.xaxis)
+        scales.set_log(panel.yaxis)
+        for k, line in enumerate(lines):
+            colour = QUALITATIVE[k % len(QUALITATIVE)]
+            label = settings(line.where, line.where.values(), workload)
+            panel.plot(line.fine, line.centre, color=colour, linewidth=1.3, label=label or None)
+            panel.fill_between(
+                line.fine, line.low, line.high, color=colour, alpha=0.05 if len(lines) > 2 else 0.15, lw=0
+            )
+            x, y, low, high = (line.table[name].to_numpy(float) for name in (plot.along, "estimate", "low", "high"))
+            located = (line.table["outcome"] == Outcome.LOCATED).to_numpy()
+            shown = x[located] * np.exp(0.02 * (k - (len(lines) - 1) / 2))
+            ends = low[located], high[located]
+            drawing.points(panel, shown, y[located], ends, colour, 4.2, 1.1, 1.8, zorder=3)
+            for end, marker in ((low, "^"), (high, "v")):
+                known = ~located & np.isfinite(end) & (end > 0)
+                bounds |= bool(known.any())
+                panel.plot(x[known], end[known], marker, color=colour, markerfacecolor="none", markersize=5.5)
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+        if lines and lines[0].where:
+            panel.legend(fontsize=8)
+    drawing.label_panels(axes, axis_label(plot.along, workload), f"best {axis_label(plot.lr, workload)}")
+    percent = f"{100 * finding.level:g} %"
+    marks = [
+        drawing.mark(f"best value, {percent}", marker="o", markersize=5),
+        drawing.mark("law, band of a new setting", linestyle="-", linewidth=1.3),
+        bounds
+        and (
+            drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
+            "Open triangles: the best value lies beyond, in the direction in which the triangle points.",
+        ),
+    ]
+    text = drawing.legend_below(figure, marks)
+    names = (
+        f"Best {called(plot.lr, workload)} for {called(plot.metric, workload)} against {called(plot.along, workload)}"
+    )
+    caption = f"{names}, both logarithmic. Lines: the law, with the {percent} band of a new setting. {text}".strip()
+    return figure, caption + drawing.left_out_words(len(plot.panels), plot.every)

@@ -1,0 +1,73 @@
+"""The analysis `law`: the best rate as a product of powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raysweep
+from raysweep.analyses.finding import Needed, Outcome
+from raysweep.errors import InputError
+
+WIDTHS, TOKENS, RATES = (64, 128, 256, 512), (1e9, 4e9, 16e9), np.geomspace(1e-4, 1e-1, 9)
+
+
+def runs(seed: int = 0) -> dict[str, list[float]]:
+    """One run per cell; the best rate is 0.01 (width / 64)^-1 (tokens / 1e9)^0.25."""
+    rng = np.random.default_rng(seed)
+    out: dict[str, list[float]] = {"lr": [], "width": [], "tokens": [], "loss": []}
+    for width in WIDTHS:
+        for tokens in TOKENS:
+            best = 0.01 * (width / 64) ** -1 * (tokens / 1e9) ** 0.25
+            for lr in RATES:
+                loss = 2 + 0.1 * np.log(lr / best) ** 2 + 0.02 * rng.standard_normal()
+                for name, value in {"lr": lr, "width": width, "tokens": tokens, "loss": loss}.items():
+                    out[name].append(float(value))
+    return out
+
+
+def law(frame: Any, **options: Any) -> Any:
+    asked = {"lr": "lr", "over": ["width", "tokens"], **options}
+    return raysweep.analyse(frame, "loss", axes="lr", by=["width", "tokens"], questions=[{"law": asked}])
+
+
+def test_the_law_of_a_sweep_with_one_run_per_cell() -> None:
+    found = law(runs())
+    table = found.table
+    assert table["axis"].tolist() == ["width", "tokens"]
+    assert table["outcome"].tolist() == [Outcome.FALLS, Outcome.RISES]
+    assert ((table["low"] < [-1, 0.25]) & (table["high"] > [-1, 0.25])).all()
+    assert (table["high"] - table["low"] < 0.6).all()
+    facts, values = found[0].facts, found[0].tables["law_values"]
+    assert facts["one_out"]["of"] == 12
+    assert facts["one_out"]["inside"] >= 10
+    assert facts["largest_out"] == {"inside": 3, "of": 3}
+    assert (values["law_low"] < values["law_high"]).all()
+    (plot,) = found[0].plots()
+    assert [len(lines) for _, lines in plot.panels] == [3]
+
+
+def test_axes_that_are_not_in_the_law_have_laws_of_their_own() -> None:
+    table = law(runs(), over="width").table
+    assert table["tokens"].tolist() == sorted(TOKENS)
+    assert table["slices"].tolist() == [4, 4, 4]
+    assert (table["estimate"] < -0.5).all()
+
+
+def test_too_few_settings_say_how_many_a_law_takes() -> None:
+    frame = {
+        name: [v for v, w in zip(values, runs()["width"], strict=True) if w < 100] for name, values in runs().items()
+    }
+    table = law(frame, over="tokens").table
+    assert table["outcome"].tolist() == [Outcome.UNDECIDED]
+    assert (table.loc[0, "needed"], table.loc[0, "needed_number"]) == (Needed.MORE_SETTINGS, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "path"), [({"over": "lr"}, "over"), ({"over": "height"}, "over"), ({"lr": "loss"}, "lr")]
+)
+def test_a_law_of_what_is_no_axis_is_refused(options: dict[str, Any], path: str) -> None:
+    with pytest.raises(InputError, match=rf"law.*{path}"):
+        law(runs(), **options)
