@@ -193,7 +193,7 @@ def series_panels(
     usable = [
         (values, (rows, place))
         for (values, rows), place in zip(parts, places or [None] * len(parts), strict=True)
-        if ((rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))).any()
+        if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
     return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
 
