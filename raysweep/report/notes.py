@@ -76,7 +76,8 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         out.append(
             f"Left out: {cells} in which most draws diverged or failed ({few} of {lost['draws']} draws ok){where}."
         )
-    return [*out, METHODS[finding.kind]] if finding.kind in METHODS else out
+    method = METHODS.get(finding.facts.get("method", finding.kind))
+    return [*out, method] if method else out
 
 
 def move_words(move: Move, finding: Finding, workload: Workload) -> str:

@@ -242,6 +242,8 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
+    "single_runs": "Cells have one run each. Its error is the known one, or comes from how rough neighbouring cells "
+    "are, pooled over all slices. The best of many runs is too good; new seeds show how much.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
     "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",

@@ -56,3 +56,20 @@ def test_of_two_cells_the_space_says_what_the_larger_value_does() -> None:
     finding = best({"overlap_angle": [30.0, 70.0], "gamma": [0.2]}, words=words)
     assert finding.meanings == {"best": "distance hurts"}
     assert best({"overlap_angle": [30.0, 50.0], "gamma": [0.2]}, words=words).meanings == {}
+
+
+def test_single_runs_of_a_grid_are_compared_by_the_noise_pooled_over_slices() -> None:
+    angles = [10.0 * k for k in range(1, 10)]
+    axes = {"overlap_angle": angles, "gamma": [0.2, 0.4, 0.6, 0.8]}
+
+    def values(rows: Any, random: np.random.Generator) -> Any:
+        height = ((rows["overlap_angle"] - 50) / 10) ** 2 + 0.5 * rows["gamma"]
+        return height + 0.3 * random.standard_normal(len(rows))
+
+    finding = finding_of(rows_with(axes, 1, risk_finetune=values), axes, "best", metric="risk_finetune")
+    table = finding.table
+    assert table.loc[0, "overlap_angle"] == 50
+    assert set(table.loc[table["overlap_angle"].isin([10, 20, 80, 90]), "outcome"]) == {Outcome.WORSE}
+    assert 2 < (table["outcome"] != Outcome.WORSE).sum() < 13
+    assert table["low"].notna().all()
+    assert finding.facts["method"] == "single_runs"

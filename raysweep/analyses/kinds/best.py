@@ -10,10 +10,22 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.effects import effects
 from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, is_number, means_table, places_on
+from raysweep.analyses.rows import (
+    MEANS,
+    all_keys,
+    better_extremum,
+    bounds_of,
+    is_exact,
+    is_number,
+    known_error,
+    means_table,
+    places_on,
+)
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
-from raysweep.fits.statistics import LEVEL, half_width, t_quantile
+from raysweep.fits.optimum import in_log
+from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, t_quantile
+from raysweep.fits.surface.noise import axis_of, run_errors
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 
@@ -31,9 +43,10 @@ def run(question: Question) -> Finding:
     table = means_table(question.rows, keys or ["cell"], metric, workload)
     largest = better_extremum(metric, workload) == "max"
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
-    apart = differences(question, keys or ["cell"], table)
+    single = single_errors(question, keys, table)
+    apart = differences(question, keys or ["cell"], table, single)
     half = half_width(LEVEL, table["standard_error"].to_numpy(float), table["draws"].to_numpy())
-    half = np.where(table["draws"] > 1, half, np.nan)
+    half = np.where(table["draws"] > 1, half, np.nan if single is None else normal_quantile(LEVEL) * single)
     ends = [np.clip(table["mean"] + sign * half, *bounds_of(metric, workload)).tolist() for sign in (-1, 1)]
     rows = []
     for place, (cell, other, low, high) in enumerate(zip(table.to_dict("records"), apart, *ends, strict=True)):
@@ -54,23 +67,51 @@ def run(question: Question) -> Finding:
             "largest": largest,
             "assumed": function is not None and metric not in function.metrics,
             "shares": shares,
+            **({"method": "single_runs"} if single is not None else {}),
         },
         tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
 
 
-def differences(question: Question, keys: list[str], table: pd.DataFrame) -> list[tuple[float, float]]:
-    """(mean, half width of its interval) of each cell of the table less the first one, paired by seed; NaN without two
-    seeds in common."""
+def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> np.ndarray | None:
+    """The standard error of each cell if at least half of the cells have one run: the known one, or the noise pooled
+    over slices; None if neither can be had. table: of `means_table`."""
+    metric, workload = question.metric, question.workload
+    if not len(table) or table["draws"].median() > 1:
+        return None
+    if known := known_error(question.rows, metric, workload):
+        good = question.rows[question.rows["status"] == "ok"]
+        squares = good.assign(_square=good[known].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
+        return np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"]
+    x = axis_of(table, keys)
+    if x is None or is_exact(question.rows, metric):
+        return None
+    log = workload.logarithmic(x)
+    log = in_log(table[x].to_numpy(float)) if log is None else log
+    return run_errors(table, x, keys, turn=better_extremum(metric, workload), logarithmic=log)
+
+
+def differences(
+    question: Question, keys: list[str], table: pd.DataFrame, single: np.ndarray | None = None
+) -> list[tuple[float, float]]:
+    """(mean, half width of its interval) of each cell of the table less the first one.
+
+    They are paired by seed. Without two seeds in common they are NaN, or come from the errors of single runs.
+    """
     good = question.rows[question.rows["status"] == "ok"]
     good = good[[*keys, "seed", question.metric]].merge(table[keys].assign(_place=range(len(table))), on=keys)
     wide = good.pivot_table(index="seed", columns="_place", values=question.metric).reindex(columns=range(len(table)))
     apart = wide.sub(wide[0], axis=0)
     count = apart.count()
     error = apart.std() / np.sqrt(count)
-    half = [t_quantile(LEVEL, n - 1) * one if n > 1 else np.nan for n, one in zip(count, error, strict=True)]
-    return list(zip(apart.mean().where(count > 1), half, strict=True))
+    half = np.array([t_quantile(LEVEL, n - 1) * one if n > 1 else np.nan for n, one in zip(count, error, strict=True)])
+    mean = apart.mean().where(count > 1).to_numpy()
+    if single is not None:
+        apart_by = table["mean"].to_numpy(float) - float(table["mean"][0])
+        mean = np.where(count > 1, mean, apart_by)
+        half = np.where(count > 1, half, normal_quantile(LEVEL) * np.hypot(single, single[0]))
+    return list(zip(mean.tolist(), half.tolist(), strict=True))
 
 
 def outcome(apart: tuple[float, float], place: int, draws: int) -> dict[str, Any]:

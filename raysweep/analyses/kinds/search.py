@@ -12,11 +12,11 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
-from raysweep.analyses.kinds.best import differences, outcome
+from raysweep.analyses.kinds.best import differences, outcome, single_errors
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
-from raysweep.fits.statistics import LEVEL, half_width
+from raysweep.fits.statistics import LEVEL, half_width, normal_quantile
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
@@ -103,8 +103,8 @@ class StoppedPlot(Plot):
 def run(question: Question) -> Finding:
     """The best configurations, the first one first, with the mean of their draws.
 
-    Configurations are compared by the differences of equal draws; with one draw of each nothing is compared. One in
-    which most draws diverged, failed or were stopped is never the best.
+    Configurations are compared by the differences of equal draws; with one draw of each, by the error of a run, if that
+    is known or can be pooled over a grid. One in which most draws diverged, failed or were stopped is never the best.
     """
     rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
     keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
@@ -118,8 +118,13 @@ def run(question: Question) -> Finding:
     shown = active(table, keys, design)
     axes = axes_of(shown, keys, design, workload)
     shares = importance(shown, axes, table["mean"].to_numpy(float))
-    one_draw = bool((table["draws"] < 2).all())
-    apart = differences(question, keys, table)
+    single = single_errors(question, keys, table)
+    if single is not None:
+        half = normal_quantile(LEVEL) * single
+        ends = {"low": shown["mean"] - half, "high": shown["mean"] + half}
+        shown = shown.assign(**{end: shown[end].fillna(values) for end, values in ends.items()})
+    one_draw = bool((table["draws"] < 2).all()) and single is None
+    apart = differences(question, keys, table, single)
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
     places = {axis.name: k for k, axis in enumerate(axes)}
     axes = [axes[places[name]] for name in shares] if shares else axes
@@ -144,6 +149,7 @@ def run(question: Question) -> Finding:
             "configurations": len(shown),
             "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
             "one_draw": one_draw,
+            **({"method": "single_runs"} if single is not None else {}),
         },
         tables=files,
         plots=made,
