@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.analyses.closed_form import closed_form, smooth
+from raysweep.analyses.closed_form import closed_forms
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import CellMeans, cell_means, finite_values, groups, is_number, places_on, with_choice
-from raysweep.analyses.series import grid_theory
-from raysweep.fits.draws import arranged, log_axis, not_zero
+from raysweep.analyses.rows import (
+    CellMeans,
+    finite_values,
+    is_number,
+    means_by,
+    numbered,
+    places_on,
+    slices_of,
+    with_choice,
+)
+from raysweep.analyses.series import single_valued
+from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.numbers import number
 from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,37 +65,43 @@ def explored(
     Positions of categories are 0, 1, …; an axis at infinity is None, since JSON has no such number.
     """
     workload = asked.workload
-    positions, at, categories = places_on(rows, x, workload, asked.design)
+    frame, at, categories = places_on(rows, x, workload, asked.design)
     known = {} if places is None else {labels(row): k for k, row in enumerate(places[list(keys)].to_numpy(object))}
-    values = finite_values(positions, at)
-    curves = [(own, part, cell_means(part, at, metric, workload)) for own, part in groups(positions, list(keys))]
-    curves = [(own, part, means) for own, part, means in curves if len(means.x)]
-    settings = [
-        {
-            "values": list(own),
-            "row": known.get(labels(own)),
-            **curve(part, at, metric, means, asked),
-            **({"cell": str(part["cell"].iloc[0])} if "cell" in part.columns else {}),
-        }
-        for own, part, means in curves
-    ]
-    grids = list[list[Any]]()  # most closed forms are drawn through the same places, which stand in the file once
-    for one in settings:
-        grid, line = one["theory"]
-        grids += [] if grid in grids else [grid]
-        one["theory"] = [grids.index(grid), line]
-    ends = [end for _, _, means in curves for end in means.bars]
+    values = finite_values(frame, at)
+    frame, number = numbered(frame, list(keys))
+    count, first = len(np.unique(number)), np.unique(number, return_index=True)[1]
+    owner, means = means_by(frame, number, at, metric, workload)
+    low, high = means.bars
+    good = ((frame["status"] == "ok") & can_be_fitted(frame[metric].to_numpy(float))).to_numpy()
+    drawn = [frame[name].to_numpy(kind)[good] for name, kind in ((at, float), (metric, float), ("seed", None))]
+    names = [*keys, *(["cell"] if "cell" in frame.columns else [])]
+    grids, settings = dict[tuple[Any, ...], int](), list[dict[str, Any]]()
+    for own, cells, those, (theory_x, theory) in zip(
+        frame[names].iloc[first].itertuples(index=False, name=None),
+        slices_of(owner, count),
+        slices_of(number[good], count),
+        theory_lines(frame, number, at, metric, workload),
+        strict=True,
+    ):
+        if cells.start == cells.stop:  # no usable row
+            continue
+        at_x, values_of, seeds = (each[those] for each in drawn)
+        made = curve(means.part(cells), at_x, values_of, seeds, theory)
+        # Most closed forms are drawn through the same places, which stand in the file once.
+        made["theory"] = [grids.setdefault(written(theory_x.tobytes(), 4), len(grids)), made["theory"]]
+        setting = {"values": list(own[: len(keys)]), "row": known.get(labels(own[: len(keys)])), **made}
+        settings.append(setting | ({"cell": str(own[-1])} if len(names) > len(keys) else {}))
     numbers = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
     return {
         "metric": metric,
         "x": x,
         "log": not categories and bool(len(values)) and log_axis(not_zero(values), workload.logarithmic(x)),
-        "linear_width": asinh_width(np.concatenate(ends)) if ends else 0.0,
+        "linear_width": asinh_width(np.concatenate([low, high])) if len(low) else 0.0,
         "categories": categories,
         "keys": [
             {"name": key, "number": key in numbers, "log": key in numbers and _is_log(rows, key, asked)} for key in keys
         ],
-        "grids": grids,
+        "grids": [list(grid) for grid in grids],
         "settings": settings,
     }
 
@@ -99,45 +115,57 @@ def labels(values: Sequence[Any]) -> tuple[str, ...]:
     return tuple(number(value, 6) for value in values)
 
 
-def curve(part: pd.DataFrame, at: str, metric: str, means: CellMeans, asked: Question) -> dict[str, Any]:
-    """The mean, its error bar, every draw and the closed form of one setting."""
-    good = part[(part["status"] == "ok") & can_be_fitted(part[metric].to_numpy(float))]
-    first = good if len(good) < 2 else good.drop_duplicates(["seed", at])
-    places, values, seeds = arranged(first, at, metric, "seed")
-    draws = np.full((len(seeds), len(means.x)), np.nan)
-    shown, known = np.isin(means.x, places), np.isin(places, means.x)
-    draws[:, shown] = values[:, known]
-    theory_x, theory = theory_line(part, at, metric, asked)
+def curve(means: CellMeans, x: np.ndarray, values: np.ndarray, seeds: np.ndarray, theory: np.ndarray) -> dict[str, Any]:
+    """The mean, its error bar, every draw and the closed form of one setting. x, values, seeds: of its ok rows."""
+    different, row = np.unique(seeds, return_inverse=True)
+    draws = np.full((len(different), len(means.x)), np.nan)
+    draws[row[::-1], np.searchsorted(means.x, x)[::-1]] = values[::-1]  # of equal rows the first one counts
     low, high = means.bars
     rounded = rounding(np.concatenate([draws.ravel(), low, high]))
     return {
-        "x": [plain_number(float(f"{value:.9g}")) for value in means.x],
+        "x": list(written(means.x.tobytes(), 9)),
         "mean": rounded(means.centre),
         "low": rounded(low),
         "high": rounded(high),
         "median": bool(means.median.any()),
-        "seeds": [int(seed) for seed in seeds],
+        "seeds": different.tolist(),
         "draws": [rounded(row) for row in draws],
-        "theory": [[plain_number(float(f"{value:.4g}")) for value in theory_x], rounded(theory)],
+        "theory": rounded(theory),
     }
 
 
 def rounding(every: np.ndarray) -> Callable[[np.ndarray], list[Any]]:
     """A function that rounds numbers which are drawn on the scale of all these, to plain numbers."""
-    span = float(np.nanmax(every) - np.nanmin(every)) or float(np.nanmax(np.abs(every))) or 1.0
+    top, bottom = float(np.fmax.reduce(every, axis=None)), float(np.fmin.reduce(every, axis=None))
+    span = top - bottom or max(abs(top), abs(bottom)) or 1.0
     decimals = min(math.ceil(-math.log10(span / STEPS)), 290)  # more are beyond what floats can be rounded to
-    return lambda numbers: [plain_number(value) for value in np.round(np.asarray(numbers, float), decimals).tolist()]
+    return lambda numbers: [plain_number(value) for value in np.round(numbers, decimals).tolist()]
 
 
-def theory_line(part: pd.DataFrame, at: str, metric: str, asked: Question) -> tuple[np.ndarray, np.ndarray]:
-    """The closed form of one setting over the axis, where it is finite; empty without one."""
-    form = closed_form(part, metric, asked.workload, at)
-    if form is None:
-        return grid_theory(part, at, metric)
-    fine = smooth(part, at, asked.workload, THEORY_POINTS)
-    line = form(fine)
-    finite = np.isfinite(line)
-    return fine[finite], line[finite]
+@lru_cache(maxsize=1024)
+def written(packed: bytes, digits: int) -> tuple[Any, ...]:
+    """Numbers, as bytes of float64, with so many digits: many curves have the same places."""
+    return tuple(plain_number(float(f"{value:.{digits}g}")) for value in np.frombuffer(packed))
+
+
+def theory_lines(
+    frame: pd.DataFrame, number: np.ndarray, at: str, metric: str, workload: Workload
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The closed form over the axis in each setting, (places, values), where it is finite; empty without one.
+
+    number: of the setting of each row, sorted, 0, 1, ...
+    """
+    count, theory = len(np.unique(number)), f"{metric}_theory"
+    lines = closed_forms(frame, number, at, metric, workload, THEORY_POINTS)
+    if lines is None:
+        lines = [(np.empty(0), np.empty(0))] * count
+    if theory in frame.columns:
+        x, values = (frame[name].to_numpy(float) for name in (at, theory))
+        rows = slices_of(number, count)
+        lines = [
+            line if len(line[0]) else single_valued(x[own], values[own]) for line, own in zip(lines, rows, strict=True)
+        ]
+    return [(x[np.isfinite(line)], line[np.isfinite(line)]) for x, line in lines]
 
 
 def asinh_width(values: np.ndarray) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.fits.lost_draws import losses_of
-from raysweep.fits.statistics import LEVEL, half_width, sign_test_limit, standard_error
+from raysweep.fits.statistics import LEVEL, half_width, sign_test_limit
 from raysweep.numbers import number
 from raysweep.workloads.declaration import Workload, column
 
@@ -122,8 +123,12 @@ def comparable(settings: Sequence[tuple[Any, ...]], most: int, located: Collecti
 
 def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:
     """The finite numbers in a column, sorted, without repeats."""
-    values = np.sort(frame[name].unique().astype(float))
-    return values[np.isfinite(values)]
+    return finite(frame[name].unique().astype(float))
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """The finite ones of some numbers, sorted, without repeats."""
+    return np.unique(values[np.isfinite(values)])
 
 
 def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
@@ -176,32 +181,57 @@ class CellMeans:
         low, high = (np.where(np.isfinite(end), end, self.centre) for end in (self.low, self.high))
         return low, high
 
+    def part(self, here: slice) -> CellMeans:
+        """Some of the entries."""
+        return CellMeans(self.x[here], self.centre[here], self.low[here], self.high[here], self.median[here])
+
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
     """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1.
 
     If draws have no variance: the median, and the order statistics at which a sign test rejects it.
     """
-    good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
-    places = good[x].to_numpy(float)
-    order = np.argsort(places, kind="stable")  # one sort is faster than a selection of rows for each x
-    xs, starts = np.unique(places[order], return_index=True)
-    table = np.split(good[metric].to_numpy(float)[order], starts)[1:]
-    heavy = heavy_rows(good, metric, workload)[order]
-    flags = np.array([part.any() for part in np.split(heavy, starts)[1:]], dtype=bool)
-    centre, low, high, bounds = [], [], [], bounds_of(metric, workload)
-    for values, is_heavy in zip(table, flags, strict=True):
-        if is_heavy:
-            middle, limit, ordered = np.median(values), sign_test_limit(level, len(values)), np.sort(values)
-            below, above = (ordered[limit], ordered[-1 - limit]) if limit >= 0 else (-np.inf, np.inf)
-        else:
-            mean, error, count = standard_error(values[:, None])
-            middle, half = mean[0], half_width(level, error, count)[0] if count[0] > 1 else 0.0
-            below, above = np.clip((middle - half, middle + half), *bounds)
-        centre.append(middle)
-        low.append(below)
-        high.append(above)
-    return CellMeans(xs, np.array(centre), np.array(low), np.array(high), flags)
+    return means_by(part, np.zeros(len(part), dtype=int), x, metric, workload, level)[1]
+
+
+def means_by(
+    frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, level: float = LEVEL
+) -> tuple[np.ndarray, CellMeans]:
+    """`cell_means` of many settings at once: (the number of the setting of each cell, all cells).
+
+    number: that of the setting of each row. The cells are sorted by it, and then by x.
+    """
+    usable = (frame["status"] == "ok").to_numpy() & np.isfinite(frame[metric].to_numpy(float))
+    good, values = frame[usable], frame[metric].to_numpy(float)[usable]
+    xs, column = np.unique(good[x].to_numpy(float), return_inverse=True)
+    cells, cell, draws = np.unique(number[usable] * max(len(xs), 1) + column, return_inverse=True, return_counts=True)
+    centre = np.bincount(cell, values, len(cells)) / draws
+    square = np.bincount(cell, (values - centre[cell]) ** 2, len(cells))
+    error = np.sqrt(square / np.maximum(draws - 1, 1) / draws)
+    half = np.where(draws > 1, half_width(level, error, np.maximum(draws, 2)), 0.0)
+    bounds = bounds_of(metric, workload)
+    low, high = np.clip(centre - half, *bounds), np.clip(centre + half, *bounds)
+    heavy = np.bincount(cell, heavy_rows(good, metric, workload), len(cells)) > 0
+    for k in np.flatnonzero(heavy):
+        ordered, limit = np.sort(values[cell == k]), sign_test_limit(level, draws[k])
+        centre[k] = np.median(ordered)
+        low[k], high[k] = (ordered[limit], ordered[-1 - limit]) if limit >= 0 else (-np.inf, np.inf)
+    owner, place = np.divmod(cells, max(len(xs), 1))
+    return owner, CellMeans(xs[place], centre, low, high, heavy)
+
+
+def numbered(frame: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, np.ndarray]:
+    """(the rows, sorted by their setting of the keys, the number of the setting of each row), as `groups` has them."""
+    if not keys:
+        return frame, np.zeros(len(frame), dtype=int)
+    number = frame.groupby(keys, sort=True, dropna=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    return frame.iloc[order], number[order]
+
+
+def slices_of(number: np.ndarray, count: int) -> list[slice]:
+    """Where each of `count` settings stands. number: of the setting of each row, sorted."""
+    return [slice(*ends) for ends in pairwise(np.searchsorted(number, np.arange(count + 1)).tolist())]
 
 
 def heavy_rows(frame: pd.DataFrame, metric: str, workload: Workload) -> np.ndarray:

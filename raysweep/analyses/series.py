@@ -193,7 +193,7 @@ def series_panels(
     usable = [
         (values, (rows, place))
         for (values, rows), place in zip(parts, places or [None] * len(parts), strict=True)
-        if ((rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))).any()
+        if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
     return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
 
@@ -246,8 +246,14 @@ def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np
     theory = f"{metric}_theory"
     if theory not in part.columns:
         return np.empty(0), np.empty(0)
-    known = part[np.isfinite(part[x].astype(float)) & np.isfinite(part[theory].astype(float))]
-    by_x = known.groupby(x)[theory]
-    if not len(known) or (by_x.nunique() > 1).any():
+    return single_valued(part[x].to_numpy(float), part[theory].to_numpy(float))
+
+
+def single_valued(x: np.ndarray, theory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the finite x, sorted, the value at each); empty if two values differ at some x."""
+    known = np.isfinite(x) & np.isfinite(theory)
+    at, first, inverse = np.unique(x[known], return_index=True, return_inverse=True)
+    values = theory[known][first]
+    if (theory[known] != values[inverse]).any():
         return np.empty(0), np.empty(0)
-    return by_x.first().index.to_numpy(float), by_x.first().to_numpy(float)
+    return at, values

@@ -19,6 +19,8 @@ VERSION = 1
 """The version of the schema. It rises when a field changes its meaning or goes."""
 INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """JSON has no infinity. NaN, a number that is not there, is null."""
+DEEP = 4
+"""The levels of the file down to a setting, which stands in one line."""
 
 
 def report_json(sweeps: Sequence[str], findings: Sequence[Finding], answers: Sequence[str]) -> str:
@@ -28,7 +30,21 @@ def report_json(sweeps: Sequence[str], findings: Sequence[Finding], answers: Seq
     """
     listed = [{**as_json(one), "answer": answer} for one, answer in zip(findings, answers, strict=True)]
     report = {"version": VERSION, "sweeps": list(sweeps), "findings": listed}
-    return plain_json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return in_lines(report, DEEP) + "\n"
+
+
+def in_lines(value: Any, deep: int) -> str:
+    """JSON in which what stands in an object or a list has a line of its own, down to `deep` levels."""
+    inside = ",\n".join
+    if deep and value and isinstance(value, dict):
+        return f"{{\n{inside(f'{_encoded(key)}: {in_lines(one, deep - 1)}' for key, one in value.items())}\n}}"
+    if deep and value and isinstance(value, list):
+        return f"[\n{inside(in_lines(one, deep - 1) for one in value)}\n]"
+    return _encoded(value)
+
+
+def _encoded(value: Any) -> str:
+    return plain_json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def as_json(finding: Finding) -> dict[str, Any]:
@@ -61,12 +77,12 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def plain(value: Any) -> Any:
     """The value in types that JSON has: NaN is null, infinities are texts, enums and NumPy's scalars plain values."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(one) for one in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float):
+    if isinstance(value, float):  # first, since most are numbers
         return None if math.isnan(value) else INFINITE.get(value, value)
-    return str(value) if isinstance(value, str) else value
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(one) for one in value]
+    if isinstance(value, (str, int)) or value is None:
+        return str(value) if isinstance(value, str) else value
+    return {str(key): plain(one) for key, one in value.items()} if isinstance(value, Mapping) else value

@@ -28,14 +28,16 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
     varied = [
         name for name in names if len({labels([one["values"][names.index(name)]]) for one in data["settings"]}) > 1
     ]
-    table = table_of(finding, workload, range(len(finding.table))) if len(finding.table) else None
+    rows = [one["row"] for one in data["settings"] if one["row"] is not None]
+    table = table_of(finding, workload, rows) if rows else None
+    lines = dict(zip(rows, table.rows, strict=True)) if table else {}
     out = []
     for one in data["settings"]:
         values = dict(zip(names, one["values"], strict=True))
         more: dict[str, Any] = {}
         if one["row"] is not None and table is not None:
             row = finding.table.iloc[one["row"]]
-            texts = zip(table.head, table.rows[one["row"]], strict=True)
+            texts = zip(table.head, lines[one["row"]], strict=True)
             more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
             if finding.kind in IN_X:
                 ends = [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")]

@@ -54,7 +54,7 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
 
 def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Table:
     """The chosen rows: setting, estimate with its interval, status, theory, and what would decide an open one."""
-    rows = [finding.table.iloc[k].to_dict() for k in chosen]
+    rows = finding.table.iloc[list(chosen)].to_dict("records")
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
     varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
     settings = [("setting", False, [setting_words(row, varied, workload) for row in rows])]

@@ -80,17 +80,19 @@ class Function:
                 given[LOG] = Log(context)
             returned = self._called(call, given)
             context.curve.tell()
-            metrics = self._metrics(returned, len(rows), bool(np.all(context.stopped)))
-            none = [name for name in metrics if isinstance(returned, Mapping) and returned[name] is None]
-            numbers = [values for name, values in metrics.items() if name not in none]
-            finite.append(np.all([np.ones(len(rows), bool), *map(np.isfinite, numbers)], axis=0))
+            metrics = self._metrics(returned, len(rows), bool(context.stopped.all()))
+            finite.append(np.ones(len(rows), dtype=bool))
+            for metric, values in metrics.items():
+                if not (isinstance(returned, Mapping) and returned[metric] is None):
+                    finite[-1] &= np.isfinite(values)
             known = self.description.returned or ()
             found.append({name: np.full(len(rows), np.nan) for name in known} | metrics)
             stopped.append(context.stopped)
             curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
         metrics = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
-        well = np.where(np.concatenate(stopped), STOPPED, OK)
-        status = np.where(np.concatenate(finite), well, DIVERGED).astype(object)
+        status = np.full(len(seeds), OK, dtype=object)
+        status[np.concatenate(stopped)] = STOPPED
+        status[~np.concatenate(finite)] = DIVERGED
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:

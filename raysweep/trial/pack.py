@@ -187,7 +187,7 @@ def compute_rows(
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
         alone = [(cells[i : i + 1], seeds[i : i + 1]) for i in range(len(seeds))]
         return [row for cell, seed in alone for row in compute_rows(job, cell, seed, attempt, is_half)]
-    if not is_half:
+    if not is_half and not job.function:  # a function has no stages
         job = replace(job, errors={})
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands

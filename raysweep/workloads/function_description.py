@@ -5,6 +5,7 @@ The description is plain data: it is what the record of a sweep keeps, and it is
 
 from __future__ import annotations
 
+import functools
 import keyword
 import posixpath
 import re
@@ -112,6 +113,7 @@ def check_metric(name: Any, path: str) -> None:
         raise BadName(path, f"expected {METRIC_NAMES} as the name of a metric, got {shown(name)}{taken}; rename it")
 
 
+@functools.lru_cache(maxsize=1024)
 def is_metric_name(name: Any) -> bool:
     """Whether these letters can be the name of a metric. MLflow takes it as it is, also behind `STAGE/`."""
     good = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./ -]{0,99}", name) is not None
