@@ -230,6 +230,42 @@ def export(sweep: str, target: str, metric: str | None, study: str | None, stora
 
 @cli.command()
 @SWEEP
+@click.option(
+    "--at", required=True, multiple=True, metavar="AXIS=VALUE[,…]", help="Where: a value of each axis of the law."
+)
+@click.option("-o", "--output", metavar="FILE", help="File to write [default: STORAGE/SWEEP/forecasts/DATE.json].")
+@STORAGE
+def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) -> None:
+    """Forecast the best rate of SWEEP at a setting that was not computed, and freeze it in a file.
+
+    The interval is that of a new setting, by the law of the best rate over the axes of --at.
+    """
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from raysweep.commands import forecasts
+
+    found = raysweep.open(sweep, storage)
+    name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
+    target = Path(output) if output else Path(str(found.folder)) / "forecasts" / name
+    _show(_writing(str(target), lambda: forecasts.forecast(found, forecasts.values(at), target)))
+
+
+@cli.command()
+@click.argument("file", metavar="FORECAST")
+@SWEEP
+@STORAGE
+def score(file: str, sweep: str, storage: str) -> None:
+    """Hold the frozen FORECAST against the rows that SWEEP has by now."""
+    from pathlib import Path
+
+    from raysweep.commands import forecasts
+
+    _show(forecasts.score(Path(file), raysweep.open(sweep, storage)))
+
+
+@cli.command()
+@SWEEP
 @click.argument("cell", metavar="CELL")
 @click.argument("seed", metavar="[SEED]", type=click.IntRange(0, 2**63 - 1), required=False)
 @WORKLOAD

@@ -58,11 +58,45 @@ class LawPlot(Plot):
     every: int
 
 
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """The laws of a question. over: their axes. others: the axes that tell them apart. found: of all slices.
+
+    laws: (the setting of `others`, its law, the table of its slices) each.
+    """
+
+    over: list[str]
+    others: list[str]
+    found: SlicePlaces
+    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]]
+
+
 def run(question: Question) -> Finding:
     """The exponents of each setting of the axes that are not in the law: one row per setting and axis of the law."""
+    import pandas as pd
+
+    made, level = laws_of(question), question.level
+    over, others = made.over, made.others
+    settings = [row for where, law, part in made.laws for row in exponent_rows(where, law, part, over, level)]
+    whole = pd.concat([part for *_, part in made.laws], ignore_index=True)
+    return Finding(
+        "law",
+        question.name,
+        as_table(settings, [*others, "axis"]),
+        question.metric,
+        str(question.options["lr"]),
+        [*others, "axis"],
+        level=level,
+        facts=facts_of(made, question.options.get("at_best"), level),
+        tables={f"{question.name}_values": whole[[*others, *over, *SLICE]]},
+        plots=cache(lambda: plots_of(question, made)),
+    )
+
+
+def laws_of(question: Question) -> Laws:
+    """Fit all slices as one surface, and a law for each setting of the axes that it does not have."""
     lr, over, at_best = str(question.options["lr"]), over_of(question.options), question.options.get("at_best")
-    metric, workload, level = question.metric, question.workload, question.level
-    rows = question.rows
+    metric, workload, level, rows = question.metric, question.workload, question.level, question.rows
     keys = all_keys(rows, workload, lr, [*over, *question.by, *([at_best] if at_best else [])], question.design)
     others = [key for key in keys if key not in over and key != at_best]
     frame = with_choice(rows, lr, [key for key in keys if key != at_best])
@@ -76,28 +110,11 @@ def run(question: Question) -> Finding:
         level=level,
     )
     table = slices_table(found, [*others, *over])
-    settings, parts, laws = [], [], []
+    laws = []
     for values, part in groups(table, others):
         law, part = one_law(found, part, over, level)
-        where = dict(zip(others, values, strict=True))
-        laws.append((where, law, part))
-        parts.append(part)
-        settings += exponent_rows(where, law, part, over, level)
-    import pandas as pd
-
-    whole = pd.concat(parts, ignore_index=True).drop(columns="_slice")
-    return Finding(
-        "law",
-        question.name,
-        as_table(settings, [*others, "axis"]),
-        metric,
-        lr,
-        [*others, "axis"],
-        level=level,
-        facts=facts_of(laws, found, over, at_best, level),
-        tables={f"{question.name}_values": whole[[*others, *over, *SLICE]]},
-        plots=cache(lambda: plots_of(question, laws, lr, over)),
-    )
+        laws.append((dict(zip(others, values, strict=True)), law, part))
+    return Laws(over, others, found, laws)
 
 
 def over_of(options: Mapping[str, Any]) -> list[str]:
@@ -172,16 +189,11 @@ def exponent_rows(
     return out
 
 
-def facts_of(
-    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]],
-    found: SlicePlaces,
-    over: Sequence[str],
-    at_best: str | None,
-    level: float,
-) -> dict[str, Any]:
+def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     """How well the laws forecast: each slice from all others, and the largest values of the first axis from smaller."""
-    known = [(law, part) for _, law, part in laws if not law.reason]
-    facts: dict[str, Any] = {"over": list(over), **({"at_best": at_best} if at_best else {})}
+    over, found = made.over, made.found
+    known = [(law, part) for _, law, part in made.laws if not law.reason]
+    facts: dict[str, Any] = {"over": over, **({"at_best": at_best} if at_best else {})}
     if not known:
         return facts
     scores = [one for _, part in known for one in part["inside"] if one]
@@ -200,13 +212,12 @@ def facts_of(
     return facts
 
 
-def plots_of(
-    question: Question, laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]], lr: str, over: Sequence[str]
-) -> list[Plot]:
+def plots_of(question: Question, made: Laws) -> list[Plot]:
     """One figure over the first axis."""
+    over = made.over
     panels = []
     tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
-    known = [one for one in laws if not one[1].reason]
+    known = [one for one in made.laws if not one[1].reason]
     for where, law, part in spread(known, PANELS):
         used, lines = part[part["inside"] != ""], []
         ends = used[over[0]].min(), used[over[0]].max()
@@ -219,7 +230,11 @@ def plots_of(
             centre = np.exp(np.median(places, axis=0))
             lines.append(LawLine(dict(zip(over[1:], values, strict=True)), own, fine, centre, low, high))
         panels.append((where, lines))
-    return [LawPlot(question.name, panels, lr, over[0], question.metric, len(known))] if panels else []
+    return (
+        [LawPlot(question.name, panels, str(question.options["lr"]), over[0], question.metric, len(known))]
+        if panels
+        else []
+    )
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:

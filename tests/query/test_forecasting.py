@@ -1,0 +1,94 @@
+"""The best rate where nothing was computed: forecast, frozen, and scored against rows that come later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raysweep
+from raysweep import plain_json
+from raysweep.commands import forecasts
+from raysweep.errors import InputError
+from raysweep.query import importing, table
+from raysweep.query.forecasting import forecast, score
+
+LAW = {"law": {"metric": "loss", "lr": "lr", "over": ["width", "tokens"]}}
+AT = {"width": 512, "tokens": 16e9}
+
+
+def imported(storage: Path, name: str, widths: list[int], analysis: Any = LAW, turn: float = 0.0) -> raysweep.Sweep:
+    """One run per cell: the best rate is 0.01 (width / 64)^-1 (tokens / 1e9)^0.25, times e^turn."""
+    rng = np.random.default_rng(len(widths))
+    grid = [(lr, w, t) for lr in np.geomspace(1e-4, 1e-1, 9) for w in widths for t in (1e9, 4e9, 16e9)]
+    lr, width, tokens = (np.array(values) for values in zip(*grid, strict=True))
+    best = 0.01 * (width / 64) ** -1 * (tokens / 1e9) ** 0.25 * np.exp(turn)
+    loss = 2 + 0.1 * np.log(lr / best) ** 2 + 0.02 * rng.standard_normal(len(lr))
+    rows = pd.DataFrame({"lr": lr, "width": width, "tokens": tokens, "loss": loss})
+    read = table.read(rows, ["loss"], ["lr", "width", "tokens"], name=name)
+    return importing.create(table.Table(read.rows, {**read.space, "analysis": [analysis]}, read.guesses, 0), storage)
+
+
+@pytest.mark.parametrize("analysis", [LAW, {"optimum": {"metric": "loss", "x": "lr"}}])
+def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Path, analysis: Any) -> None:
+    sweep = imported(storage, "small", [64, 128, 256], analysis)
+    made = forecast(sweep, AT)
+    (one,) = made["forecasts"]
+    assert one["low"] < 0.01 / 8 * 16**0.25 < one["high"]
+    assert one["high"] / one["low"] < 8
+    assert one["outside"] == {"width": pytest.approx(2)}
+    later = score(made, imported(storage, "all", [64, 128, 256, 512]))
+    assert (later["inside"], later["of"], later["signs_right"], later["signs_of"]) == (1, 1, 1, 1)
+    assert 0 < later["crps"] < 0.5
+
+
+def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
+    made = forecast(imported(storage, "small", [64, 128, 256]), AT)
+    later = score(made, imported(storage, "moved", [64, 128, 512], turn=1.7))
+    assert (later["inside"], later["of"], later["signs_right"]) == (0, 1, 0)
+    assert later["crps"] > 0.5
+
+
+def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(storage: Path, tmp_path: Path) -> None:
+    sweep, file = imported(storage, "small", [64, 128, 256]), tmp_path / "forecast.json"
+    forecasts.forecast(sweep, AT, file)
+    made = plain_json.loads(file.read_bytes())
+    with pytest.raises(InputError, match="is there already"):
+        forecasts.forecast(sweep, AT, file)
+    with pytest.raises(InputError, match="changed"):
+        score({**made, "rows": 7}, sweep)
+    with pytest.raises(InputError, match="locates no best lr"):
+        score(made, sweep)
+    file.write_text("[1]")
+    with pytest.raises(InputError, match="changed"):
+        forecasts.score(file, sweep)
+
+
+@pytest.mark.parametrize(
+    ("at", "problem"),
+    [
+        ({"width": 512}, "missing tokens"),
+        ({"height": 1}, "height"),
+        ({"lr": 1, **AT}, "lr is not in the law"),
+        ({"width": -1, "tokens": 1e9}, "above 0"),
+    ],
+)
+def test_a_forecast_of_what_was_never_varied_is_refused(storage: Path, at: dict[str, float], problem: str) -> None:
+    sweep = imported(storage, "small", [64, 128, 256])
+    with pytest.raises(InputError, match=problem):
+        forecast(sweep, at)
+
+
+def test_without_enough_settings_there_is_no_forecast(storage: Path) -> None:
+    analysis = {"optimum": {"metric": "loss", "x": "lr"}}
+    with pytest.raises(InputError, match="no law of the best lr"):
+        forecast(imported(storage, "one", [64], analysis), {"tokens": 1e10})
+
+
+@pytest.mark.parametrize("text", ["width", "width=big", "=3"])
+def test_a_value_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--at"):
+        forecasts.values([text, "tokens=1"])
