@@ -105,10 +105,10 @@ docs: $(STAMP) ## execute docs/notebook.ipynb anew, in about a minute
 	rm -rf docs/sweeps
 
 bench: $(STAMP) ## the benchmark table of docs/speed.md
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --write docs/speed.md
 
 bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some three minutes, most of them MLflow's)
-	$(BIN)/python -m benchmarks.size
+	$(BIN)/python -m benchmarks.size --write docs/speed.md
 
 bench-search: $(STAMP) ## docs/search.md: rows and seconds that searches take to a precision (about a quarter of an hour)
 	$(BIN)/python -m benchmarks.search $(STORAGE)/pools --workers 2 --write docs/search.md

@@ -1,4 +1,5 @@
-"""The benchmark table of docs/speed.md, every ratio taken in one run: `make bench`, or `python -m benchmarks`.
+"""The benchmark table of docs/speed.md, every ratio taken in one run: `make bench`, or `python -m benchmarks`; with
+--write FILE, the table is put into the document.
 
 F is a bare single-threaded loop over the 400 factorizations of `transfer_phase_diagram`, E an empty Ray Tune job that
 imports torch. Times are of whole processes unless a line says otherwise.
@@ -6,8 +7,10 @@ imports torch. Times are of whole processes unless a line says otherwise.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -16,6 +19,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from benchmarks import document
 
 HERE = Path(__file__).parent
 COMMAND = [sys.executable, "-m", "raysweep.main"]
@@ -68,6 +73,14 @@ def diagram(*options: str) -> float:
     """The whole phase diagram, once."""
     with scratch() as folder:
         return seconds([*COMMAND, "run", "transfer_phase_diagram", *options], folder)[0]
+
+
+def report_seconds(space: str, folder: str) -> float:
+    """Processor time of the report of a packaged space whose rows are in the folder."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds([*COMMAND, "report", space, "--storage", folder], folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def per_row(mirrored: bool, rows: int) -> float:
@@ -142,7 +155,10 @@ def of_function(rows: int) -> float:
 
 
 def main() -> None:
-    """Measure, and print the table."""
+    """Measure, and print the table; with --write, put it into a document."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", type=Path, help="the document in which the table stands")
+    asked = parser.parse_args()
     f = floor()
     with scratch() as folder:
         e, _ = seconds([sys.executable, str(HERE / "empty_ray_job.py")], folder)
@@ -161,6 +177,11 @@ def main() -> None:
     with scratch() as folder:
         small = peak_megabytes(["raysweep", "run", "transfer_phase_diagram", *bare, "--set", "seeds=2"], folder)
         large = peak_megabytes(["raysweep", "run", "transfer_phase_diagram", *bare, "--name", "large"], folder)
+    reports = []
+    with scratch() as folder:
+        for space in ("quickstart", "transfer_phase_diagram"):
+            seconds([*COMMAND, "run", space, *bare, "--storage", folder], folder)
+            reports.append(min(report_seconds(space, folder) for _ in range(3)))
     ms, mirrored = per_row(False, 10_000), per_row(True, 1_000)
     rows = [
         ("F: bare loop over the 400 factorizations", f"{f:.2f} s", ""),
@@ -175,9 +196,11 @@ def main() -> None:
             f"{whole:.1f} s",
             f"4 F + 4 s + E + 30 ms a cell + 8 s = {4 * f + 4 + e + 12 + 8:.1f} s",
         ),
+        ("report of `quickstart`, processor time of the command", f"{reports[0]:.1f} s", "2 s"),
+        ("report of the phase diagram, the same", f"{reports[1]:.1f} s", "8 s"),
         ("plumbing a row, empty workload, 10,000 cells, no mirror", f"{ms:.2f} ms", "5 ms"),
         ("the same mirrored into sqlite, 1,000 cells, waiting for the mirror", f"{mirrored:.1f} ms a cell", "30 ms"),
-        ("a row of a plain function, 1,000 rows in process, no mirror", f"{of_function(1_000):.2f} ms", "1 ms"),
+        ("a row of a plain function, 1,000 rows in process, no mirror", f"{of_function(1_000):.2f} ms", "0.1 ms"),
         (
             f"one Ray Tune trial per cell training its layers ({CELLS} cells, dim {DIM}, {STEPS} steps)",
             f"{naive * 1000:,.0f} ms a cell",
@@ -207,10 +230,12 @@ def main() -> None:
         vision,
     )  # imports torch, which the processes above are better off without
 
-    print("| what | measured | bound |\n| --- | --- | --- |")
     modules = (covariance, stages, shared_stages, language, vision)
-    for what, measured, bound in rows + [row for module in modules for row in module.rows()]:
-        print(f"| {what} | {measured} | {bound} |")
+    rows += [row for module in modules for row in module.rows()]
+    lines = ["| what | measured | bound |", "| --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows)]
+    print("\n".join(lines))
+    if asked.write:
+        document.write(asked.write, "bench", lines)
 
 
 if __name__ == "__main__":

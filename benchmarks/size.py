@@ -1,4 +1,4 @@
-"""How cost grows with the number of cells: `make bench-size`, or `python -m benchmarks.size [CELLS]...`.
+"""How cost grows with the number of cells: `make bench-size`, or `python -m benchmarks.size [CELLS]... [--write FILE]`.
 
 One seed of a workload that computes nothing (benchmarks/empty.py, ten metrics a row), so what is measured is the
 plumbing. Every figure is taken in a process of its own and leaves the imports out. The ledger is also written and read
@@ -7,11 +7,14 @@ in segments of 100 rows, one fsync of file and folder each: far smaller ones tha
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks import document
 
 SIZES = (100, 1_000, 10_000, 100_000)
 PRELUDE = """
@@ -105,21 +108,26 @@ def measure(cells: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, and print the table."""
-    sizes = [int(text) for text in sys.argv[1:]] or SIZES
-    print(
-        "| cells | plan | run | driver's memory | ledger, 100 rows a segment: write | reload | merge | mirror | "
-        "status | results | report |"
+    """Measure, and print the table; with --write, put it into a document."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cells", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--write", type=Path, help="the document in which the table stands")
+    asked = parser.parse_args()
+    steps = ("reload", "merge", "mirror", "status", "results", "report")
+    names = (
+        "cells, plan, run, driver's memory, ledger written, read again, merged, mirrored, `status`, `results`, `report`"
     )
-    print("| --- " * 11 + "|")
-    for cells in sizes:
+    lines = [f"| {names.replace(', ', ' | ')} |", "| --- " * 11 + "|"]
+    print("\n".join(lines))
+    for cells in asked.cells:
         found = measure(cells)
-        steps = (f"{found[name]:.2f} s" for name in ("reload", "merge", "mirror", "status", "results", "report"))
-        print(
+        lines.append(
             f"| {cells:,} | {found['plan']:.2f} s | {found['run']:.2f} s | {found['memory']:.0f} MB | "
-            f"{found['write']:,.0f} rows/s | {' | '.join(steps)} |",
-            flush=True,
+            f"{found['write']:,.0f} rows/s | {' | '.join(f'{found[name]:.2f} s' for name in steps)} |"
         )
+        print(lines[-1], flush=True)
+    if asked.write:
+        document.write(asked.write, "bench-size", lines)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
@@ -99,7 +99,22 @@ def run_main(patch: pytest.MonkeyPatch, folder: Path) -> None:
     per_row, of_function = main.per_row, main.of_function
     patch.setattr(main, "per_row", lambda mirrored, rows: per_row(mirrored, 10))
     patch.setattr(main, "of_function", lambda rows: of_function(10))
-    main.main()
+    written(patch, folder, main.main, "report of `quickstart`", "bench")
+
+
+def written(
+    patch: pytest.MonkeyPatch, folder: Path, main: Callable[[], None], line: str, target: str, *arguments: object
+) -> None:
+    """Have a benchmark put its table into a copy of docs/speed.md: a line of it is new, and nothing else is."""
+    page, before = folder / "speed.md", (TESTS.parent / "docs" / "speed.md").read_text()
+    page.write_text(before)
+    asked(patch, *arguments, "--write", page)
+    main()
+    begin, end = f"<!-- Written by make {target}: -->", f"<!-- Up to here: make {target}. -->"
+    head, tail = before.partition(begin)[0], before.partition(end)[2]
+    assert page.read_text().startswith(head + begin)
+    assert page.read_text().endswith(end + tail)
+    assert line in page.read_text()[len(head) : -len(tail)]
 
 
 def run_boundaries(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -190,8 +205,7 @@ def run_shared_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
 def run_size(patch: pytest.MonkeyPatch, folder: Path) -> None:
     from benchmarks import size
 
-    asked(patch, 20)
-    size.main()
+    written(patch, folder, size.main, "| 20 | ", "bench-size", 20)
 
 
 def run_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:

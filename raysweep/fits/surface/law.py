@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import logsumexp, ndtr
 
 from raysweep.fits.reasons import Reason
@@ -167,6 +166,8 @@ def _likely(data: _Data, design: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def _mode(data: _Data, design: np.ndarray) -> np.ndarray:
     """The most likely coefficients and log scatter, from a line through the middles of the slices."""
+    from scipy.optimize import minimize  # slow to load, and figures of other analyses load this file
+
     middle = np.where(np.isfinite(data.inner), data.centres.mean(1), data.ends.mean(1))
     middle = np.where(data.outer[:, 0] > data.inner + np.log(INNER), data.ends[:, 0], middle)
     middle = np.where(data.outer[:, 1] > data.inner + np.log(INNER), data.ends[:, 1], middle)

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from raysweep.fits.surface.kernel import apart, basis, compressed, hinges, matern, matern_slope, restored
 
@@ -182,6 +181,8 @@ def fit_surface(cells: Cells) -> Surface:
 
     Raises ValueError if no slice has two cells of different values.
     """
+    from scipy.optimize import minimize  # slow to load, and reports without a surface load this file
+
     surface = _padded(cells)
     for _ in range(ROUNDS):
         found = minimize(
