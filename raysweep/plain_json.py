@@ -7,6 +7,7 @@ we keep must not depend on that. So this takes the two classes from where they a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from json.decoder import JSONDecoder
 from json.encoder import JSONEncoder
 from typing import Any
@@ -19,4 +20,10 @@ def dumps(value: Any, **options: Any) -> str:
 
 def loads(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
     """As `json.loads`, of text or of UTF-8. ValueError if it is no JSON, RecursionError if it is too deep."""
-    return JSONDecoder(object_hook=object_hook).decode(text if isinstance(text, str) else text.decode())
+    return _decoder(object_hook).decode(text if isinstance(text, str) else text.decode())
+
+
+@lru_cache
+def _decoder(object_hook: Callable[[dict[str, Any]], Any] | None) -> JSONDecoder:
+    """It takes as long to make as a row to read."""
+    return JSONDecoder(object_hook=object_hook)

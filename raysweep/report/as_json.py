@@ -49,30 +49,32 @@ def _encoded(value: Any) -> str:
 
 def as_json(finding: Finding) -> dict[str, Any]:
     """A finding as plain data. Its complete tables are named; they lie next to `report.json` as tables/NAME.csv."""
-    return plain(
-        {
-            "kind": finding.kind,
-            "name": finding.name,
-            "question": finding.question,
-            "metric": finding.metric,
-            "x": finding.x,
-            "keys": list(finding.keys),
-            "level": finding.level,
-            "where": finding.where,
-            "idle": list(finding.idle),
-            "meanings": finding.meanings,
-            "settings": records(finding.table),
-            "moves": [asdict(move) for move in finding.moves],
-            "facts": finding.facts,
-            "tables": list(finding.tables),
-            "texts": list(finding.texts),
-        }
-    )
+    return {
+        "kind": finding.kind,
+        "name": finding.name,
+        "question": finding.question,
+        "metric": finding.metric,
+        "x": finding.x,
+        "keys": list(finding.keys),
+        "level": plain(finding.level),
+        "where": plain(finding.where),
+        "idle": list(finding.idle),
+        "meanings": plain(finding.meanings),
+        "settings": records(finding.table),
+        "moves": plain([asdict(move) for move in finding.moves]),
+        "facts": plain(finding.facts),
+        "tables": list(finding.tables),
+        "texts": list(finding.texts),
+    }
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """One object per row."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    """One object per row, in types that JSON has."""
+    columns = {
+        str(name): [one if type(one) is float and abs(one) < math.inf else plain(one) for one in table[name].tolist()]
+        for name in table.columns  # most are numbers
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def plain(value: Any) -> Any:

@@ -41,12 +41,14 @@ def signs(centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def hatch(panel: Axes, x: np.ndarray, y: np.ndarray, chosen: np.ndarray) -> None:
     """Hatch the chosen cells of a map. x, y: the edges of its columns and rows. chosen: shape (rows, columns)."""
-    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
 
     corners = [[(x[j], y[i]), (x[j + 1], y[i]), (x[j + 1], y[i + 1]), (x[j], y[i + 1])] for i, j in np.argwhere(chosen)]
     if corners:
         look = {**HATCH, "facecolor": "none", "edgecolor": HATCHING}
-        panel.add_collection(PolyCollection(corners, **look, zorder=1.5), autolim=False)
+        together = Path.make_compound_path_from_polys(np.array(corners))  # hatched once instead of cell by cell
+        panel.add_artist(PathPatch(together, **look, zorder=1.5))
 
 
 def write_regions(
