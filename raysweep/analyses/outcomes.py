@@ -21,6 +21,7 @@ BY_REASON = {
     Reason.NEGATIVE_EVERYWHERE: Outcome.NEGATIVE,
     Reason.ZERO_UP_TO: Outcome.TOUCHES,
     Reason.ZERO_FROM: Outcome.TOUCHES,
+    Reason.NO_TURN: Outcome.UNCLEAR,
 }
 """Of curves that have no place; others are undecided."""
 CENSORED = {
@@ -39,7 +40,7 @@ MORE_X = (Reason.TOO_FEW_POINTS, Reason.TOO_FEW_LENGTHS)
 OK_ROWS = (Reason.NO_ROWS, Reason.NO_VALUES)
 NO_HELP = (
     *(Reason.TOO_FEW_UNITS, Reason.TOO_FEW_CELLS, Reason.NO_VARIATION),
-    *(Reason.NOT_POSITIVE, Reason.LEVEL_NOT_POSITIVE),
+    *(Reason.NOT_POSITIVE, Reason.LEVEL_NOT_POSITIVE, Reason.NO_TURN),
 )
 """Neither draws nor values of x decide these."""
 

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     FLAT = "flat"
     COARSE = "coarse"
     NO_CLEAR_CHANGE = "no_clear_change"
+    NO_TURN = "no_turn"
     EACH_DRAW_IMPROVES = "each_draw_improves"
     EACH_DRAW_DEGRADES = "each_draw_degrades"
     WHOLE_GRID = "whole_grid"
@@ -99,6 +100,7 @@ MESSAGES = {
     Reason.FLAT: "flat",
     Reason.COARSE: "the grid is coarse for this curve: the interval allows for many shapes between the points",
     Reason.NO_CLEAR_CHANGE: "no clear fall or rise",
+    Reason.NO_TURN: "no turn is shown",
     Reason.EACH_DRAW_IMPROVES: (
         "not clear: it improves in each of {draws} draws, but by amounts too different to be sure of the mean"
     ),

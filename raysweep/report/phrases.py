@@ -48,6 +48,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.IMPROVES: "more {x} is better throughout",
         Outcome.DEGRADES: "less {x} is better throughout",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
+        Outcome.UNCLEAR: "no turn of {metric} is shown",
     },
     "optimum": {
         Outcome.LOCATED: "the best {x} for {metric} is {place}",
@@ -249,6 +250,9 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
+    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, more than the "
+    "known errors explain (Holm over all curves). A curve that stays near its first value, as at chance level, has no "
+    "turn. The CSV has each fall.",
     "single_runs": "Cells have one run each. Its error is the known one, or comes from how rough neighbouring cells "
     "are, pooled over all slices. The best of many runs is too good; new seeds show how much.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "

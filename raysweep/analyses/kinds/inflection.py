@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.places import FITTED, HALVED, few, in_front, joined, places_finding, places_plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number
-from raysweep.analyses.series import CurvesPlot, marked_panels
+from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, known_error
+from raysweep.analyses.series import CurvesPlot, Part, marked_panels
 from raysweep.fits.inflection import fit_inflection
+from raysweep.fits.known_turn import fit_known_turns
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.space import analysis_options as allowed
@@ -31,6 +32,9 @@ def run(question: Question) -> Finding:
     turn = better_extremum(metric, workload)
     keys = question.keys(x)
     parts = list(groups(question.rows, keys))
+    known = known_error(question.rows, metric, workload)
+    if known and question.rows.groupby([x, *keys], dropna=False).size().median() <= 1:
+        return known_turns(question, parts, keys, known, turn)
     how = partial(one_turn, x=x, metric=metric, level=question.read_at("optimum"), turn=turn, workload=workload)
     found = mapped(how, [rows for _, rows in parts])
     tables = [
@@ -38,6 +42,30 @@ def run(question: Question) -> Finding:
         for (values, _), (fit, expected) in zip(parts, found, strict=True)
     ]
     whole = in_front(joined(tables, keys), keys)
+    return turns_finding(question, parts, keys, whole, [fit for fit, _ in found], turn)
+
+
+def known_turns(question: Question, parts: Sequence[Part], keys: list[str], error: str, turn: str) -> Finding:
+    """The turning points of curves with one run per point and known errors."""
+    import pandas as pd
+
+    fit = fit_known_turns([rows for _, rows in parts], question.x, question.metric, error, question.level, turn=turn)
+    whole = add_theory(fit.table, [np.empty(0)] * len(parts), question.level)
+    settings = pd.DataFrame([values for values, _ in parts], columns=keys, index=whole.index)
+    return turns_finding(question, parts, keys, pd.concat([settings, whole], axis=1), [fit], turn, method="known_turns")
+
+
+def turns_finding(
+    question: Question,
+    parts: Sequence[Part],
+    keys: list[str],
+    whole: pd.DataFrame,
+    fits: Sequence[Fit],
+    turn: str,
+    **facts: Any,
+) -> Finding:
+    """The finding of fitted turning points. whole: one row per setting."""
+    x, metric = question.x, question.metric
     placed = "maximum" if turn == "max" else "minimum"
     along = next((key for key in keys if is_number(question.rows, key) and runs_along(whole, keys, key)), None)
 
@@ -52,10 +80,10 @@ def run(question: Question) -> Finding:
         "inflection",
         whole,
         keys,
-        [fit for fit, _ in found],
+        fits,
         plots,
         {f"{question.name}_turns": whole},
-        facts={"turn": placed},
+        facts={"turn": placed, **facts},
         meanings={Outcome.LOCATED: question.words["turns"]} if question.words else {},
     )
 
@@ -82,7 +110,7 @@ ANALYSIS = Analysis(
     run=run,
     required=allowed.METRIC_X,
     optional={**allowed.BY_LEVEL, "words": allowed.words("turns")},
-    columns=(*FITTED, *HALVED, "closed_form"),
+    columns=(*FITTED, *HALVED, "base", "closed_form", "fall", "fall_high", "fall_low", "p", "p_holm"),
     along="x",
     means_only=True,
 )

@@ -1,0 +1,182 @@
+"""Turns of curves with one run per point whose standard errors are known, such as accuracies of checkpoints.
+
+A curve turns if it clearly rises to some stretch and clearly falls from it to its end. The statistic is the largest
+difference, in standard errors, between the mean of a stretch and that of the rest of the curve after it (of what is
+before it, for the rise). Its distribution without a turn is simulated: errors on the best curve that goes one way.
+Neighbouring points of one run are never used to estimate noise: a training run's checkpoints share their test items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from raysweep.fits.reasons import Reason, because
+from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.statistics import LEVEL, holm
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIMULATED, MORE = 199, 1999
+"""Curves without a turn; more for a p up to `PROMISING`."""
+PROMISING = 0.1
+COUNTED = 10
+"""With fewer simulated curves beyond, p is that of the extreme-value distribution (Gumbel) with their moments, whose
+tail is heavier than that of a maximum of normal variables."""
+RESAMPLED = 400
+CLEAR = 2.0
+FEWEST = 5
+METHOD = "test against curves that only rise or fall, with the known errors"
+LONGEST = 40
+"""Stretches begin and end at so many points at most."""
+
+
+@dataclass(frozen=True)
+class KnownTurn:
+    """The turn of one curve, in the units of x and y.
+
+    estimate, low, high: of the best place. p: of no turn, two tests of which the larger counts. base: the first value.
+    fall, fall_low, fall_high: from the best value to the end, above 0 where the end is worse.
+    Ends of intervals are NaN where p is above `PROMISING`.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    p: float
+    base: float
+    fall: float
+    fall_low: float
+    fall_high: float
+
+
+def known_turn(
+    x: np.ndarray, y: np.ndarray, error: np.ndarray, *, turn: str = "min", level: float = LEVEL, seed: int = 0
+) -> KnownTurn:
+    """Whether and where a curve turns. x: (points,), sorted. y, error: its values and their standard errors, above 0.
+
+    With fewer than `FEWEST` points p is 1. So it is if a typical value of the curve is not clearly better than its
+    first one: a model that begins at chance level and stays there has no turn.
+    """
+    if len(x) < FEWEST:
+        return KnownTurn(*(np.nan,) * 3, 1.0, float(y[0]) if len(y) else np.nan, *(np.nan,) * 3)
+    z = y if turn == "max" else -y
+    rng = np.random.default_rng(seed)
+    p = 1.0
+    if np.median(z) - z[0] > CLEAR * np.hypot(np.median(error), error[0]):
+        p = max(_p(z, error, rng), _p(z[::-1], error[::-1], rng))
+    fit = unimodal(z, 1 / error**2)
+    place, fall = float(x[fit.argmax()]), float(fit.max() - fit[-1])
+    if p > PROMISING:
+        return KnownTurn(place, np.nan, np.nan, p, float(y[0]), fall, np.nan, np.nan)
+    some = np.array([unimodal(fit + error * rng.standard_normal(len(z)), 1 / error**2) for _ in range(RESAMPLED)])
+    tail = (1 - level) / 2
+    places = x[some.argmax(axis=1)]
+    low, high = np.quantile(places, [tail, 1 - tail], method="inverted_cdf")
+    falls = some.max(axis=1) - some[:, -1]
+    ends = 2 * fall - np.quantile(falls, [1 - tail, tail])  # the largest of many is too high
+    return KnownTurn(place, float(low), float(high), p, float(y[0]), fall, *map(float, ends))
+
+
+def fit_known_turns(
+    parts: Sequence[pd.DataFrame], x: str, y: str, error: str, level: float = LEVEL, *, turn: str = "min"
+) -> Fit:
+    """The turns of several curves: located where p, by Holm's correction for all curves, is at most 1 - level.
+
+    parts: the rows of each curve, ok or not; runs at one x are averaged. The table has a row per curve, with p, p_holm,
+    base, fall, fall_low and fall_high besides the columns of all places.
+    """
+    import pandas as pd
+
+    lines, rows = [], 0
+    for part in parts:
+        good = part[(part["status"] == "ok") & np.isfinite(part[y].to_numpy(float)) & (part[error] > 0)]
+        good = good[np.isfinite(good[x].to_numpy(float))]
+        cells = good.assign(_square=good[error] ** 2).groupby(x, sort=True).agg({y: ["mean", "size"], "_square": "sum"})
+        size = cells[y, "size"].to_numpy(float)
+        errors = np.sqrt(cells["_square", "sum"].to_numpy()) / size
+        found = known_turn(cells.index.to_numpy(float), cells[y, "mean"].to_numpy(), errors, turn=turn, level=level)
+        rows += len(good)
+        lines.append({**vars(found), "points": len(cells), "draws": int(size.max()) if len(size) else 0})
+    table = pd.DataFrame(lines)
+    table["p_holm"] = holm(table["p"].to_numpy())
+    located = (table["p_holm"] <= 1 - level).to_numpy()
+    table.loc[~located, ["estimate", "low", "high"]] = np.nan
+    few = table["points"] < FEWEST
+    table["status"] = np.where(located, Status.LOCATED, Status.UNDETERMINED)
+    reasons = [
+        because(Reason.NONE if good else Reason.TOO_FEW_POINTS if short else Reason.NO_TURN, points=n, least=FEWEST)
+        for good, short, n in zip(located, few, table["points"], strict=True)
+    ]
+    table = table.assign(
+        **pd.DataFrame(reasons), turn=turn, exact=False, halved=False, method=METHOD, method_spread=np.nan
+    )
+    return Fit(
+        kind="inflection",
+        level=level,
+        points=int(table["points"].max()),
+        draws=int(table["draws"].max()),
+        rows=rows,
+        dropped={},
+        scale="linear",
+        method=METHOD,
+        table=table,
+        crossings=pd.DataFrame(),
+        **overall(table),
+    )
+
+
+def unimodal(z: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The least-squares curve that rises to one point and falls after it."""
+    best, least = z, np.inf
+    for peak in range(len(z)):
+        parts = [isotonic_regression(z[: peak + 1], weights=weight[: peak + 1]).x]
+        if peak + 1 < len(z):
+            parts.append(isotonic_regression(z[peak + 1 :], weights=weight[peak + 1 :], increasing=False).x)
+        fit = np.concatenate(parts)
+        size = float(np.sum(weight * (z - fit) ** 2))
+        if size < least - 1e-12:
+            best, least = fit, size
+    return best
+
+
+def _p(z: np.ndarray, error: np.ndarray, rng: np.random.Generator) -> float:
+    """The probability of such a fall to the end in a curve that only rises."""
+    weight = 1 / error**2
+    flat = isotonic_regression(z, weights=weight).x
+    found = float(_largest_fall(z[None], weight)[0])
+    p = 1.0
+    for count in (SIMULATED, MORE):
+        every = _largest_fall(flat + error * rng.standard_normal((count, len(z))), weight)
+        beyond = int((every >= found).sum())
+        p = (1 + beyond) / (count + 1)
+        if p > PROMISING:
+            return p
+    if beyond < COUNTED:
+        scale = every.std() * np.sqrt(6) / np.pi
+        p = float(-np.expm1(-np.exp(-(found - every.mean()) / scale - np.euler_gamma)))
+    return p
+
+
+def _largest_fall(z: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The largest fall from the mean of a stretch to that of all points from some later one on, in standard errors:
+    (curves,). z: (curves, points)."""
+    points = z.shape[1]
+    marks = np.unique(np.linspace(0, points, min(points, LONGEST) + 1).round().astype(int))
+    sums = np.concatenate([np.zeros((len(z), 1)), np.cumsum(z * weight, axis=1)], axis=1)[:, marks]
+    mass = np.concatenate([[0.0], np.cumsum(weight)])[marks]
+    first, last = np.triu_indices(len(marks), 1)
+    means = (sums[:, last] - sums[:, first]) / (mass[last] - mass[first])
+    variance = 1 / (mass[last] - mass[first])
+    out = np.full(len(z), -np.inf)
+    for s in range(1, len(marks) - 1):  # the rest begins at mark s
+        before = last <= s
+        rest = (sums[:, -1] - sums[:, s]) / (mass[-1] - mass[s])
+        size = (means[:, before] - rest[:, None]) / np.sqrt(variance[before] + 1 / (mass[-1] - mass[s]))
+        out = np.maximum(out, size.max(axis=1))
+    return out
