@@ -142,7 +142,9 @@ def show_status(sweep: str, storage: str, watch: bool) -> None:
 @cli.command()
 @SWEEPS
 @click.option("--curves", is_flag=True, help="Print learning curves instead: one line per step that a stage logged.")
-@click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
+@click.option(
+    "--format", "kind", type=click.Choice(["csv", "json", "parquet", "xarray"]), default="csv", show_default=True
+)
 @click.option("-o", "--output", metavar="FILE", help="File to write [default: stdout].")
 @STORAGE
 def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None, storage: str) -> None:
@@ -157,7 +159,13 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
     from raysweep.ledger import results_table
     from raysweep.storage import paths
 
-    frame = (rows.curves if curves else rows.table)([raysweep.open(name, storage) for name in sweeps])
+    found = [raysweep.open(name, storage) for name in sweeps]
+    if kind == "xarray":
+        if curves or output is None:
+            raise InputError("--format", "xarray writes the rows to a file; name it with -o, such as rows.nc")
+        _writing(output, lambda: rows.write_dataset(found, paths.locate(output, "-o")))
+        return
+    frame = (rows.curves if curves else rows.table)(found)
     if output is None:
         _print(results_table.dump(frame, kind))
     else:

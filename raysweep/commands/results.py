@@ -9,6 +9,8 @@ from raysweep import terminal
 from raysweep.analyses.design import Design
 from raysweep.query.state import State
 from raysweep.query.sweep import Sweep
+from raysweep.storage import files
+from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
     import pandas
@@ -19,6 +21,14 @@ def table(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
     import pandas
 
     return pandas.concat([sweep.results(_state(sweep)) for sweep in sweeps], ignore_index=True)
+
+
+def write_dataset(sweeps: Iterable[Sweep], path: AnyPath) -> None:
+    """Write the rows of several sweeps as an xarray Dataset, in a file of netCDF 3."""
+    from raysweep.query import labelled
+
+    sweeps = list(sweeps)
+    files.replace(path, labelled.as_bytes(labelled.dataset(table(sweeps), sweeps)))
 
 
 def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:

@@ -7,10 +7,10 @@ and the difference is cut into packs.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysweep import phrases
 from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
@@ -45,9 +45,6 @@ from raysweep.tracking.session import Session
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
-
-if TYPE_CHECKING:
-    from raysweep.report.report import Report
 
 FUNCTION_CEILING = 20.0  # seconds of a pack of rows of a Python function
 COUNT_AGAIN_UP_TO = 20_000  # rows; with more, reading the ledger again takes too long while the driver is told to end
@@ -88,7 +85,6 @@ class Driver:
             self._rule = Rule(**worse, **{key: stopping[key] for key in ("rule", "grace", "reduction")})
         self._go_on, self._every = "resume", ""  # words for the message about kept rows
         self._session: Session | None = None
-        self._written: Report | None = None
         # set by the step that creates them
         self._new_storage: bool
         self._died: bool  # a driver before, while it computed rows
@@ -124,6 +120,8 @@ class Driver:
                         signs.forget_death(self.folder)
                     self._say_if_nothing_was_logged()
                     self._remember_learned()
+                    if account := self._stages.account():
+                        self._say(account)
                     if self.options.report or self._session:
                         self._state = self._sweep.state()  # read once more, for both
                     self.report()
@@ -143,10 +141,6 @@ class Driver:
                 if self._begun:
                     raise Halted("", f"{halt}; {self._kept()}") from problem
                 raise halt from None
-        if account := self._stages.account():
-            self._say(account)
-        if self._written:
-            show(self._written, self._say)
         return self._sweep
 
     def prepare(self, record: Record) -> None:
@@ -347,11 +341,20 @@ class Driver:
         steps = [(0, 0)]  # the number of steps is known once the rows are read
         try:
             with Phase(self.folder, "report", lambda: steps[-1]):
-                self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)), state=self._state)
+                written = self._sweep.report(
+                    on_step=lambda done, of: steps.append((done, of)), state=self._state, on_answer=self._answer
+                )
         except Exception:
             self._go_on = "report"
             self.close()
             raise
+
+        self._say(f"report: {phrases.place(written.directory / 'report.html')}")
+
+    def _answer(self, answer: Sequence[str]) -> None:
+        """Print the answer, before the page is written: nobody waits for figures and for MLflow."""
+        for line in answer:
+            self._say(line)
 
     def close(self) -> None:
         """Write to MLflow what it lacks, end the sweep's run there, and say where to see the runs."""
@@ -380,12 +383,6 @@ class Driver:
             compaction.compact(self.folder / sweep_record.LEDGER, self._still_ours)
         except (OSError, Damaged) as error:
             self._say(f"the segments of the ledger are left as they are: {error}")
-
-
-def show(written: Report, say: Callable[[str], None]) -> None:
-    """Print the answer of a report, and its path."""
-    for line in (*written.answer, f"report: {phrases.place(written.directory / 'report.html')}"):
-        say(line)
 
 
 def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers
-from raysweep.driver.driver import Driver, log_the_rest, show
+from raysweep.driver.driver import Driver, log_the_rest
 from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
 from raysweep.errors import Halted, InputError
@@ -216,5 +216,6 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
             f"{command('resume', sweep.name, sweep.folder.parent)}"
         )
     if options.report and state.rows:
-        show(sweep.report(), say)
+        for line in repr(sweep.report()).splitlines():
+            say(line)
     return sweep

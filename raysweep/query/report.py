@@ -33,6 +33,7 @@ def report(
     on_step: Callable[[int, int], None] = lambda done, of: None,
     states: Sequence[State] = (),
     reload: int = 0,
+    on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
 ) -> Report:
     """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
 
@@ -41,6 +42,7 @@ def report(
     on_step: called with the number of finished steps and of all steps.
     states: of the sweeps, each once; empty to read the ledger.
     reload: seconds after which the page reads itself again, while the sweep runs; 0 for a final page.
+    on_answer: called with the answer once it is there, before the page is.
     """
     import pandas
 
@@ -101,6 +103,7 @@ def report(
                 item for sweep in reversed(sweeps) for item in user_files.recall_analyses(sweep.record.sweep_id).items()
             ),
             on_step=on_step,
+            on_answer=on_answer,
         )
     there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
     return replace(written, directory=folder, files=there)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +68,6 @@ def typed(texts: pd.Series) -> pd.Series:
 
 
 def _jsonl(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
     lines = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
@@ -77,13 +75,27 @@ def _jsonl(path: Path) -> pd.DataFrame:
                 lines.append(dict(flat(json.loads(line))))
             except (ValueError, AttributeError):
                 raise InputError(f"{path}", f"line {number} is no JSON object") from None
-    return pd.DataFrame(lines)
+    return _frame(lines)
 
 
 def _parquet(path: Path) -> pd.DataFrame:
+    """A null is None; NaN is a number."""
+    import pandas as pd
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(path)
+    gaps = {name: table[name].to_pylist() for name in table.column_names if table[name].null_count}
+    return table.to_pandas().assign(**{name: pd.Series(values, dtype=object) for name, values in gaps.items()})
+
+
+def _frame(lines: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row per line. What a line lacks is None, which is no number."""
     import pandas as pd
 
-    return pd.read_parquet(path)
+    names = dict.fromkeys(name for line in lines for name in line)
+    columns = {name: pd.Series([line.get(name) for line in lines], dtype=object) for name in names}
+    gaps = {name: any(value is None for value in column) for name, column in columns.items()}
+    return pd.DataFrame({name: one if gaps[name] else one.infer_objects() for name, one in columns.items()})
 
 
 FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
@@ -143,7 +155,6 @@ def _mlflow(place: str) -> pd.DataFrame:
 def _optuna(place: str) -> pd.DataFrame:
     """The trials of a study: parameters, value (or values), numbers among the user's attributes, and state."""
     import optuna
-    import pandas as pd
 
     url, name = _parts(place, "optuna", "URL#STUDY")
     try:
@@ -162,13 +173,11 @@ def _optuna(place: str) -> pd.DataFrame:
         lines.append({**others, **trial.params, **dict(zip(called, values, strict=True)), STATUS: trial.state.name})
     if not lines:
         raise InputError("--from", f"the study {name} has no trials")
-    return pd.DataFrame(lines, dtype=object).infer_objects()
+    return _frame(lines)
 
 
 def _ray(place: str) -> pd.DataFrame:
     """The trials of Ray Tune below a folder: the configuration, and the last result that a trial reported."""
-    import pandas as pd
-
     lines = []
     for path in sorted(_folder(place).rglob("result.json")):
         texts = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -180,7 +189,7 @@ def _ray(place: str) -> pd.DataFrame:
         lines.append({**config, **results, STATUS: ended})
     if not lines:
         raise InputError("--from", f"no result.json below {place}")
-    return pd.DataFrame(lines)
+    return _frame(lines)
 
 
 def _lm_eval(place: str) -> pd.DataFrame:
@@ -189,7 +198,6 @@ def _lm_eval(place: str) -> pd.DataFrame:
     Columns: model, revision, step (a number in the revision or in the file's name), task, shots, then each metric and
     its `_stderr`.
     """
-    import pandas as pd
 
     lines = []
     for path in sorted(_folder(place).rglob("*.json")):
@@ -214,7 +222,7 @@ def _lm_eval(place: str) -> pd.DataFrame:
             )
     if not lines:
         raise InputError("--from", f"no results of lm-eval below {place}")
-    return pd.DataFrame(lines)
+    return _frame(lines)
 
 
 def _folder(place: str) -> Path:

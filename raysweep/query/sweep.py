@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError, shown
@@ -91,6 +91,7 @@ class Sweep(StoredSweep):
         on_step: Callable[[int, int], None] = lambda done, of: None,
         state: State | None = None,
         reload: int = 0,
+        on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
     ) -> Report:
         """Fit, draw and write the report.
 
@@ -98,8 +99,9 @@ class Sweep(StoredSweep):
         on_step: called with the number of finished steps and of all steps.
         state: None to read the ledger again.
         reload: seconds after which the page reads itself again, while rows are computed; 0 for a final page.
+        on_answer: called with the answer once it is there, before the page is.
         """
-        return reports.report([self], directory, on_step, [state] if state else (), reload)
+        return reports.report([self], directory, on_step, [state] if state else (), reload, on_answer)
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:

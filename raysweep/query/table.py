@@ -198,7 +198,7 @@ def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Ser
     finite = np.isfinite(values.to_numpy(float))
     if status is not None:
         words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
-        return words.mask((words == OK) & ~finite, str(DIVERGED))
+        return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & _absent(frame[values.name]), "")
     ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
     return ended.mask(_absent(frame[values.name]), "")
 

@@ -82,6 +82,7 @@ def write_report(
     curves: Callable[[], pd.DataFrame] | None = None,
     analysis_files: Mapping[str, Path] | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
+    on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
 ) -> Report:
     """Write report.html (self-contained), report.md, report.json, figures/ and tables/.
 
@@ -95,6 +96,7 @@ def write_report(
     analysis_files: the files of functions that analyses name, by what the space calls them. A file is executed only if
         it stands here: that the space names it is not enough, because a space may come from somebody else.
     on_step: called with (steps done, steps in total), first with 0 done: a step is an analysis or its figures.
+    on_answer: called with the answer once it is there, before anything is drawn or written.
 
     Raises InputError for an analysis that cannot be made, and for a scale that does not fit the values of a sweep.
     """
@@ -111,6 +113,8 @@ def write_report(
             on_step(len(findings), steps)
         # What answers a question of the space comes first.
         findings = with_file_names(sorted(findings, key=lambda one: one.kind != KIND and not one.question))
+        answer = [" ".join(filter(None, (one.question, sentence(one, workload)))) for one in findings]
+        on_answer(answer)
         pictures, files = _draw(findings, workload, directory, lambda done: on_step(len(findings) + done, steps))
     files += _write_tables(findings, directory)
     page = page_of(rows, design, workload, findings, pictures, about)
@@ -124,7 +128,6 @@ def write_report(
         files.append(directory / name)
     file_names.remove_stale(directory, files)
     file_names.record(directory, files)
-    answer = [" ".join(filter(None, (one.question, one.sentence))) for one in page.parts]
     return Report(directory, findings, answer, files)
 
 

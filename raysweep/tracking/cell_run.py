@@ -21,7 +21,7 @@ from raysweep.tracking import histories
 from raysweep.tracking.histories import Point
 from raysweep.workloads.declaration import FAILED, OK
 
-LAYOUT = 3
+LAYOUT = 4
 """The version of this content. Raise it when the content for the same rows changes; a replay then writes every cell
 again."""
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000  # MLflow refuses longer ones
@@ -56,9 +56,9 @@ def of_cell(
 ) -> Content:
     """The content of the run of one complete cell.
 
-    For each metric, NAME is the mean over the ok draws, NAME_se its standard error (with two draws or more), and
-    NAME_draws has one point per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5
-    before 4.5). The status is FAILED if a draw failed or no draw is ok.
+    For each metric, NAME is the mean over the ok draws and NAME_se its standard error (with two draws or more); each
+    draw's value is in the artifact results.csv. A numeric axis is a metric too, because MLflow sorts parameters as text
+    (13.5 before 4.5). The status is FAILED if a draw failed or no draw is ok.
 
     A metric or an axis of the sweep keeps its name. What is added gives way: if a metric is called acc_se,
     the standard error of acc is raysweep.acc_se.
@@ -75,8 +75,6 @@ def of_cell(
         draws = [(row["seed"], _number(row["metrics"].get(name))) for row in good]
         finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
         of_draws = not name.endswith("_theory")  # a closed form is the same for every draw
-        if of_draws:
-            metrics += [(_added(f"{name}_draws", taken), value, int(seed)) for seed, value in finite]
         if finite and len(finite) == len(draws):
             mean, error = _mean([value for _, value in finite])
             metrics.append((name, mean, 0))
@@ -112,14 +110,10 @@ def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content
     """
     parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
     params = [part.params for _, part in parts]
-    names = {name for _, _, rows in cells for name in _names(rows)}
-    of_draws = {_added(f"{name}_draws", {*names, *axes}) for name in names}
     return Content(
         name=f"cells {cells[0][0]} to {cells[-1][0]}",
         status="FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
-        metrics=[
-            (key, value, position) for position, part in parts for key, value, _ in part.metrics if key not in of_draws
-        ],
+        metrics=[(key, value, position) for position, part in parts for key, value, _ in part.metrics],
         params={name: value for name, value in params[0].items() if all(other.get(name) == value for other in params)},
         tags={**_tags(pack_id, [row for _, _, rows in cells for row in rows]), "raysweep.cells": str(len(cells))},
         digest=hashlib.sha256("".join(part.digest for _, part in parts).encode()).hexdigest()[:32],

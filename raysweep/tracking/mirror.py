@@ -32,6 +32,9 @@ LAST_SECONDS = 5.0
 """Seconds that an interrupted sweep still has to write to MLflow."""
 ATTEMPTS = 4
 """Failures after which `finish` gives up a cell, so that a cell that MLflow refuses does not block the others."""
+HEAD_START = 10.0
+"""Seconds that the rows have to themselves: importing MLflow takes two seconds of a processor. A sweep that ends sooner
+is written at its end."""
 KEEP_EVERY = 1.0
 """Seconds between two calls of `keep`."""
 
@@ -68,6 +71,7 @@ class Mirror:
     sweep: what the parent run says of the sweep.
     known: what `keep` was given last, by this driver or an earlier one; None if there was none.
     keep: called by the writing thread with what MLflow has, at most every KEEP_EVERY seconds and at the end.
+    head_start: seconds after which writing begins, or at the end of the sweep if that is sooner.
     """
 
     def __init__(
@@ -76,7 +80,9 @@ class Mirror:
         sweep: SweepRun,
         known: Mirrored | None = None,
         keep: Callable[[Mirrored], None] = lambda known: None,
+        head_start: float = 0.0,
     ) -> None:
+        self._head_start = head_start
         self._uri, self._sweep = tracking_uri, sweep
         self._known = known or Mirrored(sweep.sweep_id, tracking_uri)
         self._written, self._status = dict(self._known.runs), self._known.status
@@ -181,6 +187,8 @@ class Mirror:
 
     def _run(self) -> None:
         try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._end, self._head_start)
             self._write()
         finally:
             self._over.set()

@@ -110,18 +110,15 @@ def connect(tracking_uri: str) -> MlflowClient:
 
 def _create(path: Path) -> None:
     """Create an empty MLflow database at `path`. If the process is killed meanwhile, no partial database is left."""
-    from mlflow.tracking import MlflowClient
-
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.parent / f".{path.name}.{os.getpid()}.part"
     part.unlink(missing_ok=True)
     try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            template = Path(folder) / "mlflow.db"
-            with _unsynced(template):
-                MlflowClient(tracking_uri=f"sqlite:///{template}").search_experiments(max_results=1)
-            with contextlib.closing(sqlite3.connect(template)) as connection:
-                connection.execute("VACUUM INTO ?", (str(part),))
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            contextlib.closing(sqlite3.connect(_template(Path(folder)))) as connection,
+        ):
+            connection.execute("VACUUM INTO ?", (str(part),))
         try:
             os.link(part, path)
         except FileExistsError:  # another sweep created it first
@@ -132,17 +129,39 @@ def _create(path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+def _template(folder: Path) -> Path:
+    """An empty MLflow database, kept in the user's cache by MLflow's version, since its migrations take seconds. Where
+    the cache cannot be written, it is made in this folder."""
+    import mlflow
+    from mlflow.tracking import MlflowClient
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysweep"
+    kept = cache / f"mlflow-{mlflow.__version__}.db"
+    if kept.is_file():
+        return kept
+    made = folder / "mlflow.db"
+    with _with_pragmas(made, "synchronous = OFF"):  # it need not survive a crash
+        MlflowClient(tracking_uri=f"sqlite:///{made}").search_experiments(max_results=1)
+    with contextlib.suppress(OSError, sqlite3.Error):
+        cache.mkdir(parents=True, exist_ok=True)
+        part = cache / f".{kept.name}.{os.getpid()}.part"
+        with contextlib.closing(sqlite3.connect(made)) as connection:
+            connection.execute("VACUUM INTO ?", (str(part),))
+        os.replace(part, kept)
+    return made
+
+
 @contextlib.contextmanager
-def _unsynced(path: Path) -> Iterator[None]:
-    """Turn off SQLite's waiting for the disk for this file inside the block. MLflow creates its tables in hundreds of
-    steps, and this temporary file need not survive a crash."""
+def _with_pragmas(path: Path, *pragmas: str) -> Iterator[None]:
+    """Set SQLite's pragmas in each connection to this file that is made inside the block."""
     from sqlalchemy import Engine, event
 
     def relax(connection: Any, record: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
             (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
             if os.path.realpath(file) == os.path.realpath(path):  # of which one may be gone
-                connection.execute("PRAGMA synchronous = OFF")
+                for pragma in pragmas:
+                    connection.execute(f"PRAGMA {pragma}")
 
     event.listen(Engine, "connect", relax)
     try:

@@ -24,7 +24,7 @@ from raysweep.storage import copies, files, paths, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.tracking import address, grouping
 from raysweep.tracking.grouping import Rows, mark
-from raysweep.tracking.mirror import Mirror
+from raysweep.tracking.mirror import HEAD_START, Mirror
 from raysweep.tracking.runs import SweepRun
 
 MANY, LONG = 20, 3.0
@@ -74,7 +74,7 @@ class Session:
             address.artifacts(uri, folder.parent),
             paths.absolute(folder),
         )
-        self.mirror = Mirror(uri, run, known, functools.partial(signs.leave_mirrored, folder))
+        self.mirror = Mirror(uri, run, known, functools.partial(signs.leave_mirrored, folder), HEAD_START)
         for cell in rows.complete():
             self.complete(cell)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 import pandas as pd
+import pyarrow.parquet
 import pytest
 
 from raysweep.errors import InputError
@@ -31,12 +32,17 @@ def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
 def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
     pd.DataFrame({"lr": [1.0, 2.0], "loss": [3.0, 4.0]}).to_parquet(tmp_path / "runs.parquet")
     (tmp_path / "runs.jsonl").write_text(
-        '{"config": {"lr": 1.0}, "loss": 3.0}\n\n{"config": {"lr": 2.0}, "loss": NaN}\n'
+        '{"config": {"lr": 1.0}, "loss": 3.0}\n\n{"config": {"lr": 2.0}, "loss": NaN}\n{"config": {"lr": 3.0}}\n'
     )
     assert load(str(tmp_path / "runs.parquet"))["loss"].tolist() == [3.0, 4.0]
+    gaps = pyarrow.table({"lr": [1.0, 2.0, 3.0], "loss": [3.0, None, math.nan]})
+    pyarrow.parquet.write_table(gaps, tmp_path / "gaps.parquet")
+    loss = load(str(tmp_path / "gaps.parquet"))["loss"]
+    assert (loss[0], loss[1], math.isnan(loss[2])) == (3.0, None, True)
     lines = load(str(tmp_path / "runs.jsonl"))
-    assert lines["config/lr"].tolist() == [1.0, 2.0]
+    assert lines["config/lr"].tolist() == [1.0, 2.0, 3.0]
     assert math.isnan(lines["loss"][1])
+    assert lines["loss"][2] is None
 
 
 def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_path: Path) -> None:

@@ -49,6 +49,13 @@ def test_words_of_other_tools_are_statuses_and_runs_that_go_on_are_missing() -> 
     assert table.missing == 1
 
 
+def test_a_finished_run_without_a_value_is_missing_and_has_not_diverged() -> None:
+    losses = pd.Series([1.0, None, math.nan, 1.0, 1.0, 1.0, 1.0, 1.0], dtype=object)
+    table = read(runs(state=["FINISHED"] * 8, loss=losses), ["loss"], ["lr"], ["depth"], status="state")
+    assert table.rows["status"].tolist() == ["ok", "diverged", "ok", "ok", "ok", "ok", "ok"]
+    assert table.missing == 1
+
+
 def test_values_that_differ_by_rounding_are_one_and_shown() -> None:
     lr = [0.000345, 0.0003453, 0.00069, 0.0006905, 0.001381, 0.001381, 0.002762, 0.002762]
     table = read(runs(lr=lr, depth=[1, 2] * 4), ["loss"], ["lr"], ["depth"])

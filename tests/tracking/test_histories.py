@@ -62,7 +62,7 @@ def test_a_cell_without_curves_is_written_as_before(sweep: Sweep) -> None:
     child = sweep.children()["cell-0"]
     assert "mlflow.note.content" not in child.data.tags
     assert not [name for name in child.data.metrics if "/" in name]
-    assert child.data.tags["raysweep.rows"] == "79a601c917c6a6937da3febb8af5d4d9"  # so that a replay leaves it
+    assert child.data.tags["raysweep.rows"] == "48107b7eb2a6c05a0aaeb30e46145482"  # so that a replay leaves it
 
 
 def test_more_points_than_mlflow_takes_at_once_arrive(sweep: Sweep) -> None:
@@ -122,11 +122,11 @@ def test_names_that_differ_have_histories_of_their_own(sweep: Sweep) -> None:
 
 def test_what_is_added_beside_metrics_never_takes_the_name_of_another(sweep: Sweep) -> None:
     values = {"acc": 1.0, "acc_se": 2.0, "raysweep.acc_se": 3.0, "tune/y": 4.0}
-    curves = {"tune": {"step": [1], "y": [5.0], "y_draws": [6.0]}}
+    curves = {"tune": {"step": [1], "y": [5.0], "y_se": [6.0]}}
     assert sweep.replay([[{**row, "metrics": values, "curves": curves} for row in rows(0, 2)]]) is None
     found = sweep.children()["cell-0"].data.metrics
     assert {name: found[name] for name in values} == values
-    assert (found["raysweep.raysweep.acc_se"], found["raysweep.tune/y"], found["raysweep.tune/y_draws"]) == (0, 5, 6)
+    assert (found["raysweep.raysweep.acc_se"], found["raysweep.tune/y"], found["raysweep.tune/y_se"]) == (0, 5, 6)
 
 
 def test_large_values_have_a_mean() -> None:
