@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 from documented import DOCS
 
+from raysweep.analyses.findings import one_finding
 from raysweep.report import file_names
 from raysweep.report.report import Written, write_report
 from raysweep.report.tables import FIRST, first_rows
+from raysweep.theory import transfer
 
 from .conftest import BOUNDARY, rows, space, written
 
@@ -47,6 +49,31 @@ def test_the_page_loads_nothing_and_runs_one_script(home: Path) -> None:
     assert "https://" not in page
     assert len(re.findall(r"<script>", page)) == 1
     assert len(re.findall(r"<script type=\"application/json\" class=\"explored\">", page)) >= 2
+
+
+def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {"curves": {"metric": "risk_finetune", "x": "overlap_angle", "by": ["gamma"]}}
+    frame = rows()
+    frame.loc[(frame["gamma"] == 0.4) & (frame["seed"] == 5), "status"] = "diverged"
+    frame = frame[(frame["gamma"] != 0.6) | (frame["overlap_angle"] != 45) | (frame["seed"] > 2)].sample(
+        frac=1, random_state=1
+    )
+    asked, closed_form = [], transfer.closed_form
+    monkeypatch.setattr(transfer, "closed_form", lambda columns: asked.append(columns) or closed_form(columns))
+
+    def curves(part: pd.DataFrame) -> list[dict[str, object]]:
+        (found,) = one_finding(part, space(entry), entry, "demo").explored
+        asked.clear()
+        return [{**one, "values": [], "row": 0} for one in found()["settings"]]
+
+    together = curves(frame)
+    assert len(asked) == 2  # whether there is one, and all lines at once
+    assert [len(one["seeds"]) for one in together] == [6, 5, 6]
+    for one, gamma in zip(together, (0.2, 0.4, 0.6), strict=True):
+        assert curves(frame[frame["gamma"] == gamma]) == [one]
+    (place,) = [k for k, x in enumerate(together[2]["x"]) if x == 45]
+    assert [draw[place] is None for draw in together[2]["draws"]] == [True] * 3 + [False] * 3
+    assert together[1]["mean"][0] == pytest.approx(np.mean([draw[0] for draw in together[1]["draws"]]), abs=1e-3)
 
 
 def test_html_and_markdown_have_the_same_answers_tables_and_figures(home: Path) -> None:
