@@ -246,6 +246,15 @@ def run_surfaces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert "asymmetric" in printed.getvalue()
 
 
+def run_single_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A grid of each family."""
+    from benchmarks import single_runs
+
+    for name, few in (("SIZES", ((6, 7),)), ("NOISES", ("normal",))):
+        monkeypatch.setattr(single_runs, name, few)
+    assert "asymmetric" in single_runs.report(1)
+
+
 RUNS = {
     "__main__": run_main,
     "boundaries": run_boundaries,
@@ -256,6 +265,7 @@ RUNS = {
     "real_rows": run_real_rows,
     "search/__main__": run_search,
     "shared_stages": run_shared_stages,
+    "single_runs": run_single_runs,
     "size": run_size,
     "stages": run_stages,  # with store_speed
     "stopping": run_stopping,

@@ -12,11 +12,22 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, rows, run, until
+from conftest import QUIET, Outcome, assert_same_rows, command, rows, run
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep.query.sweep import open_sweep
-from tests.chaos.waiting import PATIENCE
+from tests.chaos.waiting import PATIENCE, wait_for
+
+EMPTY = (
+    "initialization_commands",
+    "setup_commands",
+    "head_setup_commands",
+    "worker_setup_commands",
+    "head_start_ray_commands",
+    "worker_start_ray_commands",
+    "cluster_synced_files",
+)
+STARTS = 3  # between the choice of a free port and Ray's opening it, another process may take it
 
 
 @pytest.fixture(scope="module")
@@ -24,21 +35,28 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
     """A Ray whose head computes nothing and whose autoscaler may add two machines of one core and one GPU: the
     environment that leads there. The machines are processes, by Ray's own provider for such tests, the GPUs a claim."""
     folder = tmp_path_factory.mktemp("growing")
+    paths = os.pathsep.join([str(sandbox_path), os.environ.get("PYTHONPATH", "")])
+    for start in range(STARTS):
+        temporary = Path(f"/tmp/ray-growing-{os.getpid()}-{start}")  # short: Ray opens sockets below it
+        address, head = started(folder, temporary, {**os.environ, "PYTHONPATH": paths, "RAY_AUTH_MODE": "disabled"})
+        try:
+            log = temporary / "session_latest/logs/monitor.log"  # of the autoscaler
+            if wait_for(log.exists, head):
+                yield {**os.environ, "PYTHONPATH": paths, "RAY_AUTH_MODE": "disabled", "RAY_ADDRESS": address}
+                return
+        finally:
+            ended(head, temporary)
+    pytest.fail((folder / "head.log").read_text())
+
+
+def started(folder: Path, temporary: Path, environment: dict[str, str]) -> tuple[str, subprocess.Popen[bytes]]:
+    """The head's address and process; what it prints goes to `head.log`."""
+    import ray._private.services
+
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    import ray._private.services
-
     address = f"{ray._private.services.get_node_ip_address()}:{port}"
-    empty = (
-        "initialization_commands",
-        "setup_commands",
-        "head_setup_commands",
-        "worker_setup_commands",
-        "head_start_ray_commands",
-        "worker_start_ray_commands",
-        "cluster_synced_files",
-    )
     (folder / "cluster.yaml").write_text(
         yaml.safe_dump(
             {
@@ -49,7 +67,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
                 "head_node_type": "ray.head.default",
                 "auth": {},
                 "file_mounts": {},
-                **{key: [] for key in empty},
+                **{key: [] for key in EMPTY},
                 "provider": {
                     "type": "fake_multinode",
                     "gcs_address": address,
@@ -68,47 +86,40 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
             }
         )
     )
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(sandbox_path), os.environ.get("PYTHONPATH", "")]),
-        "RAY_ADDRESS": address,
-        "RAY_AUTH_MODE": "disabled",
-    }
-    temporary = Path(f"/tmp/ray-growing-{os.getpid()}")  # short: Ray opens sockets below it
-    head = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "ray.scripts.scripts",
-            "start",
-            "--head",
-            "--num-cpus=0",
-            f"--port={port}",
-            "--block",
-            f"--temp-dir={temporary}",
-            f"--autoscaling-config={folder / 'cluster.yaml'}",
-            "--include-dashboard=false",
-            "--disable-usage-stats",
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**environment, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"},
-        start_new_session=True,
-    )
-    try:
-        until((temporary / "session_latest/logs/monitor.log").exists, head)  # of the autoscaler
-        yield environment
-    finally:
-        head.terminate()
-        head.wait(timeout=PATIENCE)
-        for process in Path("/proc").glob("[0-9]*"):  # the machines outlive the head
-            try:
-                if f"{temporary}/".encode() in (process / "cmdline").read_bytes():
-                    os.kill(int(process.name), signal.SIGKILL)
-            except OSError:
-                continue
-        subprocess.run(["rm", "-rf", temporary], check=True)
+    options = {"port": port, "temp-dir": temporary, "autoscaling-config": folder / "cluster.yaml", "num-cpus": 0}
+    with (folder / "head.log").open("wb") as log:
+        head = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "ray.scripts.scripts",
+                "start",
+                "--head",
+                "--block",
+                "--disable-usage-stats",
+                "--include-dashboard=false",
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**environment, "RAY_ADDRESS": address, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"},
+            start_new_session=True,
+        )
+    return address, head
+
+
+def ended(head: subprocess.Popen[bytes], temporary: Path) -> None:
+    """Stop the head, and the machines, which outlive it."""
+    head.terminate()
+    head.wait(timeout=PATIENCE)
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{temporary}/".encode() in (process / "cmdline").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            continue
+    subprocess.run(["rm", "-rf", temporary], check=True)
 
 
 def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
