@@ -80,6 +80,7 @@ def known_turn(
     low, high = x[max(first - 1, 0)], x[min(last + 1, len(x) - 1)]  # the best place is between the neighbours
     falls = some.max(axis=1) - some[:, -1]
     ends = 2 * fall - np.quantile(falls, [1 - tail, tail])  # the largest of many is too high
+    ends += [fall - falls.mean(), (falls.mean() - fall) / 2]  # by so much, which the fit, too high itself, understates
     return KnownTurn(place, float(low), float(high), p, float(y[0]), fall, *map(float, ends))
 
 

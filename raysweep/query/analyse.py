@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.errors import InputError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from raysweep.report.report import Report
+    from raysweep.space.schema import Space
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,8 +36,9 @@ class Findings(Sequence[Finding]):
 
     runs: Table
     workload: Workload
-    space: Mapping[str, Any]
+    space: Space
     findings: Sequence[Finding] = field(default_factory=list)
+    _laws: dict[frozenset[str], Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -73,9 +77,47 @@ class Findings(Sequence[Finding]):
         from raysweep.report.report import Written, write_report
 
         Path(folder).mkdir(parents=True, exist_ok=True)
-        about = Written(str(self.space["name"]), facts=[str(self.space["description"])])
-        space = {**self.space, "description": ""}  # the page asks what its analyses ask
+        about = Written(self.name, facts=[self.space.description])
+        space = {**self.space.as_dict(), "description": ""}  # the page asks what its analyses ask
         return write_report(self.runs.rows, [space], Path(folder), about)
+
+    @property
+    def name(self) -> str:
+        """Of the table, as reports call it."""
+        return self.space.name
+
+    def results(self) -> pd.DataFrame:
+        """The rows, one per run."""
+        return self.runs.rows
+
+    def forecast(self, **at: float | Sequence[float]) -> pd.DataFrame:
+        """The best rate where nothing was computed, from the law of the first question that asks for a best rate.
+
+        at: for each axis of the law a value, or several; the first ones belong together, and so on.
+        Returns a row for each: the axes, estimate, low and high of a new setting, and outside, how many times the
+        farthest axis lies outside of what was computed (1 inside).
+
+        Raises InputError for an axis that does not vary or is not in the law, and if there is no law.
+        """
+        import pandas as pd
+
+        from raysweep.query import forecasting
+
+        try:
+            values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
+        except (TypeError, ValueError):
+            raise InputError("at", "expected a number of each axis, or equally many") from None
+        points = pd.DataFrame(dict(zip(at, values, strict=True)))
+        if frozenset(at) not in self._laws or not (points > 0).all(axis=None):
+            self._laws[frozenset(at)] = forecasting.question_and_laws(self, points.min().to_dict())
+        question, laws = self._laws[frozenset(at)]
+        lines = [
+            {**point, **one["where"], **{name: one[name] for name in ("estimate", "low", "high")}}
+            | {"outside": max(one["outside"].values(), default=1.0)}
+            for point in points.to_dict("records")
+            for one in forecasting.entries(laws, question.level, point)
+        ]
+        return pd.DataFrame(lines)
 
     def __repr__(self) -> str:
         return "\n".join(self.answers)
@@ -114,8 +156,8 @@ def analyse(
         rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
         if len(rest) == 1:  # optimized too
             asked.setdefault("at_best", rest[0])
-    space = space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing)).as_dict()
-    design, workload = designed([space], [space["name"]])
+    space = space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing))
+    design, workload = designed([space.as_dict()], [space.name])
     with helped():
         return Findings(runs, workload, space, findings_of(runs.rows, design, workload))
 

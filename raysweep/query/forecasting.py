@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from raysweep.errors import InputError, shown, unknown
 from raysweep.space.analyses import opened
 
 if TYPE_CHECKING:
-    from raysweep.query.stored_sweep import StoredSweep
+    import pandas as pd
+
+    from raysweep.space.schema import Space
 
 VERSION = 1
 QUANTILES = np.arange(1, 100) / 100
@@ -26,7 +28,19 @@ RATES = {"law": "lr", "regime": "lr", "optimum": "x"}
 """The analyses that ask for a best value, the most telling first, and the option that names its axis."""
 
 
-def forecast(sweep: StoredSweep, at: Mapping[str, float]) -> dict[str, Any]:
+class Asked(Protocol):
+    """Rows with a space that asks: a sweep, or the findings of a table."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def space(self) -> Space: ...
+
+    def results(self) -> pd.DataFrame: ...
+
+
+def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
     """The best rate at the values `at` of some axes, from the law of the sweep: plain data for JSON.
 
     The law is that of the first `law` of the space, else of its first `regime` or `optimum`, over the axes in `at`.
@@ -35,24 +49,45 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float]) -> dict[str, Any]:
 
     Raises InputError for an axis that does not vary or is not in the law, and if there is no law.
     """
+    question, laws = question_and_laws(sweep, at)
+    options = question.options
+    made = {
+        "version": VERSION,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sweep": sweep.name,
+        "rows": len(question.rows),
+        "law": {name: options[name] for name in ("metric", "lr", "at_best") if options.get(name)} | {"over": laws.over},
+        "at": {name: float(value) for name, value in at.items()},
+        "level": question.level,
+        "forecasts": entries(laws, question.level, at),
+    }
+    return made | {"digest": digest(made)}
+
+
+def question_and_laws(sweep: Asked, at: Mapping[str, float]) -> tuple[Question, Laws]:
+    """The law of a sweep for forecasts over the axes in `at`."""
     question = _question(sweep, at)
     laws = laws_of(question)
     if gone := [name for name in laws.over if name not in at]:
         raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(laws.over)}")
-    known = [(where, law) for where, law, _ in laws.laws if not law.reason]
-    if not known:
+    if all(law.reason for _, law, _ in laws.laws):
         reason = laws.laws[0][1].reason if laws.laws else "no rows"
         raise InputError(
             sweep.name, f"has no law of the best {question.options['lr']}: {str(reason).replace('_', ' ')}"
         )
+    return question, laws
+
+
+def entries(laws: Laws, level: float, at: Mapping[str, float]) -> list[dict[str, Any]]:
+    """What each law forecasts: an entry per setting of the axes that are not in the law."""
     logs = np.log([[float(at[name]) for name in laws.over]])
-    tail, entries = (1 - question.level) / 2, []
-    for where, law in known:
+    tail, out = (1 - level) / 2, []
+    for where, law in ((where, law) for where, law, _ in laws.laws if not law.reason):
         new = law.at(logs, np.random.default_rng(0))[:, 0]
         near = np.clip(logs, law.logs.min(0), law.logs.max(0))
         beyond = dict(zip(laws.over, law.beyond(logs)[0].tolist(), strict=True))
         low, middle, high = np.exp(np.quantile(new, [tail, 0.5, 1 - tail])).tolist()
-        entries.append(
+        out.append(
             {
                 "where": {name: _plain(value) for name, value in where.items()},
                 "estimate": middle,
@@ -65,21 +100,10 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float]) -> dict[str, Any]:
                 "settings": len(law.logs),
             }
         )
-    options = question.options
-    made = {
-        "version": VERSION,
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "sweep": sweep.name,
-        "rows": len(question.rows),
-        "law": {name: options[name] for name in ("metric", "lr", "at_best") if options.get(name)} | {"over": laws.over},
-        "at": {name: float(value) for name, value in at.items()},
-        "level": question.level,
-        "forecasts": entries,
-    }
-    return made | {"digest": digest(made)}
+    return out
 
 
-def score(made: Mapping[str, Any], sweep: StoredSweep) -> dict[str, Any]:
+def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
     """Hold a forecast against rows: an entry per forecast setting that the sweep has by now, and their summary.
 
     inside: whether the interval of the forecast holds the best value that the rows give. crps: the continuous ranked
@@ -132,7 +156,7 @@ def digest(made: Mapping[str, Any]) -> str:
     return hashlib.sha256(plain_json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _question(sweep: StoredSweep, at: Mapping[str, float], entry: Mapping[str, Any] | None = None) -> Question:
+def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | None = None) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
     from raysweep.analyses.findings import designed
 
