@@ -143,6 +143,8 @@ class Workload:
     check: one cell's parameters -> (parameter, complaint) for errors that no single range can catch, or None.
     fetch: (one cell's parameters, a function that tells the user) -> None, or (parameter, why it could not): downloads
         the files that the cell names and that are missing. It is called for `raysweep run --download` alone.
+    downloads: one cell's parameters -> {name: bytes} of what it needs and `fetch` would download. A dry run counts it,
+        and a run without it is refused.
     data_parallel: how a gang of workers computes a pack. False: each worker takes a part of the rows. True: every
         worker gets all rows, with torch.distributed initialised, and all workers train one model together.
     caveat: one cell's parameters -> a sentence that says what its closed form does not describe, or None.
@@ -169,6 +171,7 @@ class Workload:
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     fetch: Callable[[Mapping[str, Any], Callable[[str], None]], tuple[str, str] | None] | None = None
+    downloads: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     engines: Engines | None = None
