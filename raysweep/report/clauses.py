@@ -42,7 +42,7 @@ def clause(finding: Finding, group: Group, workload: Workload, subject: str = "i
 
 
 def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
-    """What the clauses of some kinds have besides: {length}, {meets}, {reference}, {beside}, {predictor} and {throughout}."""
+    """What the clauses of some kinds have besides, such as {length} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors = rows["predictor"].unique() if "predictor" in rows else []
     return {

@@ -38,10 +38,10 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NO_EFFECT: "{metric} is zero everywhere",
     },
     "predicted_boundary": {
-        Outcome.AGREES: "the {x} predicted by {meets} agrees with the measured one",
-        Outcome.HIGHER: "the {x} predicted by {meets} is too high",
-        Outcome.LOWER: "the {x} predicted by {meets} is too low",
-        Outcome.UNDECIDED: "the {x} predicted by {meets} cannot be compared with the measured one",
+        Outcome.AGREES: "{meets} predicts {x} as measured",
+        Outcome.HIGHER: "{meets} predicts too high {x}",
+        Outcome.LOWER: "{meets} predicts too low {x}",
+        Outcome.UNDECIDED: "{x} by {meets} cannot be compared with the measured one",
     },
     "inflection": {
         Outcome.LOCATED: "{metric} turns at {x} {place}",
