@@ -12,7 +12,7 @@ import numpy as np
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.fits.lost_draws import losses_of
-from raysweep.fits.statistics import LEVEL, half_width, sign_test_limit
+from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, sign_test_limit
 from raysweep.numbers import number
 from raysweep.workloads.declaration import Workload, column
 
@@ -167,6 +167,7 @@ class CellMeans:
     centre: the mean over draws, or the median.
     low, high: the ends of its interval; centre for a single draw, infinite if there are too few draws for a median's.
     median: whether the centre is the median, because draws have no variance.
+    known: whether intervals are those of known standard errors.
     """
 
     x: np.ndarray
@@ -174,6 +175,7 @@ class CellMeans:
     low: np.ndarray
     high: np.ndarray
     median: np.ndarray
+    known: bool = False
 
     @property
     def bars(self) -> tuple[np.ndarray, np.ndarray]:
@@ -183,11 +185,13 @@ class CellMeans:
 
     def part(self, here: slice) -> CellMeans:
         """Some of the entries."""
-        return CellMeans(self.x[here], self.centre[here], self.low[here], self.high[here], self.median[here])
+        ends = self.low[here], self.high[here]
+        return CellMeans(self.x[here], self.centre[here], *ends, self.median[here], self.known)
 
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
-    """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1.
+    """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1. With
+    known standard errors and one draw everywhere, the interval is theirs.
 
     If draws have no variance: the median, and the order statistics at which a sign test rejects it.
     """
@@ -209,6 +213,10 @@ def means_by(
     square = np.bincount(cell, (values - centre[cell]) ** 2, len(cells))
     error = np.sqrt(square / np.maximum(draws - 1, 1) / draws)
     half = np.where(draws > 1, half_width(level, error, np.maximum(draws, 2)), 0.0)
+    column_of_errors = known_error(frame, metric, workload)
+    known = bool(column_of_errors) and len(draws) > 0 and int(draws.max()) == 1
+    if known:
+        half = normal_quantile(level) * np.bincount(cell, good[column_of_errors].to_numpy(float), len(cells))
     bounds = bounds_of(metric, workload)
     low, high = np.clip(centre - half, *bounds), np.clip(centre + half, *bounds)
     heavy = np.bincount(cell, heavy_rows(good, metric, workload), len(cells)) > 0
@@ -217,7 +225,7 @@ def means_by(
         centre[k] = np.median(ordered)
         low[k], high[k] = (ordered[limit], ordered[-1 - limit]) if limit >= 0 else (-np.inf, np.inf)
     owner, place = np.divmod(cells, max(len(xs), 1))
-    return owner, CellMeans(xs[place], centre, low, high, heavy)
+    return owner, CellMeans(xs[place], centre, low, high, heavy, known)
 
 
 def numbered(frame: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, np.ndarray]:

@@ -76,8 +76,8 @@ def known_turn(
         return KnownTurn(place, np.nan, np.nan, p, float(y[0]), fall, np.nan, np.nan)
     some = np.array([unimodal(fit + error * rng.standard_normal(len(z)), 1 / error**2) for _ in range(RESAMPLED)])
     tail = (1 - level) / 2
-    places = x[some.argmax(axis=1)]
-    low, high = np.quantile(places, [tail, 1 - tail], method="inverted_cdf")
+    first, last = np.quantile(some.argmax(axis=1), [tail, 1 - tail], method="inverted_cdf").astype(int)
+    low, high = x[max(first - 1, 0)], x[min(last + 1, len(x) - 1)]  # the best place is between the neighbours
     falls = some.max(axis=1) - some[:, -1]
     ends = 2 * fall - np.quantile(falls, [1 - tail, tail])  # the largest of many is too high
     return KnownTurn(place, float(low), float(high), p, float(y[0]), fall, *map(float, ends))

@@ -10,6 +10,7 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import spread
+from raysweep.errors import printable
 from raysweep.numbers import interval, number
 from raysweep.report.clauses import needed_words
 from raysweep.report.names import called, setting, unit_of
@@ -37,12 +38,15 @@ class Table:
 
 
 def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
-    """The positions of the rows that matter most, in order: of a ranking the first ones, else some of each outcome."""
+    """The positions of the rows that matter most, in order: of a ranking the first ones, of tests those of the least
+    adjusted p, else some of each outcome."""
     table = finding.table
     if len(table) <= most:
         return list(range(len(table)))
     if table["outcome"].iloc[0] == Outcome.BEST:
         return list(range(most))
+    if "p_holm" in table and table["p_holm"].notna().any():
+        return np.argsort(table["p_holm"].to_numpy(), kind="stable")[:most].tolist()
     groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in table["outcome"].value_counts().index]
     groups = groups[:most]
     room = [1] * len(groups)
@@ -57,11 +61,12 @@ def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Tab
     rows = finding.table.iloc[list(chosen)].to_dict("records")
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
     varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
-    settings = [("setting", False, [setting_words(row, varied, workload) for row in rows])]
+    settings = [_settings(finding, rows, varied, workload)]
     columns: list[Column] = [
         *(_axes(finding, rows, workload) if finding.kind == "search" else settings),
         (_head(finding, workload), True, [_known(row, unit) for row in rows]),
         *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
+        *(_tested(rows) if "p_holm" in finding.table else ()),
         ("status", False, [_status(row, finding) for row in rows]),
         ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
         ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
@@ -80,11 +85,30 @@ def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workloa
     ]
 
 
+def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequence[str], workload: Workload) -> Column:
+    """The values of the keys. If all are texts without words of their own, their names stand in the head."""
+    plain = [key for key in keys if key in workload.by_name and workload.by_name[key].words is None]
+    if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
+        texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
+        return ", ".join(called(key, workload) for key in keys), False, texts
+    return "setting", False, [setting_words(row, keys, workload) for row in rows]
+
+
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
     """Another metric of the same setting."""
     ends = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
     unit = unit_of(name, workload)
     return called(name, workload), True, [_known({**one, "estimate": one["mean"]}, unit) for one in ends]
+
+
+def _tested(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """What is known of turns that were tested: the first value, the fall from the best value to the end, and p."""
+    falls = [_known({"estimate": row["fall"], "low": row["fall_low"], "high": row["fall_high"]}, "") for row in rows]
+    return [
+        ("first value", True, [number(row["base"], 3) for row in rows]),
+        ("fall to the end", True, falls),
+        ("p, adjusted", True, ["< 0.0001" if row["p_holm"] < 1e-4 else number(row["p_holm"], 2) for row in rows]),
+    ]
 
 
 def _head(finding: Finding, workload: Workload) -> str:
@@ -95,7 +119,7 @@ def _head(finding: Finding, workload: Workload) -> str:
 
 
 def _status(row: Mapping[str, Any], finding: Finding) -> str:
-    if finding.facts.get("one_draw"):
+    if finding.facts.get("one_draw") or "p_holm" in finding.table:  # p says it
         return ""
     return OUTCOMES.get(row["outcome"], str(row["outcome"]))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from raysweep.tracking import runs
-from raysweep.tracking.server import Unreachable, check, connect, is_absent, reason
+from raysweep.tracking.database import tracking_store
+from raysweep.tracking.server import Unreachable, check, is_absent, reason
 
 
 def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
@@ -13,9 +14,10 @@ def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
     """
     check(tracking_uri)
     try:
-        client = None if is_absent(tracking_uri) else connect(tracking_uri)
-        experiment = client.get_experiment_by_name(space_name) if client else None
-        if client and experiment:
-            runs.delete_sweep(client, experiment.experiment_id, sweep_id)
+        if is_absent(tracking_uri):
+            return
+        store = tracking_store(tracking_uri)
+        if experiment := store.known_experiment(space_name):
+            runs.delete_sweep(store, experiment, sweep_id)
     except Exception as error:
         raise Unreachable(f"cannot use {tracking_uri}: {reason(error)}") from None

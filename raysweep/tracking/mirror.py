@@ -3,12 +3,14 @@
 The ledger holds the data. MLflow can be written again from it (`raysweep sync`), with the same result. So no failure of
 MLflow stops a sweep: the write is tried again, and what still fails at the end becomes one line of warning.
 
-The writer is one thread of the driver. Only this thread imports MLflow (two seconds) and creates the database, the
-experiment and the runs: one per cell, or one per pack of cells if there are too many cells.
+The writer is one thread of the driver. Only this thread creates the database, the experiment and the runs: one per
+cell, or one per pack of cells if there are too many cells. It imports MLflow only for a server (two seconds).
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import threading
 import time
 from collections import deque
@@ -20,7 +22,7 @@ from typing import Any, Literal
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.storage.signs import Mirrored
-from raysweep.tracking.cell_run import Cell, of_cell, of_pack
+from raysweep.tracking.cell_run import Cell, Content, of_cell, of_pack
 from raysweep.tracking.runs import Runs, SweepRun
 from raysweep.tracking.server import is_server, reason
 
@@ -33,8 +35,8 @@ LAST_SECONDS = 5.0
 ATTEMPTS = 4
 """Failures after which `finish` gives up a cell, so that a cell that MLflow refuses does not block the others."""
 HEAD_START = 10.0
-"""Seconds that the rows have to themselves: importing MLflow takes two seconds of a processor. A sweep that ends sooner
-is written at its end."""
+"""Seconds that the rows have to themselves, since importing MLflow takes two seconds of a processor. A sweep that ends
+sooner is written at its end."""
 KEEP_EVERY = 1.0
 """Seconds between two calls of `keep`."""
 
@@ -43,7 +45,9 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 @dataclass
 class _Task:
-    work: Callable[[Runs], None]
+    """content: what a run is to have; None if it has it already."""
+
+    content: Callable[[Runs], Content | None]
     run: str = ""
     mark: str = ""
     cells: int = 0
@@ -116,18 +120,16 @@ class Mirror:
         mark: a text that identifies these rows among others of the same cell.
         """
 
-        def work(runs: Runs) -> None:
+        def content(runs: Runs) -> Content | None:
             if stage_ids is None and cell_id in runs.children and mark and self._written.get(cell_id) == mark:
-                return
-            runs.write(cell_id, of_cell(cell_id, self._axes, params, rows, stage_ids or ()))
+                return None
+            return of_cell(cell_id, self._axes, params, rows, stage_ids or ())
 
-        self._hand_over(_Task(work, cell_id, mark, 1))
+        self._hand_over(_Task(content, cell_id, mark, 1))
 
     def pack(self, pack_id: str, cells: Sequence[Cell], mark: str = "") -> None:
         """Hand over many complete cells as one run. mark: as in `cell`."""
-        self._hand_over(
-            _Task(lambda runs: runs.write(pack_id, of_pack(pack_id, self._axes, cells)), pack_id, mark, len(cells))
-        )
+        self._hand_over(_Task(lambda runs: of_pack(pack_id, self._axes, cells), pack_id, mark, len(cells)))
 
     def _hand_over(self, task: _Task) -> None:
         with self._changed:
@@ -194,26 +196,30 @@ class Mirror:
             self._over.set()
 
     def _write(self) -> None:
-        """Run the thread's work: one task after another. A task that fails goes to the back, and the thread pauses."""
-        failures, success = 0, time.monotonic()
-        while task := self._next():
-            if self._attempt(task.work):
-                failures, success = 0, time.monotonic()
+        """Run the thread's work: one step after another. If a step of several tasks fails, they are tried one by one. A
+        task that fails goes to the back, and the thread pauses."""
+        failures, success, alone = 0, time.monotonic(), 0
+        while tasks := self._next(1 if alone or self._runs is None else self._runs.together):
+            if self._attempt(functools.partial(_write, tasks)):
+                failures, success, alone = 0, time.monotonic(), max(0, alone - 1)
                 with self._changed:
-                    self._tasks.popleft()
-                    if task.mark:
-                        self._written[task.run] = task.mark
+                    for task in tasks:
+                        self._tasks.popleft()
+                        if task.mark:
+                            self._written[task.run] = task.mark
                 self._news = True
+            elif len(tasks) > 1:
+                alone = len(tasks)
             else:
-                failures, task.failures = failures + 1, task.failures + 1
-                if not self._put_off(task, failures, success):
+                failures, tasks[0].failures = failures + 1, tasks[0].failures + 1
+                if not self._put_off(tasks[0], failures, success):
                     break
         if self._news:  # an interrupted driver waits for this, but perhaps not for the next step
             self._tell()
         self._complete()
 
-    def _next(self) -> _Task | None:
-        """Wait for the next task and return it; None if the end was asked for and no task or no time is left."""
+    def _next(self, most: int) -> list[_Task]:
+        """Wait for tasks and return the next ones; none if the end was asked for and no task or no time is left."""
         while True:
             due = self._kept + KEEP_EVERY - time.monotonic()
             if self._news and due <= 0:
@@ -221,9 +227,9 @@ class Mirror:
             with self._changed:
                 self._changed.wait_for(lambda: self._tasks or self._end, due if self._news else None)
                 if self._end and (not self._tasks or time.monotonic() > self._end.deadline):
-                    return None
+                    return []
                 if self._tasks:
-                    return self._tasks[0]
+                    return list(itertools.islice(self._tasks, most))
 
     def _put_off(self, task: _Task, failures: int, success: float) -> bool:
         """Put a failed task to the back and pause. After the end was asked for, give it up after ATTEMPTS failures.
@@ -289,3 +295,8 @@ class Mirror:
             self._error = reason(error)
             return False
         return True
+
+
+def _write(tasks: Sequence[_Task], runs: Runs) -> None:
+    found = {task.run: task.content(runs) for task in tasks}
+    runs.write({run: content for run, content in found.items() if content})

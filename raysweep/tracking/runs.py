@@ -7,27 +7,18 @@ writer was killed, and is deleted. Errors of MLflow are not caught here.
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep.phrases import counted
 from raysweep.tracking.cell_run import LONGEST_PARAM, LONGEST_TAG, Content, cut, text
-from raysweep.tracking.histories import Point
-from raysweep.tracking.server import connect, is_server
-
-if TYPE_CHECKING:
-    from mlflow.entities import Run
-    from mlflow.tracking import MlflowClient
+from raysweep.tracking.client import Client, Run
+from raysweep.tracking.database import Database, tracking_store
+from raysweep.tracking.server import is_server
 
 TERMINAL = ("FINISHED", "FAILED")
-KIND = {"mlflow.experimentKind": "custom_model_development"}
-"""The tag by which MLflow marks an experiment as model training. Links to its page say it too (server.runs_page)."""
-PAGE = 1000
 
 
 @dataclass(frozen=True)
@@ -80,11 +71,12 @@ class Runs:
     """
 
     def __init__(self, tracking_uri: str, sweep: SweepRun) -> None:
-        self._client = client = connect(tracking_uri)
+        self._store = store = tracking_store(tracking_uri)
         artifacts = None if is_server(tracking_uri) else sweep.artifacts
         if isinstance(artifacts, Path):
             artifacts = artifacts.absolute().as_uri()
-        self.experiment_id = _experiment(client, str(sweep.space["name"]), artifacts)
+        self.experiment_id = store.experiment(str(sweep.space["name"]), artifacts)
+        self.together = store.together
         self._common = {
             "raysweep.sweep": sweep.sweep,
             "raysweep.sweep_id": sweep.sweep_id,
@@ -93,40 +85,43 @@ class Runs:
             **({"raysweep.folder": sweep.folder} if sweep.folder else {}),
         }
         self.children: dict[str, Child] = {}
-        found = parents(client, self.experiment_id, sweep.sweep_id)
+        fixed = dict(sweep.space.get("fixed") or {})
+        params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
+        found = parents(store, self.experiment_id, sweep.sweep_id)
         for double in found[1:]:  # the request to create it was sent twice, because an answer was lost
-            _delete_tree(client, double)
+            _delete_tree(store, self.experiment_id, double)
         if found:
-            self._parent_id = found[0].info.run_id
-            client.update_run(self._parent_id, status="RUNNING")
-            client.set_tag(self._parent_id, "raysweep.code_version", sweep.code_version)
+            self._parent_id = found[0].run_id
+            store.set_status(self._parent_id, "RUNNING")
+            tags = {"raysweep.code_version": sweep.code_version}
+            # its creator may have been killed before it wrote the parameters
+            store.log(self._parent_id, [], {} if found[0].params else params, tags)
             self.settle()
         else:
             tags = {"raysweep.kind": "sweep", "raysweep.workload": str(sweep.space.get("workload", ""))}
-            parent = client.create_run(self.experiment_id, run_name=sweep.sweep, tags=self._common | tags)
-            self._parent_id = parent.info.run_id
-        if not found or not found[0].data.params:  # its creator may have been killed before it wrote these
-            fixed = dict(sweep.space.get("fixed") or {})
-            params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
-            self._log(self._parent_id, [], params, {})
+            new = Content(sweep.sweep, "RUNNING", [], params, self._common | tags, "")
+            (self._parent_id,) = store.add(self.experiment_id, [new])
 
     def settle(self) -> None:
         """Read which children exist, and delete incomplete and duplicate ones."""
-        self.children = settled_children(self._client, self.experiment_id, self._parent_id)
+        self.children = settled_children(self._store, self.experiment_id, self._parent_id)
 
-    def write(self, name: str, content: Content) -> None:
-        """Write the child run of a cell, unless one is there that agrees with it. One that does not is deleted."""
-        if child := self.children.get(name):
-            if child.agrees(content):
-                return
-            self._client.delete_run(child.run_id)
-            del self.children[name]
-        tags = {"raysweep.kind": "cell", "raysweep.rows": content.digest, "mlflow.parentRunId": self._parent_id}
-        run_name, tags = cut(content.name, 250), self._common | content.tags | tags
-        run_id = self._client.create_run(self.experiment_id, run_name=run_name, tags=tags).info.run_id
-        self._log(run_id, content.metrics, content.params, {})
-        self._client.set_terminated(run_id, content.status)
-        self.children[name] = Child(run_id, content.digest, content.last(), content.params)
+    def write(self, contents: Mapping[str, Content]) -> None:
+        """Write the child runs of cells, except where one is there that agrees. One that does not is deleted."""
+        new = {}
+        for name, content in contents.items():
+            if child := self.children.get(name):
+                if child.agrees(content):
+                    continue
+                self._store.delete(child.run_id)
+                del self.children[name]
+            tags = {"raysweep.kind": "cell", "raysweep.rows": content.digest, "mlflow.parentRunId": self._parent_id}
+            tags = self._common | content.tags | tags
+            new[name] = replace(content, name=cut(content.name, 250), tags=tags)
+        for (name, content), run_id in zip(
+            new.items(), self._store.add(self.experiment_id, list(new.values())), strict=True
+        ):
+            self.children[name] = Child(run_id, content.digest, content.last(), content.params)
 
     def close(self, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int) -> None:
         """Log the parent's artifacts and summary, then its status.
@@ -137,10 +132,8 @@ class Runs:
         missing: how many cells could not be written.
         """
         for name, path in artifacts.items():
-            if path.is_dir():
-                self._client.log_artifacts(self._parent_id, str(path), artifact_path=name)
-            elif path.is_file():
-                self._log_file(name, path)
+            if path.exists():
+                self._store.log_artifact(self._parent_id, name, path)
         numbers = {
             name: float(value)
             for name, value in summary.items()
@@ -150,91 +143,45 @@ class Runs:
             f"raysweep.{name}": cut(str(value), LONGEST_TAG) for name, value in summary.items() if name not in numbers
         }
         tags["raysweep.mirror"] = f"incomplete: {counted(missing, 'cell')} missing" if missing else "complete"
-        self._log(self._parent_id, [(name, value, 0) for name, value in numbers.items()], {}, tags)
-        self._client.set_terminated(self._parent_id, status)
-
-    def _log(self, run_id: str, metrics: list[Point], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
-        from mlflow.entities import Metric, Param, RunTag
-
-        now = int(time.time() * 1000)
-        self._client.log_batch(
-            run_id,
-            [Metric(key, value, now, step) for key, value, step in metrics],
-            [Param(key, value) for key, value in params.items()],
-            [RunTag(key, value) for key, value in tags.items()],
-        )
-
-    def _log_file(self, name: str, path: Path) -> None:
-        with tempfile.TemporaryDirectory() as folder:  # MLflow names an artifact after its file
-            own = path if path.name == name else Path(shutil.copyfile(path, Path(folder) / name))
-            self._client.log_artifact(self._parent_id, str(own))
+        self._store.log(self._parent_id, [(name, value, 0) for name, value in numbers.items()], {}, tags)
+        self._store.set_status(self._parent_id, status)
 
 
-def parents(client: MlflowClient, experiment_id: str, sweep_id: str) -> list[Run]:
+def parents(store: Client | Database, experiment_id: str, sweep_id: str) -> list[Run]:
     """The parent runs of a sweep, the oldest first. Normally there is one or none."""
-    return _search(client, experiment_id, f"tags.`raysweep.sweep_id` = '{sweep_id}' and tags.`raysweep.kind` = 'sweep'")
+    return store.runs(experiment_id, {"raysweep.sweep_id": sweep_id, "raysweep.kind": "sweep"})
 
 
-def settled_children(client: MlflowClient, experiment_id: str, parent_id: str) -> dict[str, Child]:
+def settled_children(store: Client | Database, experiment_id: str, parent_id: str) -> dict[str, Child]:
     """The children of a sweep, by cell. Incomplete and duplicate children are deleted."""
     children: dict[str, Child] = {}
-    for run in _children(client, experiment_id, parent_id):
-        cell = run.data.tags["raysweep.cell"]
-        if run.info.status in TERMINAL and cell not in children:
-            rows = run.data.tags.get("raysweep.rows", "")
-            children[cell] = Child(run.info.run_id, rows, run.data.metrics, run.data.params)
+    for run in _children(store, experiment_id, parent_id):
+        cell = run.tags["raysweep.cell"]
+        if run.status in TERMINAL and cell not in children:
+            children[cell] = Child(run.run_id, run.tags.get("raysweep.rows", ""), run.metrics, run.params)
         else:
-            _delete(client, run)
+            _delete(store, run)
     return children
 
 
-def delete_sweep(client: MlflowClient, experiment_id: str, sweep_id: str) -> None:
+def delete_sweep(store: Client | Database, experiment_id: str, sweep_id: str) -> None:
     """Delete the parent and its children. MLflow keeps deleted runs until `mlflow gc`."""
-    for parent in parents(client, experiment_id, sweep_id):
-        _delete_tree(client, parent)
+    for parent in parents(store, experiment_id, sweep_id):
+        _delete_tree(store, experiment_id, parent)
 
 
-def _experiment(client: MlflowClient, name: str, artifact_location: str | None) -> str:
-    experiment = client.get_experiment_by_name(name)
-    if experiment is None:
-        try:
-            return str(client.create_experiment(name, artifact_location=artifact_location, tags=KIND))
-        except Exception:
-            experiment = client.get_experiment_by_name(name)  # another sweep of the same space created it first
-            if experiment is None:
-                raise
-    if experiment.lifecycle_stage == "deleted":
-        client.restore_experiment(experiment.experiment_id)
-    for key, value in KIND.items():
-        if key not in experiment.tags:  # keep what the user chose
-            client.set_experiment_tag(experiment.experiment_id, key, value)
-    return str(experiment.experiment_id)
-
-
-def _search(client: MlflowClient, experiment_id: str, where: str) -> list[Run]:
-    """The runs of an experiment that match the filter `where`, the oldest first."""
-    found: list[Run] = []
-    token = None
-    while True:
-        page = client.search_runs([experiment_id], where, max_results=PAGE, page_token=token)
-        found += page
-        if not (token := page.token):
-            return sorted(found, key=lambda run: (run.info.start_time, run.info.run_id))
-
-
-def _children(client: MlflowClient, experiment_id: str, parent_id: str) -> list[Run]:
+def _children(store: Client | Database, experiment_id: str, parent_id: str) -> list[Run]:
     """The children that raysweep wrote, the oldest first. Runs that a user nested under the parent are left out."""
-    found = _search(client, experiment_id, f"tags.`mlflow.parentRunId` = '{parent_id}'")
-    return [run for run in found if "raysweep.cell" in run.data.tags]
+    return [run for run in store.runs(experiment_id, {"mlflow.parentRunId": parent_id}) if "raysweep.cell" in run.tags]
 
 
-def _delete_tree(client: MlflowClient, parent: Run) -> None:
-    for run in (*_children(client, parent.info.experiment_id, parent.info.run_id), parent):
-        _delete(client, run)
+def _delete_tree(store: Client | Database, experiment_id: str, parent: Run) -> None:
+    for run in (*_children(store, experiment_id, parent.run_id), parent):
+        _delete(store, run)
 
 
-def _delete(client: MlflowClient, run: Run) -> None:
+def _delete(store: Client | Database, run: Run) -> None:
     """Delete a run. It is ended first, so that no deleted run stays RUNNING."""
-    if run.info.status not in TERMINAL:
-        client.set_terminated(run.info.run_id, "KILLED")
-    client.delete_run(run.info.run_id)
+    if run.status not in TERMINAL:
+        store.set_status(run.run_id, "KILLED")
+    store.delete(run.run_id)

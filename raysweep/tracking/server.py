@@ -18,6 +18,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -79,7 +80,7 @@ def is_server(tracking_uri: str) -> bool:
 
 def is_absent(tracking_uri: str) -> bool:
     """Whether the address is a SQLite file that does not exist."""
-    return tracking_uri.startswith("sqlite") and not _sqlite_file(tracking_uri).exists()
+    return tracking_uri.startswith("sqlite") and not sqlite_file(tracking_uri).exists()
 
 
 def connect(tracking_uri: str) -> MlflowClient:
@@ -89,6 +90,17 @@ def connect(tracking_uri: str) -> MlflowClient:
     and its long retrying are set, unless the user has set them. The global tracking URI and the active run are not
     changed.
     """
+    create_if_absent(tracking_uri)
+    return _client(tracking_uri)
+
+
+def create_if_absent(tracking_uri: str) -> None:
+    """Create a missing SQLite database."""
+    if is_absent(tracking_uri):
+        _create(sqlite_file(tracking_uri))
+
+
+def _client(tracking_uri: str) -> MlflowClient:
     defaults = {
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -103,8 +115,6 @@ def connect(tracking_uri: str) -> MlflowClient:
 
     # if MLflow was imported before with its usual level, this logger prints pages about a locked database
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
-    if is_absent(tracking_uri):
-        _create(_sqlite_file(tracking_uri))
     return MlflowClient(tracking_uri=tracking_uri)
 
 
@@ -132,16 +142,13 @@ def _create(path: Path) -> None:
 def _template(folder: Path) -> Path:
     """An empty MLflow database, kept in the user's cache by MLflow's version, since its migrations take seconds. Where
     the cache cannot be written, it is made in this folder."""
-    import mlflow
-    from mlflow.tracking import MlflowClient
-
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysweep"
-    kept = cache / f"mlflow-{mlflow.__version__}.db"
+    kept = cache / f"mlflow-{metadata.version('mlflow')}.db"
     if kept.is_file():
         return kept
     made = folder / "mlflow.db"
     with _with_pragmas(made, "synchronous = OFF"):  # it need not survive a crash
-        MlflowClient(tracking_uri=f"sqlite:///{made}").search_experiments(max_results=1)
+        _client(f"sqlite:///{made}").search_experiments(max_results=1)
     with contextlib.suppress(OSError, sqlite3.Error):
         cache.mkdir(parents=True, exist_ok=True)
         part = cache / f".{kept.name}.{os.getpid()}.part"
@@ -170,7 +177,8 @@ def _with_pragmas(path: Path, *pragmas: str) -> Iterator[None]:
         event.remove(Engine, "connect", relax)
 
 
-def _sqlite_file(tracking_uri: str) -> Path:
+def sqlite_file(tracking_uri: str) -> Path:
+    """The file of a SQLite address. Raises Unreachable if it names none."""
     _, separator, rest = tracking_uri.partition(":///")
     name = unquote(rest.partition("?")[0])
     if not separator or not name or name.startswith(":memory:"):
@@ -179,7 +187,7 @@ def _sqlite_file(tracking_uri: str) -> Path:
 
 
 def _check_sqlite(tracking_uri: str) -> None:
-    path = _sqlite_file(tracking_uri)
+    path = sqlite_file(tracking_uri)
     if path.is_dir():
         raise Unreachable(f"{path} is a folder, expected a SQLite file")
     if not path.exists():

@@ -35,6 +35,7 @@ __all__ = [
     "Columns",
     "Cost",
     "Engines",
+    "Exported",
     "Former",
     "Metric",
     "Parameter",
@@ -87,6 +88,20 @@ class Metric:
     negative: str = ""
     label: str = ""
     share: bool = False
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model as other programs read it.
+
+    files: the content of each file but the weights and the model card, by name.
+    weights: the tensors by name.
+    note: a line of the model card.
+    """
+
+    files: Mapping[str, bytes]
+    weights: Mapping[str, np.ndarray]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -151,6 +166,8 @@ class Workload:
     heavy_tailed: (metric, columns) -> boolean array: the cells whose draws have no finite variance.
     engines: the parameter that says how exactly a row is solved, or None.
     symmetry: the signs over which a draw can be averaged, for a workload with the parameter `symmetric`, or None.
+    exports: for each stage that leaves a model: (a row's parameters and seed, the stage, a function that reads what a
+        stage left for the row) -> Exported.
     gpu_guess: why the gpu_seconds of its costs are only a guess, and within what factor. It is printed after the words
         "GPU time is a guess"; empty if they were measured.
     function: the description of the Python function that this workload is, or None.
@@ -176,6 +193,9 @@ class Workload:
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     engines: Engines | None = None
     symmetry: Symmetry | None = None
+    exports: Mapping[str, Callable[[Mapping[str, Any], str, Callable[[str], Any]], Exported]] = field(
+        default_factory=dict
+    )
     gpu_guess: str = ""
     function: Description | None = None
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)

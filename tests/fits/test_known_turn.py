@@ -8,8 +8,10 @@ import pytest
 
 import raysweep
 from raysweep.analyses.finding import Outcome
+from raysweep.analyses.rows import cell_means
 from raysweep.fits.known_turn import fit_known_turns, known_turn, unimodal
 from raysweep.fits.result import Status
+from raysweep.report.tables import first_rows, table_of
 
 STEPS = np.arange(0.0, 145.0, 8.0)
 ERROR = np.full(len(STEPS), 0.012)
@@ -40,7 +42,7 @@ def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
         assert found.p < 0.001
         places.append(found.low <= 64 <= found.high)
         falls.append(found.fall_low <= 0.1 - 0.3 * (np.exp(-60 / 25) - np.exp(-144 / 25)) <= found.fall_high)
-    assert np.mean(places) >= 0.7
+    assert np.mean(places) >= 0.9
     assert np.mean(falls) >= 0.7
 
 
@@ -89,3 +91,25 @@ def test_a_table_with_known_errors_is_asked_where_its_curves_turn() -> None:
     assert found.table["outcome"].tolist() == [Outcome.LOCATED, Outcome.UNCLEAR, Outcome.UNCLEAR]
     assert found.table.loc[0, "fall_low"] > 0
     assert (found.table["base"] < 0.3).all()
+
+
+def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall() -> None:
+    found = raysweep.analyse(
+        table([rising()] * 9 + [turning(0.12)]).assign(task=lambda frame: frame["task"].map("task {}".format)),
+        metric="acc:maximize",
+        axes="step",
+        by="task",
+        error="error",
+        questions=[{"inflection": {"x": "step"}}],
+    )
+    chosen = first_rows(found[0])
+    assert (len(chosen), found.table.loc[chosen[0], "task"]) == (8, "task 9")
+    shown = table_of(found[0], found.workload, chosen)
+    assert shown.head == ["task", "turning point [95 % interval]", "first value", "fall to the end", "p, adjusted"]
+    assert (shown.rows[0][0], shown.rows[0][-1], shown.rows[1][1]) == ("task 9", "< 0.0001", "–")
+
+
+def test_a_point_with_a_known_error_has_the_interval_of_it() -> None:
+    found = raysweep.analyse(table([rising()]), "acc:maximize", "step", "task", error="error")
+    means = cell_means(found.runs.rows, "step", "acc", found.workload)
+    np.testing.assert_allclose(means.high - means.centre, 1.959964 * ERROR)

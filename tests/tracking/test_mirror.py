@@ -380,10 +380,10 @@ def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp
     assert {entry.name for entry in tmp_path.iterdir()} == {"new"}
 
 
-def test_a_new_database_waits_for_the_disk_only_once_it_holds_runs(
+def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MLflow makes its tables in hundreds of steps, and waiting for the disk after each takes longer than the steps."""
+    """MLflow makes them in hundreds of steps, and waiting for the disk after each takes longer than the steps."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # in which no template is yet
     seen: dict[str, set[int]] = {}
 
@@ -397,8 +397,7 @@ def test_a_new_database_waits_for_the_disk_only_once_it_holds_runs(
         assert sweep.replay([rows(0, 1)]) is None
     finally:
         event.remove(Engine, "checkout", look)
-    off, full = {0}, {2}
-    assert seen.pop(str((tmp_path / "mlflow.db").resolve())) == full
+    off = {0}
     assert list(seen.values()) == [off]
     (kept,) = (tmp_path / "cache" / "raysweep").iterdir()
     before = kept.read_bytes()

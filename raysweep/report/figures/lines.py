@@ -36,6 +36,8 @@ def points_in_words(panels: Sequence[Panel[Series]]) -> str:
     means = [line.means for panel in panels for line in panel.lines]
     low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
     centre = np.concatenate([each.centre for each in means])
+    if any(each.known for each in means):
+        return f"value of every run, {BARS} of its known error"
     spread = (high - low > NOTHING * np.abs(centre)).any()
     return f"mean over draws, {BARS}" if spread else "value of every draw, without spread"
 
@@ -172,7 +174,7 @@ def curves_figure(
             any(line.beside is not None for line in every_line)
             and (
                 drawing.mark(called(beside, workload), **BESIDE),
-                f"{'Crosses' if categories else 'Dashes with crosses'}: {beside}.",
+                f"{'Crosses' if categories else 'Dashes with crosses'}: {called(beside, workload)}.",
             ),
             *((reference, f"{reference.get_label()}: the line across.") for reference in references),
             found

@@ -1,0 +1,140 @@
+"""Runs that are written into MLflow's SQLite database directly are those that MLflow's own client writes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import re
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pytest
+
+from raysweep.tracking import client, database
+from raysweep.tracking.cell_run import Content
+from raysweep.tracking.mirror import Mirror
+from raysweep.tracking.runs import SweepRun
+
+SPACE = {"name": "written", "workload": "linear_transfer", "axes": {"depth": [1, 2, 3]}, "fixed": {"dim": 100}}
+CONTENT = Content("a", "FINISHED", [("loss", 1.0, 0)], {"depth": "1"}, {"raysweep.cell": "a"}, "digest")
+
+
+def rows(cell: int, seeds: int) -> list[dict[str, Any]]:
+    curve = {"step": [0, 10, 20], "loss": [3.0, 2.0 + cell, 1.0]}
+    return [
+        {
+            "seed": seed,
+            "status": "ok",
+            "seconds": 0.25,
+            "metrics": {"loss": cell + seed / 7, "odd": math.inf if seed else 1.0},
+            "curves": {"compute": curve},
+        }
+        for seed in range(seeds)
+    ]
+
+
+def mirrored(uri: str, room: Path, status: Any, seeds: int) -> None:
+    """Mirror three cells, each of which replaces one that has fewer seeds."""
+    mirror = Mirror(uri, SweepRun(SPACE, "sweep", "id-1", "code-1", room / "artifacts"))
+    for cell in range(3):
+        mirror.cell(f"cell-{cell}", {"depth": cell + 1, "dim": 100}, rows(cell, seeds), ["stage"])
+    assert mirror.finish(status, {"report": room / "report", "results.csv": room / "table"}, {"rows": seeds}) is None
+
+
+def tables(path: Path, room: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every table, with run ids replaced by the order of the runs, and times by a letter."""
+    with contextlib.closing(sqlite3.connect(path)) as opened:
+        order = "SELECT run_uuid FROM runs ORDER BY lifecycle_stage, name, start_time"
+        ids = {run_id: f"run {place}" for place, (run_id,) in enumerate(opened.execute(order))}
+        names = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: opened.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(names)}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, int) and value > 1e12:
+            return "time"
+        text = re.sub("[0-9a-f]{32}", lambda match: ids.get(match[0], match[0]), value) if isinstance(value, str) else 0
+        return text.replace(str(room), "ROOM") if isinstance(text, str) and text else value
+
+    return {name: sorted(tuple(map(plain, row)) for row in own) for name, own in found.items()}
+
+
+def files(room: Path) -> list[str]:
+    return sorted(re.sub("[0-9a-f]{32}", "RUN", str(path.relative_to(room))) for path in room.rglob("*"))
+
+
+def test_what_is_written_directly_is_what_the_client_writes(
+    tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {}
+    for kind, revisions in ((database.Database, database.REVISIONS), (client.Client, frozenset())):
+        monkeypatch.setattr(database, "REVISIONS", revisions)
+        room = tmp_path / kind.__name__
+        (room / "report" / "figures").mkdir(parents=True)
+        (room / "report" / "figures" / "one.svg").write_text("<svg/>")
+        (room / "table").write_text("cell,seed\n")
+        path = Path(shutil.copy(template, room / "mlflow.db"))
+        uri = f"sqlite:///{path}"
+        assert type(database.tracking_store(uri)) is kind, "MLflow's tables are new: compare them, and add the revision"
+        mirrored(uri, room, "KILLED", 2)
+        mirrored(uri, room, "FINISHED", 3)
+        mirrored(uri, room, "FINISHED", 3)
+        found[kind] = (tables(path, room), files(room / "artifacts"))
+    (direct, direct_files), (by_client, client_files) = found[database.Database], found[client.Client]
+    assert {name: len(own) for name, own in by_client.items() if own}["runs"] == 1 + 3 + 3
+    assert direct == by_client
+    assert direct_files == client_files
+    assert "RUN/artifacts/report/figures/one.svg" in direct_files
+
+
+def test_runs_are_read_as_the_client_reads_them(tmp_path: Path, template: Path) -> None:
+    uri = f"sqlite:///{shutil.copy(template, tmp_path / 'mlflow.db')}"
+    store, by_client = database.Database(uri), client.Client(uri)
+    assert store.known_experiment("e") is None
+    experiment = store.experiment("e", tmp_path.as_uri())
+    assert by_client.known_experiment("e") == store.known_experiment("e") == experiment
+    first, second, trash = store.add(experiment, [dataclasses.replace(CONTENT, name=name) for name in "abc"])
+    store.delete(trash)
+    users = mlflow.MlflowClient(uri)
+    users.log_metric(first, "loss", math.nan, step=3)
+    users.log_metric(second, "loss", 0.5, step=0)
+    users.set_tag(second, "mine", "yes")
+    for tags in ({"raysweep.cell": "a"}, {"raysweep.cell": "a", "mine": "yes"}, {"mine": "no"}):
+        assert repr(store.runs(experiment, tags)) == repr(by_client.runs(experiment, tags))
+    assert [run.metrics["loss"] for run in store.runs(experiment, {"mine": "yes"})] == [0.5]
+
+
+def test_runs_that_are_written_together_are_there_all_or_none(tmp_path: Path, template: Path) -> None:
+    path = Path(shutil.copy(template, tmp_path / "mlflow.db"))
+    store = database.Database(f"sqlite:///{path}")
+    experiment = store.experiment("e", tmp_path.as_uri())
+    bad = dataclasses.replace(CONTENT, metrics=[("not a name!", 1.0, 0)])
+    with pytest.raises(ValueError, match="not a name!"):
+        list(store.add(experiment, [CONTENT, bad]))
+    assert tables(path, tmp_path)["runs"] == tables(path, tmp_path)["tags"] == []
+
+
+def test_two_that_write_at_once_into_a_new_database_lose_and_double_nothing(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    mirrors = [Mirror(uri, SweepRun(SPACE, str(one), f"id-{one}", "code", tmp_path / "artifacts")) for one in range(3)]
+    for cell in range(60):
+        for mirror in mirrors:
+            mirror.cell(f"cell-{cell}", {"depth": 1}, rows(cell, 2), [])
+    ends = [threading.Thread(target=mirror.finish, args=("FINISHED", {}, {})) for mirror in mirrors]
+    for end in ends:
+        end.start()
+    for end in ends:
+        end.join()
+    runs = mlflow.MlflowClient(uri).search_runs(["1"], max_results=1000)
+    assert len(runs) == 3 * (1 + 60)
+    assert len({(run.data.tags["raysweep.sweep"], run.data.tags.get("raysweep.cell")) for run in runs}) == len(runs)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_a_database_that_mlflow_has_not_migrated_is_left_to_the_client(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    assert isinstance(database.tracking_store(f"sqlite:///{tmp_path / 'empty.db'}"), client.Client)
