@@ -1,10 +1,14 @@
-"""No modules import each other in a circle, in types and within functions either."""
+"""No modules import each other in a circle, in types and within functions either; and what is slow to load waits."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 HOME = Path(__file__).parents[1]
 
@@ -37,3 +41,16 @@ def test_no_modules_import_each_other() -> None:
         TopologicalSorter({name: imported(path, known) - {name} for name, path in known.items()}).prepare()
     except CycleError as error:
         raise AssertionError(f"a circle of imports: {' -> '.join(error.args[1])}") from None
+
+
+@pytest.mark.usefixtures("template")  # the empty database, for which MLflow is needed once
+def test_rows_of_a_function_and_their_mirror_wait_for_no_library_that_they_do_not_use(tmp_path: Path) -> None:
+    program = (
+        "import sys, raysweep\n"
+        "def row(x, seed):\n    return {'loss': x + seed}\n"
+        "raysweep.run(row, axes={'x': [1, 2]}, seeds=2, report=False, storage=sys.argv[1])\n"
+        "assert len(raysweep.open('row', sys.argv[1]).rows()) == 4\n"
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'scipy', 'mlflow', 'ray', 'torch'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +20,17 @@ from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
 from raysweep.query import changed_content
 from raysweep.query.code_note import code_note
-from raysweep.search import precision
 from raysweep.search.known_steps import KnownSteps
-from raysweep.search.verdicts import Verdict, verdicts
 from raysweep.space.schema import Space
 from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.trial.pack import DEADLY
 from raysweep.workloads.declaration import FAILED, OK
+
+if TYPE_CHECKING:
+    from raysweep.search.precision import Plan
+    from raysweep.search.slice_rows import Value
+    from raysweep.search.verdicts import Verdict
 
 
 @dataclass
@@ -168,16 +172,18 @@ class State:
             signs.leave_steps(self.folder, self.known_steps.as_plain())
 
     @cached_property
-    def likely_plan(self) -> precision.Plan:
+    def likely_plan(self) -> Plan:
         """`plan` if the rows that are to be replaced come out as they are now; for forecasts."""
         if not self._redo:
             return self.plan
-        return precision.plan(self.space, self.cells, partial(self._value, replaced=True), self.known_steps)
+        return self._plan(partial(self._value, replaced=True))
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """What all rows that are there tell of each slice of a precision, with the reasons that the plan gives if
         nothing more is wanted."""
+        from raysweep.search.verdicts import verdicts
+
         if self.plan.over:
             members = [(own, step.state) for own, step in self.plan.slices]
         else:
@@ -188,13 +194,18 @@ class State:
         return verdicts(self.space, members, value, draws, self.known_steps)
 
     @cached_property
-    def plan(self) -> precision.Plan:
+    def plan(self) -> Plan:
         """What the precision of the space wants, given the rows that are there. Only for a space with a precision."""
-        plan = precision.plan(self.space, self.cells, self._value, self.known_steps)
+        plan = self._plan(self._value)
         done = self.done()
         keys = ((self.cells.ids[cell], seed) for cell, seed in itertools.chain.from_iterable(plan.rounds[-1:]))
         self._lacking = {key for key in keys if key not in done}
         return plan
+
+    def _plan(self, value: Value) -> Plan:
+        from raysweep.search import precision  # loads the fits, which takes as long as all else
+
+        return precision.plan(self.space, self.cells, value, self.known_steps)
 
     def _forget_plan(self) -> None:
         for name in ("plan", "likely_plan", "verdicts"):

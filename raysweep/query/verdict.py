@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from raysweep.errors import as_typed
 from raysweep.phrases import counted
@@ -12,10 +13,12 @@ from raysweep.query.state import State
 from raysweep.search import endings
 from raysweep.search.curves import REACHED
 from raysweep.search.slices import Slice
-from raysweep.search.verdicts import Verdict
 from raysweep.space.precision import POINTWISE
 from raysweep.space.schema import Space
 from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from raysweep.search.verdicts import Verdict
 
 NAMED = 4  # how many slices with the same reason are named
 NOT_ENDED = "not ended"

@@ -10,6 +10,7 @@ import numpy as np
 
 from raysweep.fits.draws import usable
 from raysweep.fits.lost_draws import MOST, losses_of
+from raysweep.fits.statistics import two_way_anova
 from raysweep.fits.surface.posterior import Cells
 from raysweep.workloads.declaration import DIVERGED
 
@@ -74,13 +75,13 @@ def slices_of(
     lost = frame[(frame[logs] > 0).all(axis=1)].groupby(["_slice", *axes])["_bad"].mean()
     lost = lost[lost > MOST].index.to_frame(index=False)
     cells = rows.groupby(["_slice", *axes], sort=True)
-    mean, size, scatter = cells[y].mean(), cells[y].size(), cells[y].var(ddof=0).fillna(0)
+    mean, size, scatter = without_shared_levels(rows, y, cells)
     known = np.full(len(mean), np.nan)
     if error is not None:
         known = (
             np.sqrt(cells[error].agg(lambda some: (some.astype(float) ** 2).sum()).to_numpy(float)) / size.to_numpy()
         )
-    at = mean.index.to_frame(index=False)
+    at = size.index.to_frame(index=False)
     places = np.concatenate([at[axes].to_numpy(float), lost[axes].to_numpy(float)])
     slices = np.concatenate([at["_slice"], lost["_slice"]]).astype(int)
     values = np.zeros((len(settings), len(axes)), dtype=int)
@@ -99,11 +100,37 @@ def slices_of(
     count = len(lost)
     data = Cells(
         x=x,
-        y=np.r_[mean.to_numpy(float) * (-1.0 if turn == "max" else 1.0), np.full(count, np.inf)],
+        y=np.r_[mean * (-1.0 if turn == "max" else 1.0), np.full(count, np.inf)],
         slices=slices,
         draws=np.r_[size.to_numpy(float), np.ones(count)],
-        scatter=np.r_[(scatter * size).to_numpy(float), np.zeros(count)],
+        scatter=np.r_[scatter, np.zeros(count)],
         error=np.r_[known, np.full(count, np.nan)],
         diverged=np.arange(len(slices)) >= len(mean),
     )
     return Slices(settings, data, tuple(logarithmic), values, limit, len(rows), dropped)
+
+
+def without_shared_levels(rows: pd.DataFrame, y: str, cells: Any) -> tuple[np.ndarray, pd.Series, np.ndarray]:
+    """(mean, number, sum of squares about the mean) of the draws of each cell of `cells`, the rows grouped by cell.
+
+    A draw that is used in several cells of a slice may be higher in all of them. That moves no best place, so it is no
+    noise: it is fitted and left out, and the sums of squares keep their expectation.
+    """
+    size, mean = cells[y].size(), cells[y].mean().to_numpy(float).copy()
+    scatter = cells[y].var(ddof=0).fillna(0).to_numpy(float) * size.to_numpy()
+    number, own = cells.ngroup().to_numpy(), size.index.get_level_values(0).to_numpy()
+    draw, value = rows["seed"].factorize()[0], rows[y].to_numpy(float)
+    for s in np.unique(own[size.to_numpy() > 1]):
+        at, part = np.flatnonzero(own == s), np.flatnonzero(own[number] == s)
+        draws, row = np.unique(draw[part], return_inverse=True)
+        if 2 * len(draws) > len(part):
+            continue
+        values = np.full((len(draws), len(at)), np.nan)
+        values[row, np.searchsorted(at, number[part])] = value[part]
+        if np.isfinite(values).sum() < len(part):  # a draw twice in a cell: the names of draws say nothing
+            continue
+        fit = two_way_anova(values)
+        if fit.degrees > 0:
+            mean[at] = fit.curve
+            scatter[at] = np.nansum(fit.residual**2, axis=0) * (len(part) - len(at)) / fit.degrees
+    return mean, size, scatter

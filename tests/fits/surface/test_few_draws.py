@@ -42,6 +42,16 @@ def test_the_best_rate_lies_in_its_interval_with_one_run_per_cell() -> None:
     assert (np.abs(np.log(table["choice"] / BEST)) < 0.7).all()
 
 
+def test_a_level_that_a_draw_has_in_all_cells_is_no_noise() -> None:
+    draws = pd.concat([runs(BEST, seed=seed).assign(seed=seed) for seed in range(2)], ignore_index=True)
+    apart = draws.assign(loss=draws["loss"] + 5.0 * draws["seed"])
+    for rows in (slice(None), slice(3, None)):  # some draws missing
+        table, moved = (fit_few_draws(frame[rows], "lr", "loss", ["size"]).table for frame in (draws, apart))
+        assert moved["status"].tolist() == [Status.LOCATED] * len(BEST)
+        columns = ["estimate", "low", "high"]
+        np.testing.assert_allclose(moved[columns].astype(float), table[columns].astype(float), rtol=1e-4)
+
+
 def test_a_maximum_is_a_minimum_of_the_opposite() -> None:
     frame = runs(BEST)
     least = fit_few_draws(frame, "lr", "loss", ["size"]).table
