@@ -98,10 +98,11 @@ wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of t
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
 	cp constraints.txt dist/
 
-docs: $(STAMP) ## execute docs/notebook.ipynb anew, in about a minute
+docs: $(STAMP) ## execute the notebooks of docs/ anew, in some minutes (real_runs.ipynb where ../shared/data is)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[docs]'
 	rm -rf docs/sweeps
 	$(BIN)/jupyter-execute --inplace docs/notebook.ipynb
+	[ ! -d ../shared/data ] || $(BIN)/jupyter-execute --inplace docs/real_runs.ipynb
 	rm -rf docs/sweeps
 
 bench: $(STAMP) ## the benchmark table of docs/speed.md

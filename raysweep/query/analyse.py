@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from raysweep.report.report import Report
     from raysweep.space.schema import Space
 
+SHOWN = 20
+"""Rows of a table in a notebook; of a longer one those in the middle are left out."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Findings(Sequence[Finding]):
@@ -123,7 +126,8 @@ class Findings(Sequence[Finding]):
         return "\n".join(self.answers)
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{html.escape(line)}</p>" for line in self.answers) + self.table.to_html(index=False)
+        answers = "".join(f"<p>{html.escape(line)}</p>" for line in self.answers)
+        return answers + self.table.to_html(index=False, max_rows=SHOWN)
 
 
 def analyse(

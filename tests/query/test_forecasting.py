@@ -45,6 +45,18 @@ def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Pat
     assert 0 < later["crps"] < 0.5
 
 
+def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> None:
+    sweep = imported(storage, "small", [64, 128, 256])
+    law = {"law": {"lr": "lr", "over": ["width", "tokens"]}}
+    found = raysweep.analyse(sweep.results(), "loss", "lr", ["width", "tokens"], [law])
+    made, several = forecast(sweep, AT)["forecasts"][0], found.forecast(width=[128, 512], tokens=16e9)
+    assert several["outside"].tolist() == [1, pytest.approx(2)]
+    assert several.loc[1, ["estimate", "low", "high"]].tolist() == [made[name] for name in ("estimate", "low", "high")]
+    for wrong, problem in (({"width": [1, 2], "tokens": [1, 2, 3]}, "at: "), ({"width": 1}, "missing tokens")):
+        with pytest.raises(InputError, match=problem):
+            found.forecast(**wrong)
+
+
 def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
     made = forecast(imported(storage, "small", [64, 128, 256]), AT)
     later = score(made, imported(storage, "moved", [64, 128, 512], turn=1.7))

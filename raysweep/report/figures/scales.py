@@ -33,19 +33,21 @@ def set_log(axis: Any) -> None:
             self.set_params(subs=subs, numticks=8)
             return super().tick_values(vmin, vmax)
 
-    def written(value: float, position: int | None) -> str:
-        for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-            if size <= value < 1e15 and value >= 1e4:  # 50k, 100k, 1M, usually numbers of tokens
-                return f"{value / size:g}{letter}"
-        exponent = round(float(np.log10(value))) if value > 0 else 0
-        if 1e-4 <= value < 1e15 or abs(value / 10.0**exponent - 1) > 1e-6:
-            return f"{value:g}"
-        return f"$10^{{{exponent}}}$"
-
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(Apart())
     axis.set_major_formatter(FuncFormatter(written))
     axis.set_minor_formatter(NullFormatter())
+
+
+def written(value: float, position: int | None = None) -> str:
+    """The label of a tick: 50k, 100k, 1M, usually numbers of tokens or steps."""
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if size <= value < 1e15 and value >= 1e4:
+            return f"{value / size:g}{letter}"
+    exponent = round(float(np.log10(value))) if value > 0 else 0
+    if 1e-4 <= value < 1e15 or abs(value / 10.0**exponent - 1) > 1e-6:
+        return f"{value:g}"
+    return f"$10^{{{exponent}}}$"
 
 
 def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
@@ -69,6 +71,8 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
 def whole_ticks(axis: Any, values: np.ndarray) -> None:
     """Put the ticks at the values if these are a few whole numbers (for example layers: there is no half layer)."""
     values = np.unique(values)
+    if len(values) and np.abs(values).max() >= 1e5:
+        axis.set_major_formatter(written)  # else long labels overlap
     if 0 < len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
         span = values[-1] - values[0]
         if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
