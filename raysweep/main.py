@@ -221,19 +221,30 @@ def import_runs(name: str, storage: str, dry_run: bool, sets: tuple[str, ...], *
 
 @cli.command()
 @SWEEP
-@click.option("--to", "target", required=True, metavar="optuna:URL", help="Storage of an Optuna study, to be made.")
+@click.argument("cell", metavar="[CELL]", required=False)
+@click.argument("seed", metavar="[SEED]", type=click.IntRange(0, 2**63 - 1), required=False)
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="FOLDER|hub:FOLDER|optuna:URL",
+    help="A new folder for one model, a cache of huggingface_hub for all, or a new study of Optuna.",
+)
+@click.option("--stage", metavar="STAGE", help="The stage that left the models, such as pretrain.")
 @click.option("--metric", metavar="M", help="The value of a trial [default: the first metric with a direction].")
 @click.option("--study", metavar="N", help="Name of the study [default: that of the sweep].")
 @STORAGE
-def export(sweep: str, target: str, metric: str | None, study: str | None, storage: str) -> None:
-    """Give the rows of SWEEP to Optuna: a study with a trial per row, which its dashboard opens."""
-    from raysweep.query.exporting import to_optuna
+def export(sweep: str, storage: str, **options: Any) -> None:
+    """Give the models of SWEEP to transformers, or its rows to Optuna.
 
-    tool, _, url = target.partition(":")
-    if tool != "optuna" or not url:
-        raise InputError("--to", f"expected optuna:URL, such as optuna:sqlite:///study.db, got {target}")
-    count = to_optuna(raysweep.open(sweep, storage), url, metric, study)
-    terminal.say(f"{sweep}: {count:,} trials in {url}")
+    With CELL one model goes to a folder that from_pretrained loads. With hub:FOLDER each model becomes a revision of
+    raysweep/SWEEP, found with HF_HUB_CACHE=FOLDER. With optuna:URL each row becomes a trial.
+    """
+    from raysweep.commands import exports
+
+    found = raysweep.open(sweep, storage)
+    if revisions := _writing(options["target"], lambda: exports.run(found, **options)):
+        _show(revisions)
 
 
 @cli.command()

@@ -115,7 +115,11 @@ def places_finding(
         level=question.level,
         meanings=meanings or {},
         moves=moves(whole, list(keys)),
-        facts={**({"computed_at": level} if level != question.level else {}), **(facts or {})},
+        facts={
+            **({"computed_at": level} if level != question.level else {}),
+            **({"method": "one_surface"} if "choice" in whole else {}),
+            **(facts or {}),
+        },
         tables=tables,
         plots=functools.cache(plots),
         fits=fits,

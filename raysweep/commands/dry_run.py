@@ -13,7 +13,7 @@ from raysweep.driver.stage_plan import StagePlan
 from raysweep.driver.start_and_resume import find_place
 from raysweep.errors import InputError, as_typed
 from raysweep.phrases import counted
-from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.cells import enumerate_cells, to_download
 from raysweep.plan.packs import make_packs
 from raysweep.plan.resources import Resources
 from raysweep.query import stage_store
@@ -60,6 +60,8 @@ def describe(space: Space, options: Options) -> list[str]:
         lines.append("  a part of the sweep that is there, which stays as it is")
         if "grid" not in space.search or space.precision:
             return [*lines, "  nothing to compute"]
+    if wanted := to_download(space):
+        lines.append(f"  to download first (--download): {wanted}")
     lines += [f"  note: {note}" for note in state.notes]
     store = Store(options.store or stage_store.address(folder, record)) if state.stored else None
     note = added_metrics.renew(state, store, options.on_code_change)

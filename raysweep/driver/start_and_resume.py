@@ -13,7 +13,7 @@ from raysweep.driver.options import Options
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command, place, rows_are
-from raysweep.plan.cells import Cells, enumerate_cells, fetch
+from raysweep.plan.cells import Cells, enumerate_cells, fetch, to_download
 from raysweep.query import verdict
 from raysweep.query.state import State
 from raysweep.query.sweep import Sweep, open_sweep
@@ -171,7 +171,10 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
     matter that, for example, a text no longer exists.
     """
     try:
-        return enumerate_cells(space)
+        cells = enumerate_cells(space)
+        if wanted := to_download(space):
+            raise InputError("--download", f"loads what is not here: {wanted}")
+        return cells
     except InputError:
         if folder is None:
             raise

@@ -160,6 +160,20 @@ def fetch(space: Space, say: Callable[[str], None]) -> None:
             raise _refused(space, cell, *why)
 
 
+@one_look()
+def to_download(space: Space) -> str:
+    """What the cells of a space need and `fetch` would download, in words; "" for nothing."""
+    workload, wanted = space.declaration, dict[str, float]()
+    if workload.downloads is None:
+        return ""
+    for cell in [] if space.open else space.cells():
+        wanted |= workload.downloads({**space.fixed, **cell})
+    if not wanted:
+        return ""
+    first, *others = wanted
+    return f"{first}{f' and {len(others):,} more' if others else ''}, {sum(wanted.values()) / 1e9:,.1f} GB"
+
+
 def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """What the workload's `check` says of a cell. InputError if it raises, or says anything else."""
     if workload.check is None:

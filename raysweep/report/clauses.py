@@ -10,11 +10,14 @@ import numpy as np
 from raysweep.analyses.counts import Condition, Group
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of
-from raysweep.numbers import interval, number
-from raysweep.phrases import counted
+from raysweep.numbers import NOTHING, interval, number
+from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
 from raysweep.report.phrases import CLAUSES, DENIED, IN_X, MEANT, NOT_MEASURED, OTHERWISE, OUTCOMES, SIGNS
 from raysweep.workloads.declaration import Workload
+
+EQUAL = 1e-6
+"""Theory agrees with an exact value up to this share of it."""
 
 
 def clause(finding: Finding, group: Group, workload: Workload, subject: str = "it") -> str:
@@ -39,11 +42,12 @@ def clause(finding: Finding, group: Group, workload: Workload, subject: str = "i
 
 
 def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
-    """What the clauses of some kinds have besides: {length}, {reference}, {beside}, {predictor} and {throughout}."""
+    """What the clauses of some kinds have besides, such as {length} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors = rows["predictor"].unique() if "predictor" in rows else []
     return {
         "length": called(facts.get("length", ""), workload),
+        "meets": called(facts.get("meets", ""), workload),
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
@@ -82,10 +86,10 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def share(group: Group, every: int, noun: str) -> str:
-    """In how many settings of all; "any of" where the clause denies something."""
-    if group.count < every:
-        return f"{group.count:,} of {every:,} {noun}s"
-    return f"{'any of' if group.outcome in DENIED else 'all'} {every:,} {noun}s"
+    """In how many settings of all; "any of" and "either" where the clause denies something."""
+    if group.count < every or group.outcome not in DENIED:
+        return some_of(group.count, every, noun)
+    return f"either {noun}" if every == 2 else f"any of {every:,} {plural(noun)}"
 
 
 def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
@@ -110,7 +114,7 @@ def _condition_words(one: Condition, workload: Workload) -> str:
 
 
 def theory_words(finding: Finding, workload: Workload) -> str:
-    """Whether theory's values lie in the intervals; empty without a theory."""
+    """Whether theory's values lie in the intervals, or how far they are from exact values; empty without a theory."""
     table = finding.table
     if finding.kind in ("best", "curves"):  # intervals of single cells, whose draws are shared
         return ""
@@ -118,10 +122,15 @@ def theory_words(finding: Finding, workload: Workload) -> str:
     if not len(known):
         return ""
     low, high = known["low"].fillna(-np.inf), known["high"].fillna(np.inf)
+    exact = high - low <= NOTHING * known["estimate"].abs()
+    if exact.all():
+        apart = ((known["estimate"] - known["theory"]).abs() / known["theory"].abs()).fillna(0).max()
+        return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
+    known, low, high = known[~exact], low[~exact], high[~exact]
     outside = int(((known["theory"] < low) | (known["theory"] > high)).sum())
     if len(known) == 1:
         return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
-    return f"theory agrees in {len(known) - outside}" if outside else "theory agrees"
+    return f"theory agrees in {len(known) - outside}/{len(known)}" if outside else "theory agrees"
 
 
 def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -> str:

@@ -17,7 +17,11 @@ def title(finding: Finding, workload: Workload) -> str:
     form = TITLES.get(finding.kind) or (
         finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
     )
-    names = {"metric": finding.metric, "x": finding.x, "length": finding.facts.get("length", "")}
+    names = {
+        "metric": finding.metric,
+        "x": finding.x,
+        **{key: finding.facts.get(key, "") for key in ("length", "meets")},
+    }
     text = form.format(
         **{key: called(name, workload) for key, name in names.items()},
         stage=finding.facts.get("stage", finding.facts.get("about", "")),

@@ -38,10 +38,10 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NO_EFFECT: "{metric} is zero everywhere",
     },
     "predicted_boundary": {
-        Outcome.AGREES: "the predicted {x} agrees with the measured one",
-        Outcome.HIGHER: "the predicted {x} is too high",
-        Outcome.LOWER: "the predicted {x} is too low",
-        Outcome.UNDECIDED: "the predicted {x} cannot be compared with the measured one",
+        Outcome.AGREES: "{meets} predicts {x} as measured",
+        Outcome.HIGHER: "{meets} predicts too high {x}",
+        Outcome.LOWER: "{meets} predicts too low {x}",
+        Outcome.UNDECIDED: "{x} by {meets} cannot be compared with the measured one",
     },
     "inflection": {
         Outcome.LOCATED: "{metric} turns at {x} {place}",
@@ -74,10 +74,10 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.MEASURED: "{predictor} explains {metric} with R² {place}",
     },
     "engines": {
-        Outcome.NO_EFFECT: "{metric} equals that of {reference} up to rounding",
+        Outcome.NO_EFFECT: "{metric} equals {reference} up to rounding",
         Outcome.CONSTANT: "{metric} differs from {reference} by the same at every {x}",
-        Outcome.INCREASING: "{metric} approaches that of {reference} as {x} → 0 (order {place})",
-        Outcome.DECREASING: "{metric} departs from that of {reference} as {x} → 0 (order {place})",
+        Outcome.INCREASING: "{metric} approaches {reference} as {x} → 0 (order {place})",
+        Outcome.DECREASING: "{metric} departs from {reference} as {x} → 0 (order {place})",
         Outcome.MEASURED: "{metric} differs from {reference} at a single {x}",
     },
     "trend": {
@@ -149,7 +149,10 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {x} {place}"},
     "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
-    "curves": {Outcome.HIGHER: "{metric} is positive ({positive})", Outcome.LOWER: "{metric} is negative ({negative})"},
+    "curves": {
+        Outcome.HIGHER: "{metric} is above {beside} ({positive})",
+        Outcome.LOWER: "{metric} is below {beside} ({negative})",
+    },
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
@@ -158,8 +161,8 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.BEYOND_HIGH: "{it} lies above the grid of {x}",
     Outcome.EDGE_LOW: "{it} lies at the lower edge of {x} or below",
     Outcome.EDGE_HIGH: "{it} lies at the upper edge of {x} or above",
-    Outcome.BOUND_LOW: "{it} is only bounded from above",
-    Outcome.BOUND_HIGH: "{it} is only bounded from below",
+    Outcome.BOUND_LOW: "{it} has an upper bound only",
+    Outcome.BOUND_HIGH: "{it} has a lower bound only",
     Outcome.OK_LOW: "{it} lies below the rows that are ok",
     Outcome.OK_HIGH: "{it} lies above the rows that are ok",
     Outcome.NO_EFFECT: "{it} makes no difference",
@@ -207,7 +210,7 @@ SIGNS = {"<=": "≤", ">=": "≥"}
 
 TITLES: Mapping[str, str] = {
     "boundary": "Where {metric} changes sign in {x}",
-    "predicted_boundary": "Where a power law predicts the zero of {metric}",
+    "predicted_boundary": "Where {meets} predicts the zero of {metric}",
     "inflection": "Where {metric} turns in {x}",
     "optimum": "The best {x} for {metric}",
     "joint_optimum": "What is best together for {metric}",
@@ -257,6 +260,8 @@ METHODS: Mapping[str, str] = {
     "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, more than the "
     "known errors explain (Holm over all curves). A curve that stays near its first value, as at chance level, has no "
     "turn. The CSV has each fall.",
+    "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
+    "Intervals hold for one setting at a time. Rows from a value on at which most draws diverged are left out.",
     "single_runs": "Cells have one run each. Its error is the known one, or comes from how rough neighbouring cells "
     "are, pooled over all slices. The best of many runs is too good; new seeds show how much.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "

@@ -77,7 +77,10 @@ def _answer(finding: Finding, workload: Workload) -> str:
     text = _longer(text, theory_words(finding, workload), "; {}")
     for group in others:
         other = without_common_beginning(first, clause(finding, group, workload))
-        text = _longer(text, other + ("" if finding.kind == "best" else f" in {group.count}"), "; {}")
+        longer = _longer(text, other + ("" if finding.kind == "best" else f" in {group.count}"), "; {}")
+        if longer == text and finding.kind == "best":
+            break  # what is worse says little without what cannot be told from the best
+        text = longer
     return text
 
 

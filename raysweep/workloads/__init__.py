@@ -12,6 +12,7 @@ from raysweep.workloads.declaration import Workload
 from raysweep.workloads.function_description import check_metric
 
 BUILT_IN = {
+    "checkpoints": "raysweep.workloads.checkpoints",
     "image_regression": "raysweep.workloads.image_regression",
     "language": "raysweep.workloads.language",
     "linear_covariance": "raysweep.workloads.linear_covariance",

@@ -35,6 +35,7 @@ __all__ = [
     "Columns",
     "Cost",
     "Engines",
+    "Exported",
     "Former",
     "Metric",
     "Parameter",
@@ -87,6 +88,20 @@ class Metric:
     negative: str = ""
     label: str = ""
     share: bool = False
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model as other programs read it.
+
+    files: the content of each file but the weights and the model card, by name.
+    weights: the tensors by name.
+    note: a line of the model card.
+    """
+
+    files: Mapping[str, bytes]
+    weights: Mapping[str, np.ndarray]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -143,12 +158,16 @@ class Workload:
     check: one cell's parameters -> (parameter, complaint) for errors that no single range can catch, or None.
     fetch: (one cell's parameters, a function that tells the user) -> None, or (parameter, why it could not): downloads
         the files that the cell names and that are missing. It is called for `raysweep run --download` alone.
+    downloads: one cell's parameters -> {name: bytes} of what it needs and `fetch` would download. A dry run counts it,
+        and a run without it is refused.
     data_parallel: how a gang of workers computes a pack. False: each worker takes a part of the rows. True: every
         worker gets all rows, with torch.distributed initialised, and all workers train one model together.
     caveat: one cell's parameters -> a sentence that says what its closed form does not describe, or None.
     heavy_tailed: (metric, columns) -> boolean array: the cells whose draws have no finite variance.
     engines: the parameter that says how exactly a row is solved, or None.
     symmetry: the signs over which a draw can be averaged, for a workload with the parameter `symmetric`, or None.
+    exports: for each stage that leaves a model: (a row's parameters and seed, the stage, a function that reads what a
+        stage left for the row) -> Exported.
     gpu_guess: why the gpu_seconds of its costs are only a guess, and within what factor. It is printed after the words
         "GPU time is a guess"; empty if they were measured.
     function: the description of the Python function that this workload is, or None.
@@ -169,10 +188,14 @@ class Workload:
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     fetch: Callable[[Mapping[str, Any], Callable[[str], None]], tuple[str, str] | None] | None = None
+    downloads: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     engines: Engines | None = None
     symmetry: Symmetry | None = None
+    exports: Mapping[str, Callable[[Mapping[str, Any], str, Callable[[str], Any]], Exported]] = field(
+        default_factory=dict
+    )
     gpu_guess: str = ""
     function: Description | None = None
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)

@@ -174,7 +174,7 @@ def curves_figure(
             any(line.beside is not None for line in every_line)
             and (
                 drawing.mark(called(beside, workload), **BESIDE),
-                f"{'Crosses' if categories else 'Dashes with crosses'}: {beside}.",
+                f"{'Crosses' if categories else 'Dashes with crosses'}: {called(beside, workload)}.",
             ),
             *((reference, f"{reference.get_label()}: the line across.") for reference in references),
             found

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Former, Parameter, Workload
+from raysweep.workloads.declaration import Former, Parameter, Workload, deferred
 from raysweep.workloads.language.chain import STAGES, identify
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.metrics import METRICS
@@ -228,6 +228,7 @@ WORKLOAD = Workload(
     identify=identify,
     data_parallel=True,
     check=check,
+    exports=dict.fromkeys(("pretrain", "finetune"), deferred("raysweep.workloads.language.exported:exported")),
     gpu_guess="within a factor of 5 either way: flops are counted, and their speed is assumed from the data sheet of "
     "an H200; no GPU has confirmed it",
 )

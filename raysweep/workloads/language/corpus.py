@@ -18,6 +18,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from raysweep.errors import InputError
 from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
@@ -56,6 +58,14 @@ def digest_of(parameters: Mapping[str, Any], which: str) -> str:
         return digest(name) if which == "source" else digest(name, source)
     except BadText as error:
         raise InputError(which, str(error)) from None
+
+
+def tokenizer_of(name: str) -> dict[str, np.ndarray]:
+    """The learned tokens of a text `bpe:…`, as the bytes of their JSON, so that a model is kept with them; empty for
+    any other text."""
+    if not name.startswith("bpe:"):
+        return {}
+    return {"tokenizer": np.frombuffer(_vocabulary(name, _signature(name))[1].tokenizer.to_str().encode(), np.uint8)}
 
 
 @asked_once.once

@@ -58,7 +58,7 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     tokens = steps * int(parameters["pretrain_batch"]) * config_of(parameters).context
     text = corpus.load(str(parameters["source"]))
     return Result(
-        {"weights": weights},
+        {"weights": weights} | corpus.tokenizer_of(str(parameters["source"])),
         {"epochs": tokens / text.train_tokens if text.train_tokens else 0.0, "pretrain_training_loss_rise": rise},
         OK if trained.alive and np.isfinite(rise) else DIVERGED,
     )

@@ -1,0 +1,217 @@
+"""Released language models: which of their intermediate checkpoints, fine-tuned at which rate, is best (paper O, §2).
+
+This file is the declaration. The files beside it compute the workload. No file that is imported here imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from raysweep.workloads.checkpoints import data, hub
+from raysweep.workloads.checkpoints.metrics import METRICS
+from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.language.texts import BadText
+
+Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
+
+PARAMETERS = (
+    Fetching("model", str, "EleutherAI/pythia-70m", "a name on the Hugging Face hub, or a folder"),
+    Fetching("revision", str, hub.MAIN, "a branch, tag or commit of the hub; of a folder, a folder in it"),
+    Fetching(
+        "pretrain_length",
+        float,
+        299892736000.0,
+        "tokens that the revision was pretrained on, as published; the axis that revisions are zipped with",
+        unit="tokens",
+        minimum=0,
+        label="pretraining length",
+    ),
+    Finetuning(
+        "finetune_lr",
+        float,
+        1e-5,
+        "peak rate of AdamW",
+        minimum=0,
+        open_minimum=True,
+        scale="log",
+        symbol="η",
+        searched_by="optimum",
+        label="fine-tuning rate",
+    ),
+    Fetching(
+        "precision",
+        str,
+        "mixed",
+        "mixed: weights in float32, on a GPU products in bfloat16; bfloat16: weights and moments too",
+        choices=("mixed", "bfloat16"),
+    ),
+    Evaluation(
+        "source", str, "python-source:5", f"text like that of pretraining, to measure forgetting on: {data.FORMS}"
+    ),
+    Finetuning(
+        "target",
+        str,
+        "python-docs:10",
+        f'what to fine-tune on: text in the same forms, or {data.CHAT}PATH, JSONL of "messages", or of "prompt" and '
+        '"response", of which only what the assistant says is predicted',
+    ),
+    Finetuning(
+        "template",
+        str,
+        data.TOKENIZER,
+        "how messages become text: by the tokenizer's chat template (a prompt and its response as they are), or tulu",
+        choices=data.TEMPLATES,
+    ),
+    Finetuning(
+        "method",
+        str,
+        "full",
+        "all weights, or adapters at all linear layers (LoRA)",
+        choices=("full", "lora"),
+        label="fine-tuning method",
+    ),
+    Finetuning("lora_rank", int, 16, "rank of adapters", minimum=1, maximum=65536, label="rank of adapters"),
+    Finetuning("lora_alpha", float, 32.0, "adapters are multiplied by it and divided by their rank", minimum=0),
+    Finetuning(
+        "noise",
+        float,
+        0.0,
+        "Gaussian perturbation of each weight matrix before any fine-tuning, in units of the configuration's "
+        "initializer_range (O eq. 1)",
+        minimum=0,
+        symbol="σ",
+    ),
+    Finetuning(
+        "finetune_steps",
+        int,
+        100,
+        "steps on the target; 0 for none",
+        unit="steps",
+        minimum=0,
+        maximum=10**9,
+        label="fine-tuning steps",
+    ),
+    Finetuning(
+        "finetune_batch",
+        int,
+        256,
+        "sequences or conversations a step",
+        unit="sequences",
+        minimum=1,
+        maximum=65536,
+        label="fine-tuning batch",
+    ),
+    Finetuning(
+        "context",
+        int,
+        2048,
+        "tokens of a sequence; of a longer conversation the beginning is cut",
+        unit="tokens",
+        minimum=8,
+        maximum=10**6,
+    ),
+    Finetuning(
+        "finetune_schedule",
+        str,
+        "cosine",
+        "cosine and constant_warmup warm up",
+        choices=("cosine", "constant", "constant_warmup"),
+        label="fine-tuning schedule",
+    ),
+    Finetuning(
+        "finetune_warmup",
+        int,
+        20,
+        "steps of linear warm-up (O Table 2); 0: a tenth of all",
+        unit="steps",
+        minimum=0,
+        maximum=10**9,
+        label="fine-tuning warm-up",
+    ),
+    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0, label="fine-tuning weight decay"),
+    Evaluation(
+        "evaluation_tokens", int, 65536, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
+    ),
+)
+
+
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
+    named = ("model", "revision", "pretrain_length", *(("lora_rank", "lora_alpha") if row["method"] == "full" else ()))
+    found = {name: value for name, value in values.items() if name not in named}
+    folder = hub.place(str(row["model"]), str(row["revision"]))
+    found["checkpoint"] = hub.identity(folder) if folder is not None else "not here"
+    for name in ("source", "target"):
+        if name in found:
+            found[name] = data.documents(str(row[name])).digest
+    return found
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Errors of one cell that no single range can catch: a checkpoint that is not here, or texts that do not fit it."""
+    needed = [name for name in ("transformers", *("peft",) * (parameters["method"] == "lora")) if not _installed(name)]
+    if needed:
+        return "model", f"needs {needed[0]}: pip install 'raysweep[hub]'"
+    model, revision = str(parameters["model"]), str(parameters["revision"])
+    if str(parameters["source"]).startswith(data.CHAT):
+        return "source", f"expected {data.FORMS}, got conversations"
+    try:
+        folder = hub.place(model, revision)
+    except ValueError as error:
+        return "model", f"expected a folder or a name on the hub, got {model!r} ({error})"
+    for name in ("source", "target"):
+        try:
+            data.documents(str(parameters[name]))
+        except BadText as error:
+            return name, str(error)
+    if folder is None:
+        if hub.downloads(parameters):
+            return None
+        there = ", ".join(hub.present(model)) or "nothing"
+        return "revision", f"{model} {revision} is not here (--download loads it from the hub); there: {there}"
+    if why := hub.incomplete(folder):
+        return "revision", f"{model} {revision}: {why}"
+    length, most = int(parameters["context"]), getattr(hub.config(folder), "max_position_embeddings", 10**9)
+    if length > most:
+        return "context", f"expected at most {most:,} tokens, which {model} reads, got {length:,}"
+    for name in ("source", "target"):
+        if why := data.complaint(str(parameters[name]), str(parameters["template"]), folder, length):
+            return name, why
+    return None
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+_HERE = "raysweep.workloads.checkpoints"
+WORKLOAD = Workload(
+    name="checkpoints",
+    summary="intermediate checkpoints of a released language model, fine-tuned or perturbed (paper O, Overtrained "
+    "Language Models, §2); diverged: a loss or gradient that is not finite",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    stages=(
+        Stage("fetch", f"{_HERE}.stages:fetch", cost=deferred(f"{_HERE}.costs:fetch")),
+        Stage("finetune", f"{_HERE}.stages:finetune", after="fetch", cost=deferred(f"{_HERE}.costs:finetune")),
+        Stage("evaluate", f"{_HERE}.stages:evaluate", after="finetune", cost=deferred(f"{_HERE}.costs:evaluate")),
+    ),
+    sources=(
+        _HERE,
+        "raysweep.workloads.language.texts",
+        "raysweep.workloads.language.files",
+        "raysweep.training.trainer",
+        "raysweep.training.schedules",
+        "raysweep.training.draws",
+    ),
+    identify=identify,
+    check=check,
+    fetch=hub.fetch,
+    downloads=hub.downloads,
+    gpu_guess="within a factor of 3 either way: flops are counted, and their speed is assumed from the data sheet of "
+    "an H200; no GPU has confirmed it",
+)

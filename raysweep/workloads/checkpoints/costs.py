@@ -1,0 +1,58 @@
+"""What rows cost, on one core and on one GPU; importable without torch.
+
+Flops are counted: 6 a weight and token to train, 4 with adapters alone (no gradients of weights), 2 to evaluate. Speeds
+are those that `language` assumes (language/costs.py); nothing of it has been measured on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raysweep.workloads.checkpoints import hub
+from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.language.costs import GPU_FLOPS
+
+_FLOPS = 3e10  # a second of one core
+_READ = 1e9  # bytes a second from a disk
+_BASE_BYTES = 6e8  # memory of the process itself
+_STEP = 0.02  # fixed seconds of a step on a core
+_GPU_STEP = 0.03  # on a GPU
+
+
+def fetch(columns: Columns) -> Cost:
+    """Cost of reading one checkpoint."""
+    row = _first(columns)
+    size = hub.shape(row)
+    return Cost(size.bytes / _READ, _BASE_BYTES + 2 * _weight_bytes(row) * size.parameters, size.bytes / _READ)
+
+
+def finetune(columns: Columns) -> Cost:
+    """Cost of fine-tuning one row."""
+    row = _first(columns)
+    size, steps = hub.shape(row), int(row["finetune_steps"])
+    if not steps:
+        return Cost(0.0, _BASE_BYTES, 0.0)
+    tokens, lora = steps * int(row["finetune_batch"]) * int(row["context"]), row["method"] == "lora"
+    flops = (4.0 if lora else 6.0) * size.parameters * tokens
+    copies = 2 if lora else 6  # as read, in the module; and a gradient, two moments, what is kept
+    return Cost(
+        flops / _FLOPS + steps * _STEP,
+        _BASE_BYTES + copies * _weight_bytes(row) * size.parameters,
+        flops / GPU_FLOPS + steps * _GPU_STEP,
+    )
+
+
+def evaluate(columns: Columns) -> Cost:
+    """Cost of measuring one row: three losses after, and some before, which rows of one checkpoint share."""
+    row = _first(columns)
+    size = hub.shape(row)
+    flops = 2.0 * size.parameters * 3.2 * float(row["evaluation_tokens"])
+    return Cost(flops / _FLOPS, _BASE_BYTES + 3 * _weight_bytes(row) * size.parameters, flops / GPU_FLOPS)
+
+
+def _first(columns: Columns) -> dict[str, Any]:
+    return {name: values[0] for name, values in columns.items()}
+
+
+def _weight_bytes(row: dict[str, Any]) -> float:
+    return 2.0 if row["precision"] == "bfloat16" else 4.0

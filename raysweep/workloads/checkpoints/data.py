@@ -1,0 +1,228 @@
+"""Texts and conversations in the tokens of a model.
+
+A text is read and split as in `language` (corpus.documents). A conversation is a line of JSONL: `messages`, each with
+`role` and `content`, or a `prompt` and its `response`. Only what the assistant says is predicted. Tokens are kept in
+the cache of this machine, by the digests of text and tokenizer.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raysweep.training import draws
+from raysweep.workloads import asked_once, cache
+from raysweep.workloads.language import corpus, files
+from raysweep.workloads.language.texts import BadText, Documents, Text, split
+
+VERSION = 1  # raise it when the same text and tokenizer give other tokens
+VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
+"""The files of a checkpoint that decide tokens."""
+VERSION = 1  # raise it when the same text and tokenizer give other tokens
+VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
+"""The files of a checkpoint that decide tokens."""
+CHAT = "chat:"
+TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
+FORMS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
+Segment = tuple[str, bool]
+"""A part of a conversation as text, and whether it is predicted."""
+_SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
+_NOTHING = -1  # token 0, read and not predicted: what fills a batch after the end of a conversation
+
+
+@dataclass(frozen=True)
+class Chats:
+    """Conversations, split. digest: identifies them, their split and their tokens.
+
+    splits: for each split int32 tokens; a negative one, -1 - t, stands for a t that is not predicted.
+    """
+
+    digest: str
+    splits: Mapping[str, Sequence[np.ndarray]]
+
+    def batch(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
+        """Conversations first … first+count-1 of a seed's stream, int32 (count, longest). Each epoch has an order of
+        its own."""
+        train = self.splits["train"]
+        places = [divmod(first + i, len(train)) for i in range(count)]
+        return padded([train[_order(self.digest, seed, epoch, len(train))[i]] for epoch, i in places], length)
+
+    def held_out(self, part: str, count: int, at_once: int, length: int) -> Iterator[np.ndarray]:
+        """Up to `count` conversations of a held-out split, those of like length together."""
+        own = sorted(self.splits[part][:count], key=len)
+        return (padded(own[at : at + at_once], length) for at in range(0, len(own), at_once))
+
+
+def padded(conversations: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Conversations as one array; of one longer than length + 1 tokens the last ones."""
+    cut = [tokens[-(length + 1) :] for tokens in conversations]
+    found = np.full((len(cut), max(map(len, cut))), _NOTHING, np.int32)
+    for row, tokens in zip(found, cut, strict=True):
+        row[: len(tokens)] = tokens
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _order(digest: str, seed: int, epoch: int, count: int) -> np.ndarray:
+    return draws.generator(seed, f"checkpoints/order/{digest}/{epoch}").permutation(count)
+
+
+@functools.lru_cache(maxsize=4)
+def tokenizer(folder: Path) -> Any:
+    """The tokenizer of a checkpoint. BadText if there is none."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever its files hold
+        raise BadText(f"{folder} has no tokenizer that can be read ({type(error).__name__}: {error})") from None
+
+
+def documents(name: str) -> Documents:
+    """The split documents of a text, or conversations as JSON. BadText says what is wrong with it."""
+    return _documents(name, _signature(name))
+
+
+@asked_once.once
+def _signature(name: str) -> tuple[object, ...]:
+    """A value that changes when the files of a text change."""
+    kind, _, rest = name.partition(":")
+    if kind not in ("python-source", "python-docs", "file", "chat"):
+        raise BadText(f"expected {FORMS}, or {CHAT}PATH (.jsonl) to fine-tune on, got {name!r}")
+    return files.signature(rest) if kind in ("file", "chat") else ()
+
+
+@functools.lru_cache(maxsize=4)
+def _documents(name: str, signature: object) -> Documents:
+    if not name.startswith(CHAT):
+        return corpus.documents(name)
+    spoken = [_spoken(where, entry) for where, entry in files.entries(name.removeprefix(CHAT))]
+    return split([json.dumps(messages, sort_keys=True).encode() for messages in spoken])
+
+
+def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
+    messages = entry.get("messages")
+    if messages is None and {"prompt", "response"} <= entry.keys():
+        messages = [{"content": entry["prompt"]}, {"role": "assistant", "content": entry["response"]}]
+    good = isinstance(messages, list) and all(
+        isinstance(each, dict) and isinstance(each.get("content"), str) and isinstance(each.get("role", ""), str)
+        for each in messages
+    )
+    if not (good and messages and messages[-1].get("role") == "assistant" and messages[-1]["content"]):
+        raise BadText(f"{where}: expected {_SPOKEN}")
+    return [{name: each[name] for name in ("role", "content") if name in each} for each in messages]
+
+
+def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[Segment]:
+    """A conversation as text. A prompt without a template is followed by its response and the token for the end.
+
+    BadText if the tokenizer has no chat template, or one in which a turn changes those before it.
+    """
+    end = words.eos_token or ""
+    if template == TULU:
+        named = [{"role": "user", **each} for each in messages]
+        return [
+            part
+            for each in named
+            for part in (
+                (f"<|{each['role']}|>\n", False),
+                (f"{each['content']}{end if each['role'] == 'assistant' else ''}\n", each["role"] == "assistant"),
+            )
+        ]
+    if "role" not in messages[0]:
+        return [(messages[0]["content"], False), (messages[-1]["content"] + end, True)]
+    if not words.chat_template:
+        raise BadText(f"the tokenizer of {words.name_or_path} has no chat template; template: {TULU} brings one")
+    found: list[Segment] = []
+    before = ""
+    for i, each in enumerate(messages):
+        if each["role"] != "assistant":
+            continue
+        asked = words.apply_chat_template(list(messages[:i]), tokenize=False, add_generation_prompt=True)
+        whole = words.apply_chat_template(list(messages[: i + 1]), tokenize=False)
+        if not (asked.startswith(before) and whole.startswith(asked)):
+            raise BadText(f"the chat template of {words.name_or_path} changes what was said before; template: {TULU}")
+        found += [(asked[len(before) :], False), (whole[len(asked) :], True)]
+        before = whole
+    return found
+
+
+def load(name: str, template: str, folder: Path) -> Text | Chats:
+    """A text or conversations in the tokens of a checkpoint. BadText says what is wrong with it."""
+    return _load(name, _signature(name), template, folder)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(name: str, signature: object, template: str, folder: Path) -> Text | Chats:
+    own, words, chat = documents(name), tokenizer(folder), name.startswith(CHAT)
+    decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
+    mark = hashlib.sha256(repr((VERSION, own.digest, chat and template, decide)).encode()).hexdigest()[:32]
+    made = functools.partial(_chats, template=template) if chat else _flat
+    arrays = {
+        part: cache.array(f"checkpoints/{mark}-{part}", functools.partial(made, each, words))
+        for part, each in own.splits.items()
+    }
+    if not chat:
+        return Text(mark, arrays)
+    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], _ends(flat)) for part, flat in arrays.items()})
+
+
+def _flat(own: Sequence[bytes], words: Any) -> np.ndarray:
+    """Documents one after the other, each as the tokenizer begins one and with a token for its end."""
+    end = [words.eos_token_id] if words.eos_token_id is not None else []
+    read = words([document.decode("utf-8", "replace") for document in own], verbose=False)["input_ids"]
+    return np.concatenate([np.asarray(tokens + end * (tokens[-1:] != end), np.int32) for tokens in read])
+
+
+def _chats(own: Sequence[bytes], words: Any, template: str) -> np.ndarray:
+    """Conversations one after the other, after their number and the length of each."""
+    first = words("")["input_ids"][:1]
+    read = [_conversation(segments(json.loads(each), template, words), first, words) for each in own]
+    return np.concatenate([np.asarray([len(read), *map(len, read)], np.int32), *read])
+
+
+def _ends(flat: np.ndarray) -> np.ndarray:
+    """Where all conversations but the last one end."""
+    return np.cumsum(flat[1 : flat[0]].astype(np.int64))
+
+
+def _conversation(parts: Sequence[Segment], first: Sequence[int], words: Any) -> np.ndarray:
+    found: list[int] = []
+    for number, (text, predicted) in enumerate(parts):
+        own = words(text, add_special_tokens=False, verbose=False)["input_ids"]
+        if number == 0 and list(own[:1]) != list(first):
+            own = [*first, *own]
+        found += own if predicted else [-1 - token for token in own]
+    return np.asarray(found, np.int32)
+
+
+def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
+    """What is wrong with a text or conversations for a model that reads so many tokens, or None."""
+    kind, _, rest = name.partition(":")
+    if kind in ("python-source", "python-docs") and (not rest or float(rest) > corpus.SMALL):
+        return None
+    try:
+        own = load(name, template, folder)
+    except BadText as error:
+        return str(error)
+    if isinstance(own, Text):
+        for part, tokens in own.splits.items():
+            if len(tokens) <= length:
+                return f"{name}: its {part} documents have {len(tokens):,} tokens, no more than a context"
+        return None
+    every = [tokens for part in own.splits.values() for tokens in part]
+    if long := sum(_last_response(tokens) > length for tokens in every):
+        return f"{name}: {long:,} of {len(every):,} responses are longer than the context of {length:,} tokens"
+    return None
+
+
+def _last_response(tokens: np.ndarray) -> int:
+    given = np.flatnonzero(tokens < 0)
+    return len(tokens) - 1 - int(given[-1]) if len(given) else len(tokens)

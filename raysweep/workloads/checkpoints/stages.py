@@ -1,0 +1,236 @@
+"""The stages: a checkpoint is read, fine-tuned and measured.
+
+One module serves all fine-tunings of a checkpoint in a process: each begins by overwriting its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor, nn
+from torch.nn import functional
+
+from raysweep.errors import InputError
+from raysweep.training import devices, draws, schedules, sizes, trainer
+from raysweep.training.trainer import Recipe, Trainer
+from raysweep.workloads.checkpoints import data, hub
+from raysweep.workloads.checkpoints.data import Chats
+from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.language.texts import Text
+from raysweep.workloads.rows import Result, Rows
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact
+    from raysweep.trial.context import Context
+
+Row = Mapping[str, Any]
+Weights = dict[str, Tensor]
+LOGIT_BYTES = 16  # a value of the logits, its softmax and its gradient
+LAYER_BYTES = 68  # a coordinate of the residual stream leaves so much in one layer, in float32
+AT_ONCE = 64  # sequences evaluated at a time, or fewer
+
+transformers.utils.logging.disable_progress_bar()  # it would fill the logs of trials
+
+
+def fetch(rows: Rows, parent: None, context: Context) -> Result:
+    """Read a checkpoint: its weights by name."""
+    row = rows.row()
+    module = transformers.AutoModelForCausalLM.from_pretrained(
+        _folder(row), dtype=_dtype(row), local_files_only=True, use_safetensors=True, trust_remote_code=False
+    )
+    return Result({"weights": {name: weight.detach() for name, weight in module.named_parameters()}})
+
+
+def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Perturb and fine-tune a checkpoint. Its artifact has the weights that training changed: all of them, adapters, or
+    none without steps. Diverged: a loss or gradient was not finite."""
+    row = rows.row()
+    steps, batch, length, seed = (int(row[name]) for name in ("finetune_steps", "finetune_batch", "context", "seed"))
+    if not steps:
+        return Result({"weights": {}})
+    module = _module(parent, row)
+    put(module, _adapters(module, seed) | perturbed(parent, row))
+    recipe = Recipe(
+        float(row["finetune_lr"]),
+        schedules.schedule(str(row["finetune_schedule"]), steps, int(row["finetune_warmup"])),
+        float(row["finetune_weight_decay"]),
+        sample_bytes=_sample_bytes(row),
+    )
+    trained, text = Trainer(module, losses, recipe), _text(row, "target")
+    if (state := context.restored()) is not None:
+        put(module, state["weights"])
+        trained.restore(state)
+
+    def batches(step: int) -> np.ndarray:
+        if isinstance(text, Text):
+            return text.sequences("train", seed, "finetune", step * batch, batch, length)
+        return text.batch(seed, step * batch, batch, length)
+
+    def after_step(trained: Trainer, loss: Tensor) -> None:
+        context.log(trained.step, training_loss=loss)
+        context.checkpoint(lambda: trained.state() | {"weights": _trained(module)})
+
+    trained.train(batches, steps, after_step)
+    return Result({"weights": _trained(module)}, status=OK if trained.alive else DIVERGED)
+
+
+def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Measure a fine-tuned checkpoint, and the checkpoint itself once. Diverged: a metric is not finite."""
+    row, fetched = rows.row(), parent.parent
+    assert fetched is not None
+    module = _module(fetched, row)
+    alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens"))
+
+    def before() -> dict[str, float]:
+        put(module, _adapters(module, 0) | _start(fetched))
+        asked = {"pretrain_loss": "source", "finetune_loss_before": "target"}
+        return {name: mean_loss(module, row, which, "test") for name, which in asked.items()}
+
+    found = dict(fetched.once(("before", *alike), before))
+    put(module, _adapters(module, 0) | perturbed(fetched, row) | parent.tensors()["weights"])
+    found |= {
+        "pretrain_loss_after": mean_loss(module, row, "source", "test"),
+        "finetune_loss": mean_loss(module, row, "target", "test"),
+        "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
+        "distance_moved": _distance(module, _start(fetched)),
+        "finetune_epochs": _epochs(row),
+    }
+    found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
+            found[name.replace("loss", "perplexity")] = float(np.exp(found[name]))
+        found["sensitivity_perplexity"] = found["pretrain_perplexity_after"] - found["pretrain_perplexity"]
+    return Result(metrics=found, status=OK if np.isfinite(list(found.values())).all() else DIVERGED)
+
+
+def losses(module: nn.Module, tokens: Tensor) -> Tensor:
+    """Loss in nats at each token, (sequences, length), of tokens (sequences, length + 1); see training/trainer.py."""
+    read = torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
+    logits = module(input_ids=read, use_cache=False).logits.float()
+    return functional.cross_entropy(
+        logits.transpose(1, 2), tokens[:, 1:].clamp(min=-1), ignore_index=-1, reduction="none"
+    )
+
+
+def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
+    """Mean loss over the predicted tokens of a held-out part (validation or test) of the row's source or target."""
+    length, text = int(row["context"]), _text(row, which)
+    count = max(1, int(row["evaluation_tokens"]) // length)
+    at_once = max(1, min(AT_ONCE, int(sizes.PIECE_BYTES / _sample_bytes(row))))
+    total, predicted = 0.0, 0
+    pieces: Iterable[np.ndarray] = (
+        [text.held_out(part, count, length)] if isinstance(text, Text) else text.held_out(part, count, at_once, length)
+    )
+    for tokens in pieces:
+        total += float(trainer.sequence_losses(module, losses, tokens, at_once).sum())
+        predicted += trainer.predictions(tokens)
+    return total / predicted
+
+
+@torch.no_grad()
+def put(module: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Overwrite the weights of a module that are named here. An adapted layer keeps the name that it had."""
+    for name, weight in module.named_parameters():
+        if (values := weights.get(name.replace(".base_layer.", "."))) is not None:
+            weight.copy_(torch.as_tensor(values))
+
+
+def perturbed(fetched: Artifact, row: Row) -> Weights:
+    """The weights of a checkpoint with the row's noise (O eq. 1): a matrix is moved by `noise` times the deviation of
+    its initialization as the model's configuration states it (initializer_range), a vector not at all."""
+    start, strength = _start(fetched), float(row["noise"])
+    if not strength:
+        return start
+    deviation, moved = strength * float(hub.config(_folder(row)).initializer_range), dict(start)
+    for name, weight in start.items():
+        if weight.ndim > 1:
+            noise = draws.normal(int(row["seed"]), f"checkpoints/noise/{name}", *weight.shape)
+            moved[name] = weight + torch.as_tensor(deviation * noise).to(weight)
+    return moved
+
+
+def _folder(row: Row) -> Path:
+    folder = hub.place(str(row["model"]), str(row["revision"]))
+    if folder is None:
+        raise InputError("revision", f"{row['model']} {row['revision']} is not on this machine (HF_HOME says where)")
+    return folder
+
+
+def _dtype(row: Row) -> torch.dtype:
+    return torch.bfloat16 if row["precision"] == "bfloat16" else torch.get_default_dtype()
+
+
+def _text(row: Row, which: str) -> Text | Chats:
+    return data.load(str(row[which]), str(row["template"]), _folder(row))
+
+
+def _start(fetched: Artifact) -> Weights:
+    found: Weights = fetched.tensors()["weights"]
+    return found
+
+
+def _module(fetched: Artifact, row: Row) -> nn.Module:
+    """The module of a checkpoint where this process computes; with adapters of the row's rank for LoRA."""
+
+    def made() -> nn.Module:
+        known = hub.config(_folder(row))
+        own = {name: weight.clone() for name, weight in _start(fetched).items()}  # training must not change them
+        kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(known)]
+        module: nn.Module = kind.from_pretrained(None, config=known, state_dict=own, dtype=_dtype(row))
+        if adapted:
+            import peft
+
+            settings = peft.LoraConfig(r=adapted[0], lora_alpha=adapted[1], target_modules="all-linear")
+            peft.inject_adapter_in_model(settings, module)
+        return module.to(devices.device()).eval()
+
+    adapted = (int(row["lora_rank"]), row["lora_alpha"]) if row["method"] == "lora" else ()
+    return fetched.once(("module", *adapted), made)
+
+
+def _trained(module: nn.Module) -> Weights:
+    """The weights that are trained, by name, in the host's memory."""
+    trained = ((name, weight) for name, weight in module.named_parameters() if weight.requires_grad)
+    return {name: weight.detach().to("cpu", copy=True) for name, weight in trained}
+
+
+def _adapters(module: nn.Module, seed: int) -> Weights:
+    """What adapters begin with: A as peft draws it, but by the seed alone, and B = 0."""
+    found = {}
+    for name, weight in module.named_parameters():
+        if ".lora_B." in name:
+            found[name] = torch.zeros_like(weight)
+        elif ".lora_A." in name:
+            drawn = draws.generator(seed, f"checkpoints/lora/{name}").uniform(-1, 1, weight.shape)
+            found[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1])).to(weight)
+    return found
+
+
+@torch.no_grad()
+def _distance(module: nn.Module, start: Weights) -> float:
+    """Length of the change of all weights, adapters multiplied out."""
+    own = {name.replace(".base_layer.", "."): weight for name, weight in module.named_parameters()}
+    for name, layer in module.named_modules():
+        if hasattr(layer, "get_delta_weight"):
+            own[f"{name}.weight"] = own[f"{name}.weight"] + layer.get_delta_weight("default")
+    moves = (own[name] - weight.to(own[name].device) for name, weight in start.items())
+    return float(torch.stack([move.double().norm() for move in moves]).norm())
+
+
+def _epochs(row: Row) -> float:
+    """How often fine-tuning goes over the target's training text or conversations."""
+    text, seen = _text(row, "target"), int(row["finetune_steps"]) * int(row["finetune_batch"])
+    if isinstance(text, Text):
+        return seen * int(row["context"]) / text.train_tokens
+    return seen / len(text.splits["train"])
+
+
+def _sample_bytes(row: Row) -> float:
+    """Memory that a sequence takes in a forward and backward pass."""
+    size = hub.shape(row)
+    return float(row["context"]) * (LOGIT_BYTES * size.vocabulary + LAYER_BYTES * size.layers * size.width)

@@ -1,0 +1,235 @@
+"""Models that a sweep kept, loaded by transformers: the same logits and token numbers, whole or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from conftest import Outcome, process, refused
+from language_rows import QUICK
+
+import raysweep
+from raysweep.workloads.language import corpus, model
+from raysweep.workloads.language.model_config import config_of
+
+Call = Callable[..., Outcome]
+LENGTHS = [float(16 * 8 * 16), float(40 * 8 * 16)]
+TEXTS = ["", "plain words, 12\n", "Grüße, 世界 🎉 \u200d é", "\0 Ā <|endoftext|>", "\r\n\tx  y"]
+
+
+def space(name: str, **changes: Any) -> dict[str, Any]:
+    usual = {key: value for key, value in QUICK.items() if key != "pretrain_length"}
+    axes = {"pretrain_length": LENGTHS, "finetune_lr": [1e-3, 1e-2]}
+    return {"name": name, "workload": "language", "axes": axes, "fixed": {**usual, **changes}, "seeds": 2}
+
+
+def run(asked: dict[str, Any], storage: Path) -> raysweep.Sweep:
+    return raysweep.run(
+        asked, storage=storage, report=False, tracking_uri="none", executor="inline", say=lambda line: None
+    )
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sweeps of eight rows over four pretrainings: `kept` keeps what was fine-tuned, `small` does not."""
+    folder = tmp_path_factory.mktemp("exported") / "sweeps"
+    run(space("kept") | {"keep": ["finetune"]}, folder)
+    run(space("small"), folder)
+    return folder
+
+
+def transformers_of() -> Any:
+    return pytest.importorskip("transformers", reason="transformers is not installed here")
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("stage", ["pretrain", "finetune"])
+def test_transformers_has_the_logits_that_the_sweep_had(stage: str, storage: Path, tmp_path: Path, call: Call) -> None:
+    row = raysweep.open("kept", storage).results().iloc[-1]
+    done = call(
+        "export", "kept", row.cell[:8], row.seed, "--stage", stage, "--to", tmp_path / "model", "--storage", storage
+    )
+    assert done.code == 0, done
+    found = transformers_of().AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
+    weights = raysweep.open("kept", storage).tensors(stage, row.cell, row.seed)["weights"]
+    own = model.decoder(config_of(row), weights).eval()
+    batch = torch.tensor(np.random.default_rng(0).integers(0, 256, (4, 16)))
+    with torch.no_grad():
+        difference = (found(batch).logits - own(batch)).abs().max()
+    assert found.dtype == torch.float32
+    assert difference < 1e-5
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert f"| pretrain_length | {LENGTHS[1]:.0f} | tokens |" in card
+    assert ("| finetune_lr | 0.01 |" in card) == (stage == "finetune")
+    assert ("| distance_moved |" in card) == (stage == "finetune"), (
+        "rows that share a pretraining moved by different ways"
+    )
+    assert f"| pretrain_loss | {row.pretrain_loss:.12g} | nats |" in card
+
+
+def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraining(
+    storage: Path, tmp_path: Path, call: Call
+) -> None:
+    cell = raysweep.open("small", storage).results().cell[0]
+    where = ("--to", tmp_path / "model", "--storage", storage)
+    refused(
+        call("export", "small", cell, "--stage", "finetune", *where),
+        "--stage: finetune was not kept in 1 of 1 rows",
+        "run the space under another --name with --set keep=[finetune]",
+    )
+    pretrained = {path: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space("small")))
+    again = call(
+        "run", tmp_path / "space.yaml", "--name", "again", "--set", "keep=[finetune]", "--executor", "inline",
+        "--no-report", "--tracking-uri", "none", "--storage", storage,
+    )  # fmt: skip
+    assert again.code == 0, again
+    assert {path: path.stat().st_mtime_ns for path in pretrained} == pretrained
+    assert call("export", "again", cell, "--stage", "finetune", *where).code == 0
+    assert (tmp_path / "model" / "model.safetensors").exists()
+
+
+def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(
+    storage: Path, tmp_path: Path, call: Call
+) -> None:
+    cell, there = raysweep.open("small", storage).results().cell[0], tmp_path / "there"
+    there.mkdir()
+    (there / "mine").touch()
+    for begins, arguments in {
+        "--stage: missing": ("small", cell, "--to", tmp_path / "new"),
+        "--stage: unknown": ("small", cell, "--to", tmp_path / "new", "--stage", "trunk"),
+        "--to: expected a new folder": ("small", cell, "--to", there, "--stage", "pretrain"),
+        "--to: expected CELL": ("small", "--to", tmp_path / "new", "--stage", "pretrain"),
+        "--to: expected CELL --to FOLDER": ("small", cell, "--to", f"hub:{tmp_path / 'new'}", "--stage", "pretrain"),
+        "zz: expected the beginning": ("small", "zz", "--to", tmp_path / "new", "--stage", "pretrain"),
+        "SEED: the cell has no row of the seed 9": (
+            "small",
+            cell,
+            "9",
+            "--to",
+            tmp_path / "new",
+            "--stage",
+            "pretrain",
+        ),
+    }.items():
+        refused(call("export", *arguments, "--storage", storage), begins)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert [path.name for path in there.iterdir()] == ["mine"]
+
+
+def test_a_second_export_has_the_same_bytes_and_a_killed_one_leaves_no_model(storage: Path, tmp_path: Path) -> None:
+    cell = raysweep.open("small", storage).results().cell[0]
+
+    def export(name: str, first: str = "") -> Outcome:
+        where = ("--to", tmp_path / "models" / name, "--storage", storage)
+        return process("export", "small", cell, "--stage", "pretrain", *where, first=first)
+
+    killed = (
+        "import os; from raysweep.storage import files; before = files.write\n"
+        "files.write = lambda path, parts: "
+        "os._exit(9) if path.name == 'model.safetensors' else before(path, parts)"
+    )
+    assert export("one", killed).code == 9
+    assert not (tmp_path / "models" / "one").exists()
+    for name in ("one", "two"):
+        assert export(name).code == 0
+    assert hashes(tmp_path / "models" / "one") == hashes(tmp_path / "models" / "two")
+    assert len(hashes(tmp_path / "models" / "one")) == 5
+
+
+def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_network(
+    storage: Path, tmp_path: Path, call: Call
+) -> None:
+    hub, arguments = tmp_path / "hub", ("--stage", "pretrain", "--to", f"hub:{tmp_path / 'hub'}", "--storage", storage)
+    done = call("export", "small", *arguments)
+    assert done.code == 0, done
+    names = [f"pretrain_length-{length:.0f}-seed-{seed}" for length in LENGTHS for seed in (0, 1)]
+    assert done.out.split() == names
+    before = {path: path.stat().st_mtime_ns for path in hub.rglob("*.safetensors")}
+    assert len(before) == 4
+    assert call("export", "small", *arguments).out == done.out
+    assert {path: path.stat().st_mtime_ns for path in hub.rglob("*.safetensors")} == before
+    assert not list(hub.glob(".export*"))
+
+    huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed here")
+    scanned = huggingface_hub.scan_cache_dir(hub)
+    (repository,) = scanned.repos
+    assert not scanned.warnings
+    assert repository.repo_id == "raysweep/small"
+    assert {ref for revision in repository.revisions for ref in revision.refs} == {*names, "main"}
+    transformers = transformers_of()
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(
+        "raysweep/small", revision=names[1], cache_dir=hub, local_files_only=True
+    )
+    sweep = raysweep.open("small", storage)
+    row = sweep.results().query(f"pretrain_length == {LENGTHS[0]} and seed == 1").iloc[0]
+    weights = sweep.tensors("pretrain", row.cell, 1)["weights"]
+    assert torch.equal(loaded.lm_head.weight, torch.as_tensor(weights["lm_head.weight"]))
+    tokenizer = transformers.AutoTokenizer.from_pretrained("raysweep/small", cache_dir=hub, local_files_only=True)
+    assert tokenizer.model_max_length == 16
+
+
+def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, call: Call) -> None:
+    cell = raysweep.open("small", storage).results().cell[0]
+    call("export", "small", cell, "--stage", "pretrain", "--to", tmp_path / "model", "--storage", storage)
+    tokenizer = transformers_of().AutoTokenizer.from_pretrained(tmp_path / "model")
+    assert (len(tokenizer), tokenizer.eos_token_id) == (256, ord("\n"))
+    for text in TEXTS:
+        assert tokenizer(text).input_ids == list(text.encode())
+        assert tokenizer.decode(list(text.encode())) == text
+
+
+@pytest.mark.parametrize("learned", [True, False], ids=["bpe", "bytes"])
+def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(
+    learned: bool, tmp_path: Path, call: Call
+) -> None:
+    stream = np.random.default_rng(0)
+    words = ("learning", "rates", "fall", "while", "Grüße", "<|endoftext|>", "Ā", "1234")
+    lines = [" ".join(stream.choice(words, 60)) for _ in range(60)]
+    text = tmp_path / "lines.jsonl"
+    text.write_text("\n".join(json.dumps({"text": line}) for line in lines))
+    source = f"{'bpe:300:' if learned else ''}file:{text}"
+    sweep = run(space("mine", source=source, target=f"file:{text}") | {"seeds": 1}, tmp_path / "sweeps")
+    cell = sweep.results().cell[0]
+    text_tokens = corpus.load(source).splits["test"]
+    documents = corpus.documents(f"file:{text}").splits["test"]
+    text.unlink()  # the tokens are kept with the model
+    done = call("export", "mine", cell, "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path / "sweeps")
+    assert done.code == 0, done
+    tokenizer = transformers_of().AutoTokenizer.from_pretrained(tmp_path / "m")
+    assert tokenizer.eos_token_id == (299 if learned else 0)
+    found = [token for one in documents for token in (*tokenizer(one.decode()).input_ids, tokenizer.eos_token_id)]
+    assert found == text_tokens.tolist()
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert config["vocab_size"] == len(tokenizer) == (300 if learned else 256)
+
+
+def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path: Path, call: Call) -> None:
+    tokens = np.random.default_rng(0).integers(0, 40, 20_000).astype(np.uint16)
+    np.save(tmp_path / "tokens.npy", tokens)
+    name = f"tokens:40:3:{tmp_path / 'tokens.npy'}"
+    sweep = run(space("numbers", source=name, target=name) | {"seeds": 1}, tmp_path / "sweeps")
+    cell = sweep.results().cell[0]
+    call("export", "numbers", cell, "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path / "sweeps")
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {"config.json", "README.md", "model.safetensors"}
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["eos_token_id"] == 3
+    assert "there is no tokenizer" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_a_workload_without_models_says_so(tmp_path: Path, call: Call) -> None:
+    run(
+        {"name": "plain", "workload": "linear_transfer", "axes": {"gamma": [0.5]}, "fixed": {"dim": 20}, "seeds": 1},
+        tmp_path,
+    )
+    done = call("export", "plain", "0", "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path)
+    refused(done, "plain: the stages of the workload linear_transfer leave no model")

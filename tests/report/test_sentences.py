@@ -1,0 +1,104 @@
+"""The sentence of a finding says what its numbers say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from transfer_rows import TRANSFER, finding_of, rows_with
+
+from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.report.clauses import theory_words
+from raysweep.report.figures import drawn
+from raysweep.report.notes import notes
+from raysweep.report.phrases import METHODS
+from raysweep.report.sentences import sentence
+
+AXES = {"overlap_angle": [10.0, 45.0, 80.0], "gamma": [0.2, 0.4]}
+
+
+def beside(difference: float) -> Finding:
+    """Curves of a risk that differs from another one by so much in every draw but for noise."""
+
+    def noisy(rows: pd.DataFrame, random: np.random.Generator) -> Any:
+        return rows["seed"] + difference + 0.01 * random.standard_normal(len(rows))
+
+    frame = rows_with(AXES, 8, risk_finetune=noisy, risk_scratch=lambda rows, _: 1.0 * rows["seed"])
+    words = {"positive": "it costs", "negative": "it pays"}
+    return finding_of(
+        frame, AXES, "curves", x="overlap_angle", metric="risk_finetune", beside="risk_scratch", words=words
+    )
+
+
+def test_a_curve_beside_another_is_called_above_or_below_it() -> None:
+    above, below = (sentence(beside(size), TRANSFER) for size in (1.0, -1.0))
+    assert above == "Risk after fine-tuning is above risk from scratch (it costs) in all 6 cells."
+    assert below == "Risk after fine-tuning is below risk from scratch (it pays) in all 6 cells."
+
+
+def test_a_caption_calls_the_other_metric_by_its_label() -> None:
+    ((_, _, caption),) = drawn(beside(1.0), TRANSFER)
+    assert "crosses: risk from scratch." in caption
+    assert "risk_scratch" not in caption
+
+
+def slopes(*rows: Mapping[str, float]) -> Finding:
+    table = as_table([{"gamma": 0.1 * k, "outcome": Outcome.RISES, **row} for k, row in enumerate(rows)], ["gamma"])
+    return Finding("trend", "trend", table, "risk_finetune", "depth", ["gamma"])
+
+
+def test_theory_agrees_in_so_many_of_those_that_have_an_error() -> None:
+    inside, outside, exact = (
+        {"estimate": 1.0, "low": low, "high": high, "theory": 1.1} for low, high in ((0.8, 1.2), (0.95, 1.05), (1, 1))
+    )
+    assert theory_words(slopes(inside, inside), TRANSFER) == "theory agrees"
+    assert theory_words(slopes(inside, outside, exact), TRANSFER) == "theory agrees in 1/2"
+    assert theory_words(slopes(outside, exact), TRANSFER) == "theory, 1.1, differs"
+
+
+@pytest.mark.parametrize(("theory", "words"), [(2.0, "theory differs by at most 50 %"), (1 + 1e-9, "theory agrees")])
+def test_how_far_theory_is_from_exact_values_is_said(theory: float, words: str) -> None:
+    exact = {"estimate": 1.0, "low": 1.0, "high": 1.0}
+    assert theory_words(slopes({**exact, "theory": 1.0}, {**exact, "theory": theory}), TRANSFER) == words
+
+
+@pytest.mark.parametrize(("gammas", "words"), [([0.2, 0.4], "both settings"), ([0.2, 0.4, 0.6], "all 3 settings")])
+def test_two_settings_are_both(gammas: list[float], words: str) -> None:
+    axes = {"depth": [1, 2, 3], "gamma": gammas}
+    frame = rows_with(axes, 4, risk_finetune=lambda rows, random: rows["depth"] + 0.01 * random.random(len(rows)))
+    finding = finding_of(frame, axes, "trend", x="depth", metric="risk_finetune")
+    assert sentence(finding, TRANSFER) == f"Risk after fine-tuning rises with depth throughout in {words}."
+    denied = frame.assign(risk_finetune=np.random.default_rng(1).standard_normal(len(frame)))
+    assert ("either" if len(gammas) == 2 else "any of 3") in sentence(
+        finding_of(denied, axes, "trend", x="depth", metric="risk_finetune"), TRANSFER
+    )
+
+
+def ranking(values: Mapping[str, Any], *outcomes: Outcome) -> str:
+    rows = [{**values, "outcome": one, "estimate": 1.0, "low": 0.9, "high": 1.1} for one in (Outcome.BEST, *outcomes)]
+    rows = [{**row, **{key: row[key] + k for key in values}} for k, row in enumerate(rows)]
+    return sentence(Finding("best", "best", as_table(rows, list(values)), "risk_finetune", keys=list(values)), TRANSFER)
+
+
+def test_cells_are_not_called_worse_without_those_that_are_not_told_from_the_best() -> None:
+    others = [Outcome.ALIKE, *[Outcome.WORSE] * 3]
+    short = "The best risk after fine-tuning is 1.00 [0.90, 1.10] at L = 1; 1 cannot be told from it; 3 are worse."
+    assert ranking({"depth": 1}, *others) == short
+    many = ranking({"depth": 1, "gamma": 0.2, "source_samples": 3, "finetune_lr": 1.0}, *others)
+    assert "worse" not in many
+    assert "worse" in ranking({"depth": 1, "gamma": 0.2, "source_samples": 3, "finetune_lr": 1.0}, *others[1:])
+
+
+def test_an_optimum_of_single_runs_says_that_noise_is_pooled() -> None:
+    axes = {"finetune_lr": [0.01 * 2.0**k for k in range(8)], "gamma": [0.2, 0.4]}
+
+    def valley(rows: pd.DataFrame, random: np.random.Generator) -> Any:
+        return (np.log2(rows["finetune_lr"] / 0.08)) ** 2 + 0.1 * random.standard_normal(len(rows))
+
+    for draws, method in ((1, "one_surface"), (6, "optimum")):
+        frame = rows_with(axes, draws, risk_finetune=valley)
+        finding = finding_of(frame, axes, "optimum", x="finetune_lr", metric="risk_finetune")
+        assert METHODS[method] in notes(finding, TRANSFER)

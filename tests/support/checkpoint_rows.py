@@ -1,0 +1,78 @@
+"""Rows of the workload `checkpoints` on the tiny hub, and the fixtures of its tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_hub
+
+from raysweep.trial import chain
+from raysweep.workloads.checkpoints import PARAMETERS, WORKLOAD
+from raysweep.workloads.declaration import Columns, column
+
+QUICK: dict[str, Any] = {
+    "model": tiny_hub.MODEL,
+    "revision": "step1",
+    "source": "python-docs:0.1",
+    "target": "python-docs:0.1",
+    "context": 32,
+    "finetune_steps": 5,
+    "finetune_batch": 8,
+    "finetune_warmup": 1,
+    "finetune_lr": 1e-3,
+    "evaluation_tokens": 512,
+}
+
+
+def table(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A table of rows that take a fraction of a second each."""
+    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
+    return {p.name: column(p, [{**defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+
+
+def compute(
+    columns: Columns, seeds: np.ndarray, store: Any = None, keep: Sequence[str] = ()
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The metrics and the status of rows, through all stages."""
+    found = chain.compute(WORKLOAD, columns, seeds, store, keep)
+    return found.metrics, found.status
+
+
+@pytest.fixture(scope="session")
+def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of the hub with the tiny model."""
+    cache = tmp_path_factory.mktemp("hub")
+    tiny_hub.fill(cache)
+    return cache
+
+
+@pytest.fixture
+def hub_cache(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny hub is that of this process, which has no network."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tiny_cache))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("RAYSWEEP_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
+    return tiny_cache
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> str:
+    """A target of 80 short conversations."""
+    path = tmp_path / "chats.jsonl"
+    lines = [{"prompt": f"{n}+1?", "response": f"it is {n + 1}"} for n in range(80)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return f"chat:{path}"
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> str:
+    """A text of 200 documents."""
+    path = tmp_path / "texts.jsonl"
+    lines = [{"text": f"document number {n} of many, {n * n} in all. " * 4} for n in range(200)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return f"file:{path}"

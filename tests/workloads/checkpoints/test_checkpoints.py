@@ -1,0 +1,270 @@
+"""The workload `checkpoints` on a local hub: revisions are read once, fine-tuned at several rates, and measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_hub
+import torch
+import transformers
+from checkpoint_rows import compute, table
+from torch.nn import functional
+
+from raysweep.plan.row_stages import RowStages
+from raysweep.stages import trees
+from raysweep.stages.store import Store
+from raysweep.training import schedules, trainer
+from raysweep.trial import context
+from raysweep.workloads.checkpoints import WORKLOAD, data, hub
+
+pytestmark = pytest.mark.usefixtures("one_thread", "hub_cache")
+
+
+def plain(revision="step1"):
+    """The model as transformers reads it."""
+    return transformers.AutoModelForCausalLM.from_pretrained(hub.place(tiny_hub.MODEL, revision))
+
+
+def spoken(n):
+    """The tokens of a conversation of the file, and where the response begins."""
+    ask, answer = f"{n}+1?", f"it is {n + 1}"
+    words = transformers.AutoTokenizer.from_pretrained(hub.place(tiny_hub.MODEL, "step1"))
+    return words(ask)["input_ids"], [*words(answer)["input_ids"], words.eos_token_id]
+
+
+def loss_of(model, ask, answer):
+    """Sum of the losses of a response."""
+    tokens = torch.tensor([ask + answer])
+    logits = model(tokens).logits[0, len(ask) - 1 : -1]
+    return functional.cross_entropy(logits, tokens[0, len(ask) :], reduction="sum")
+
+
+def numbers(chats, part):
+    """The questions that are in a split of the file of conversations."""
+    read = [json.loads(each) for each in data.documents(chats).splits[part]]
+    return [int(messages[0]["content"].partition("+")[0]) for messages in read]
+
+
+def kept(store, row, seed=0):
+    """The artifact of a row's fine-tuning in a store."""
+    own = RowStages(WORKLOAD, table(row), ["finetune"]).of_row(0, seed)[-1]
+    entry = store.fetch(own.id)
+    return trees.unflatten(entry.tensors(), entry.meta["tree"])["weights"]
+
+
+def test_a_checkpoint_is_read_once_for_all_its_fine_tunings(monkeypatch, chats):
+    read = []
+    original = transformers.AutoModelForCausalLM.from_pretrained
+
+    def counted(folder, **options):
+        read.append(Path(folder).name)
+        assert options["use_safetensors"] is True
+        assert options["trust_remote_code"] is False
+        return original(folder, **options)
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", counted)
+    rows = [
+        {"revision": name, "pretrain_length": tokens, "finetune_lr": rate, "target": chats}
+        for name, tokens in tiny_hub.REVISIONS.items()
+        for rate in (1e-3, 1e-2)
+    ]
+    metrics, status = compute(table(*rows), np.zeros(6, int))
+    assert sorted(read) == sorted(hashlib.sha1(name.encode()).hexdigest() for name in tiny_hub.REVISIONS)
+    assert set(status) == {"ok"}
+    assert (metrics["finetune_loss"] < metrics["finetune_loss_before"]).all()
+    assert (metrics["finetune_loss"][1::2] < metrics["finetune_loss"][::2]).all()  # ten times the rate in five steps
+    assert len(set(metrics["pretrain_loss"])) == 3
+
+
+def test_losses_are_those_of_responses_alone_however_long_the_others_are(chats):
+    metrics, _ = compute(table({"target": chats, "finetune_steps": 0}), np.zeros(1, int))
+    model = plain()
+    for metric, part in (("finetune_loss", "test"), ("finetune_loss_validation", "validation")):
+        pairs = [spoken(n) for n in numbers(chats, part)]
+        total = sum(loss_of(model, *pair).item() for pair in pairs)
+        assert metrics[metric][0] == pytest.approx(total / sum(len(answer) for _, answer in pairs), rel=1e-6)
+    assert metrics["finetune_loss_before"] == metrics["finetune_loss"]
+    assert metrics["sensitivity"] == metrics["distance_moved"] == 0
+
+
+def test_the_loss_on_text_is_that_of_its_windows(texts):
+    metrics, _ = compute(table({"source": texts, "finetune_steps": 0, "evaluation_tokens": 10**6}), np.zeros(1, int))
+    model, words = plain(), transformers.AutoTokenizer.from_pretrained(hub.place(tiny_hub.MODEL, "step1"))
+    test = data.documents(texts).splits["test"]
+    flat = [token for each in test for token in (*words(each.decode())["input_ids"], words.eos_token_id)]
+    windows = [flat[at : at + 33] for at in range(0, len(flat) - 32, 32)]
+    assert len(windows) > 16
+    each = [functional.cross_entropy(model(torch.tensor([w[:-1]])).logits[0], torch.tensor(w[1:])) for w in windows]
+    assert metrics["pretrain_loss"][0] == pytest.approx(torch.stack(each).mean().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, method):
+    row = {"target": chats, "method": method, "lora_rank": 4, "finetune_lr": 3e-3, "finetune_weight_decay": 0.1}
+    compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    found = kept(Store(tmp_path / "store"), row)
+    model = plain()
+    if method == "lora":
+        import peft
+
+        model = peft.get_peft_model(model, peft.LoraConfig(r=4, lora_alpha=32, target_modules="all-linear"))
+        begun = {f"base_model.model.{name}": values for name, values in first_adapters(model).items()}
+        model.load_state_dict(begun, strict=False)
+    trained = {name.removeprefix("base_model.model."): w for name, w in model.named_parameters() if w.requires_grad}
+    matrices, vectors = ([w for w in trained.values() if (w.ndim > 1) is big] for big in (True, False))
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW([group for group in groups if group["params"]], betas=(0.9, 0.95))
+    train = numbers(chats, "train")
+    text = data.load(chats, "tokenizer", hub.place(tiny_hub.MODEL, "step1"))
+    factor = schedules.schedule("cosine", 5, 1)
+    for step in range(5):
+        order = data._order(text.digest, 0, 0, len(train))[step * 8 : step * 8 + 8]
+        pairs = [spoken(train[i]) for i in order]
+        loss = sum(loss_of(model, *pair) for pair in pairs) / sum(len(answer) for _, answer in pairs)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained.values(), 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = 3e-3 * factor(step)
+        optimizer.step()
+    assert set(found) == set(trained)
+    for name, weight in trained.items():
+        torch.testing.assert_close(found[name], weight.detach(), rtol=1e-4, atol=2e-6)
+
+
+def first_adapters(model):
+    """The adapters that a fine-tuning of seed 0 begins with, by the names of the plain model."""
+    from raysweep.workloads.checkpoints.stages import _adapters
+
+    named = {name.removeprefix("base_model.model."): weight for name, weight in model.named_parameters()}
+
+    class Bare:
+        def named_parameters(self):
+            return named.items()
+
+    return _adapters(Bare(), 0)
+
+
+def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights(chats, tmp_path):
+    rows = [
+        {"target": chats, "method": "lora", "lora_rank": 16, "finetune_lr": 1e-2},
+        {"target": chats, "finetune_steps": 0},
+    ]
+    metrics, _ = compute(table(*rows), np.zeros(2, int), Store(tmp_path / "store"), ["finetune"])
+    assert all(".lora_" in name for name in kept(Store(tmp_path / "store"), rows[0]))
+    assert metrics["pretrain_loss_after"][1] == metrics["pretrain_loss"][0] == metrics["pretrain_loss"][1]
+    adapters = kept(Store(tmp_path / "store"), rows[0])
+    model, moved = plain(), 0.0
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            stem = name.removesuffix(".weight")
+            if f"{stem}.lora_A.default.weight" in adapters:
+                change = adapters[f"{stem}.lora_B.default.weight"] @ adapters[f"{stem}.lora_A.default.weight"] * 32 / 16
+                weight += change
+                moved += float((change**2).sum())
+    pairs = [spoken(n) for n in numbers(chats, "test")]
+    total = sum(loss_of(model, *pair).item() for pair in pairs)
+    assert metrics["finetune_loss"][0] == pytest.approx(total / sum(len(answer) for _, answer in pairs), rel=1e-5)
+    assert metrics["distance_moved"][0] == pytest.approx(moved**0.5, rel=1e-5)
+
+
+def test_an_interrupted_fine_tuning_goes_on_to_the_same_weights(chats, tmp_path, monkeypatch):
+    row = {"target": chats, "finetune_steps": 12}
+    compute(table(row), np.zeros(1, int), Store(tmp_path / "whole"), ["finetune"])
+    monkeypatch.setattr(context, "CHECKPOINT_SECONDS", 0.0)
+    taken, step = [], trainer.Trainer._step
+
+    def counted(self, *batch):
+        taken.append(self.step)
+        if len(taken) == 7:
+            raise KeyboardInterrupt
+        return step(self, *batch)
+
+    monkeypatch.setattr(trainer.Trainer, "_step", counted)
+    with pytest.raises(KeyboardInterrupt):
+        compute(table(row), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"])
+    compute(table(row), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"])
+    assert taken == [*range(7), *range(6, 12)]
+    whole, cut = (kept(Store(tmp_path / name), row) for name in ("whole", "cut"))
+    for name, values in whole.items():
+        assert torch.equal(values, cut[name])
+
+
+def test_a_kept_fine_tuning_is_measured_on_another_text_without_training(chats, texts, tmp_path, monkeypatch):
+    row = {"target": chats}
+    first, _ = compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    monkeypatch.setattr(trainer.Trainer, "train", None)
+    again, _ = compute(table({**row, "source": texts}), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    assert again["finetune_loss"] == first["finetune_loss"]
+    assert again["pretrain_loss_after"] != first["pretrain_loss_after"]
+
+
+def test_a_checkpoint_is_identified_by_its_commit_and_a_folder_by_its_content(chats, tmp_path):
+    def identity(**row):
+        return RowStages(WORKLOAD, table({"target": chats, **row})).of_row(0, 0, 2)[-1].id
+
+    before = identity()
+    assert identity(pretrain_length=5.0) == before  # a label
+    assert identity(lora_rank=3) == before  # of adapters that are not there
+    assert identity(revision="step2") != before
+    assert identity(revision=hashlib.sha1(b"step1").hexdigest()) == before
+    refs = hub._cache() / "models--test--tiny-llama" / "refs"
+    (refs / "moved").write_text((refs / "step2").read_text())
+    assert identity(revision="moved") == identity(revision="step2")
+    tiny_hub.save(tmp_path / "own" / "early", 0)
+    tiny_hub.save(tmp_path / "copy", 0)
+    folder = identity(model=str(tmp_path / "own"), revision="early")
+    assert folder == identity(model=str(tmp_path / "copy"), revision="main") != before
+    tiny_hub.save(tmp_path / "copy", 1)
+    assert identity(model=str(tmp_path / "copy"), revision="main") != folder
+
+
+def test_weights_are_moved_in_units_of_their_initialization_and_the_gains_not_at_all(chats, tmp_path):
+    rows = [{"target": chats, "noise": noise, "finetune_steps": 0} for noise in (0.5, 1.0)]
+    metrics, _ = compute(table(*rows), np.zeros(2, int))
+    weights = sum(weight.numel() for weight in plain().parameters() if weight.ndim > 1)
+    assert metrics["distance_moved"][1] == pytest.approx(0.02 * weights**0.5, rel=0.03)
+    assert metrics["distance_moved"][1] == pytest.approx(2 * metrics["distance_moved"][0], rel=1e-4)
+    assert metrics["finetune_loss"][1] != metrics["finetune_loss"][0]
+
+
+def test_in_bfloat16_weights_are_kept_so(chats, tmp_path):
+    row = {"target": chats, "precision": "bfloat16"}
+    metrics, _ = compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    assert {values.dtype for values in kept(Store(tmp_path / "store"), row).values()} == {torch.bfloat16}
+    wide, _ = compute(table({"target": chats}), np.zeros(1, int))
+    assert metrics["finetune_loss"][0] == pytest.approx(wide["finetune_loss"][0], abs=0.05)
+
+
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": "Bye"},
+    {"role": "assistant", "content": "Ciao"},
+]
+
+
+def test_only_what_the_assistant_says_is_predicted():
+    words = data.tokenizer(hub.place(tiny_hub.MODEL, "step1"))
+    assert data.segments(MESSAGES, "tokenizer", words) == [
+        ("[system]Be brief.<eos>[user]Hi<eos>[assistant]", False),
+        ("Hello<eos>", True),
+        ("[user]Bye<eos>[assistant]", False),
+        ("Ciao<eos>", True),
+    ]
+    told = data.segments(MESSAGES, "tulu", words)
+    assert "".join(text for text, _ in told) == (
+        "<|system|>\nBe brief.\n<|user|>\nHi\n<|assistant|>\nHello<eos>\n<|user|>\nBye\n<|assistant|>\nCiao<eos>\n"
+    )
+    assert [text for text, predicted in told if predicted] == ["Hello<eos>\n", "Ciao<eos>\n"]
+
+
+def test_of_a_conversation_longer_than_a_context_the_beginning_is_cut():
+    long, short = np.arange(10, dtype=np.int32), np.arange(3, dtype=np.int32)
+    found = data.padded([long, short], 6)
+    assert found.tolist() == [[3, 4, 5, 6, 7, 8, 9], [0, 1, 2, -1, -1, -1, -1]]
