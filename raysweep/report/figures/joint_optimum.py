@@ -23,12 +23,13 @@ SHOWN = 0.9
 @draw.register(PairPlot)
 def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of the maps and its caption."""
+    from matplotlib.cm import ScalarMappable
     from matplotlib.colors import PowerNorm
 
     titles = [settings(one.where, one.where.values(), workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
     top = max(float(np.quantile(np.concatenate([one.regret.ravel() for one in plot.panels]), SHOWN)), 1e-300)
-    norm, diverged, colours = PowerNorm(0.5, 0.0, top, clip=True), False, None
+    norm, diverged = PowerNorm(0.5, 0.0, top, clip=True), False
     for panel, title, one in zip(axes, titles, plot.panels, strict=True):
         for axis, log in zip((panel.xaxis, panel.yaxis), plot.logarithmic, strict=True):
             if log:
@@ -36,7 +37,7 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
         panel.grid(False)
         if len(axes) > 1:
             panel.tick_params(axis="x", labelrotation=45)
-        colours = panel.pcolormesh(one.x, one.y, one.regret.T, cmap="viridis_r", norm=norm, shading="gouraud")
+        panel.pcolormesh(one.x, one.y, one.regret.T, cmap="viridis_r", norm=norm, shading="gouraud")
         panel.contour(one.x, one.y, one.alike.T.astype(float), levels=[0.5], colors="black", linewidths=1.3)
         panel.plot(*one.runs.T, ".", color="0.35", markersize=2.5)
         panel.plot(*one.diverged.T, "x", color="crimson", markersize=4.5)
@@ -45,7 +46,7 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
         panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(plot.x, workload), axis_label(plot.y, workload))
     metric = called(plot.metric, workload)
-    figure.colorbar(colours, ax=axes, label=f"expected distance from the best {metric}")
+    figure.colorbar(ScalarMappable(norm, "viridis_r"), ax=axes, label=f"expected distance from the best {metric}")
     marks = [
         drawing.mark("runs", marker=".", color="0.35"),
         diverged and drawing.mark("diverged", marker="x", color="crimson"),
