@@ -213,6 +213,7 @@ TITLES: Mapping[str, str] = {
     "predicted_boundary": "Where {meets} predicts the zero of {metric}",
     "inflection": "Where {metric} turns in {x}",
     "optimum": "The best {x} for {metric}",
+    "joint_optimum": "What is best together for {metric}",
     "agreement": "Theory and experiment",
     "relation": "{metric} and {x}",
     "r_squared": "What explains {metric}",
@@ -239,6 +240,9 @@ METHODS: Mapping[str, str] = {
     "is that of the median, and theory is not compared.",
     "inflection": _SHAPES,
     "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
+    "joint_optimum": "All settings are fitted as one surface, its noise pooled. The best value of an axis is the one "
+    "with the other axis at its best. The CSV has the pair of least expected distance from the best value, and what is "
+    "not told from the best.",
     "predicted_boundary": "Predicted is where the least-squares power law meets the level, with Fieller's interval "
     "over draws; measured is the zero. They differ where their intervals have nothing in common.",
     "agreement": "Differences to the closed form, in standard deviations of a draw, are averaged over cells, draw by "
@@ -298,6 +302,7 @@ ESTIMATES: Mapping[str, str] = {
     "boundary": "zero",
     "inflection": "turning point",
     "optimum": "best value",
+    "joint_optimum": "best value",
     "predicted_boundary": "measured",
     "agreement": "mean difference (SD)",
     "relation": "rank correlation",

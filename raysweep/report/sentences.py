@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.numbers import interval
 from raysweep.phrases import counted
-from raysweep.report.clauses import clause, needed_words, share, theory_words, where_words
+from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
 from raysweep.report.names import as_called, called, capitalized, setting, settings, without_common_beginning
 from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, SUBJECTS
 from raysweep.workloads.declaration import Workload
@@ -57,6 +57,8 @@ def _answer(finding: Finding, workload: Workload) -> str:
         return _answer_of_search(finding, workload)
     if finding.kind == "law" and (finding.table["outcome"] != Outcome.UNDECIDED).all() and len(finding.keys) == 1:
         return _answer_of_law(finding, workload)
+    if finding.kind == "joint_optimum":
+        return _answer_of_pair(finding, workload)
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
@@ -109,6 +111,20 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     if out := finding.facts.get("largest_out"):
         first = called(finding.facts["over"][0], workload)
         text = _longer(text, f"{out['inside']} of {out['of']} largest {first} forecast", "; {}")
+    return text
+
+
+def _answer_of_pair(finding: Finding, workload: Workload) -> str:
+    """Where the best values of both axes lie, each in how many settings it is located."""
+    workload, text = as_called(finding, workload), ""
+    for axis, table in finding.table.groupby("axis", sort=False):
+        own = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
+        group = next((one for one in groups_of(own) if one.outcome == Outcome.LOCATED), None)
+        name = f"the best {called(own.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
+        said = f"{name} is {place_words(own, group, workload)}" if group else f"{name} is not located"
+        if group and len(table) > 1:
+            said += f" in {group.count}" if text else f" in {share(group, len(table), 'setting')}"
+        text = _longer(text, said, "; {}") if text else said
     return text
 
 

@@ -13,7 +13,7 @@ from raysweep.space import analysis_options as allowed
 from raysweep.space.checks import Context, expect
 from raysweep.workloads.declaration import Workload
 
-NAME_AXES = ("x", "y", "lr", "length", "over", "at_best", "unit", "by")
+NAME_AXES = ("x", "y", "axes", "lr", "length", "over", "at_best", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
 
 

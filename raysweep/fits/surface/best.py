@@ -73,6 +73,22 @@ def best(
     return _read(surface, s, points, f, refined(points, f), f, level, values, _gap(surface, 0), eps)
 
 
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The best values of both axes of a surface in one slice.
+
+    axes: of each axis, with the other one at its best. points: of the grid on which the surface was drawn, per axis.
+    regret: how much worse than the best each point of the grid is expected to be, in units of y, (points, points).
+    alike: which of them cannot be told from the best. choice: the point of least expected regret.
+    """
+
+    axes: tuple[Best, Best]
+    points: tuple[np.ndarray, np.ndarray]
+    regret: np.ndarray
+    alike: np.ndarray
+    choice: tuple[float, float]
+
+
 def jointly(
     surface: Surface,
     s: int,
@@ -82,36 +98,25 @@ def jointly(
     high: np.ndarray,
     values: np.ndarray,
     count: int = COUNT,
-) -> list[Best]:
-    """The best values of both axes of a surface in the slice s, each with the other one at its best.
+) -> Pair:
+    """The best values of both axes of a surface in the slice s.
 
     low, high, values: as in `best`, one entry per axis.
     """
-    axes = [np.linspace(a, b, STEPS_OF_TWO) for a, b in zip(low, high, strict=True)]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    f = paths(surface, s, points.reshape(-1, 2), count, np.random.default_rng(s))
-    f = f.reshape(len(f), STEPS_OF_TWO, STEPS_OF_TWO)
-    out = []
-    for axis in (0, 1):
-        profile = f.min(2 - axis)
-        fixed = f.mean(0).min(1 - axis)
-        place = refined(axes[axis], profile)
-        out.append(
-            _read(
-                surface,
-                s,
-                axes[axis],
-                profile,
-                place,
-                profile,
-                level,
-                int(values[axis]),
-                _gap(surface, axis),
-                None,
-                fixed,
-            )
-        )
-    return out
+    first, second = (np.linspace(a, b, STEPS_OF_TWO) for a, b in zip(low, high, strict=True))
+    grid = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
+    flat = paths(surface, s, grid.reshape(-1, 2), count, np.random.default_rng(s))
+    f, shape = flat.reshape(-1, STEPS_OF_TWO, STEPS_OF_TWO), (STEPS_OF_TWO, STEPS_OF_TWO)
+    bests = []
+    for axis, points in enumerate((first, second)):
+        profile, own = f.min(2 - axis), int(values[axis])
+        fixed, place = f.mean(0).min(1 - axis), refined(points, profile)
+        bests.append(_read(surface, s, points, profile, place, profile, level, own, _gap(surface, axis), None, fixed))
+    regret = _regret(surface, s, flat).mean(0)
+    x, y = np.unravel_index(int(regret.argmin()), shape)
+    alike = _alike(flat, int(flat.mean(0).argmin()), level)
+    choice = (float(first[x]), float(second[y]))
+    return Pair((bests[0], bests[1]), (first, second), regret.reshape(shape), alike.reshape(shape), choice)
 
 
 def _read(
@@ -157,7 +162,7 @@ def _read(
         estimate, low = np.nan, -np.inf
     heights = surface.heights(s, regretted)
     bottom = heights.min(1, keepdims=True)
-    regret = np.minimum(heights - bottom, MOST_REGRET * surface.unit[s])
+    regret = _regret(surface, s, regretted)
     chosen = int(regret.mean(0).argmin())
     within = (heights <= bottom + eps).mean(0) >= level if eps is not None else np.zeros(0, dtype=bool)
     return Best(
@@ -173,9 +178,20 @@ def _read(
         draws=place,
         edge=edge,
         points=points,
-        alike=(f > f[:, [lowest]]).mean(0) < 1 - tail,
+        alike=_alike(f, lowest, level),
         within=within,
     )
+
+
+def _regret(surface: Surface, s: int, values: np.ndarray) -> np.ndarray:
+    """How much worse than the best value of its draw each value is, in the units of y."""
+    heights = surface.heights(s, values)
+    return np.minimum(heights - heights.min(1, keepdims=True), MOST_REGRET * surface.unit[s])
+
+
+def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:
+    """Which points are not shown to be above the lowest one."""
+    return np.asarray((values > values[:, [lowest]]).mean(0) < (1 + level) / 2)
 
 
 def _clearly_above(differences: np.ndarray) -> bool:

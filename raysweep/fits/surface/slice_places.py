@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.best import Best, best, jointly
+from raysweep.fits.surface.best import Best, Pair, best, jointly
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.fits.surface.posterior import fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SlicePlaces:
-    """places, bests: per slice; a place is None where the slice says nothing, a best where it was not sought."""
+    """Per slice what is best along the first axis, and of two axes jointly.
+
+    places: None where the slice says nothing. bests, pairs: None where it was not sought.
+    """
 
     slices: Slices
     places: list[Place | None]
     bests: list[Best | None]
+    pairs: list[Pair | None]
 
 
 def slice_places(
@@ -38,18 +42,21 @@ def slice_places(
     turn: str,
     error: str | None = None,
     level: float = LEVEL,
+    logarithmic: Sequence[bool] = (True, True),
 ) -> SlicePlaces:
-    """The places along the first of the axes, alone or jointly with the second. All axes are logarithmic.
+    """The places along the first of the axes, alone or jointly with the second.
 
     by: the columns of the slices. turn: min or max. error: the column of known standard errors.
+    logarithmic: which axes are; places of a law must be.
     """
-    slices = slices_of(frame, axes, y, by, turn=turn, logarithmic=[True] * len(axes), error=error)
+    slices = slices_of(frame, axes, y, by, turn=turn, logarithmic=logarithmic[: len(axes)], error=error)
     bests: list[Best | None] = [None] * len(slices.settings)
+    pairs: list[Pair | None] = [None] * len(bests)
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
         try:
             surface = fit_surface(slices.cells)
         except ValueError:  # all cells are equal
-            return SlicePlaces(slices, [None] * len(bests), bests)
+            return SlicePlaces(slices, [None] * len(bests), bests, pairs)
         for s, values in enumerate(slices.values):
             if not values.all():
                 continue
@@ -57,8 +64,9 @@ def slice_places(
             if len(axes) == 1:
                 bests[s] = best(surface, s, level, low=float(low[0]), high=float(high[0]), values=int(values[0]))
             else:
-                bests[s] = jointly(surface, s, level, low=low, high=high, values=values)[0]
-    return SlicePlaces(slices, [_place(one) for one in bests], bests)
+                pairs[s] = pair = jointly(surface, s, level, low=low, high=high, values=values)
+                bests[s] = pair.axes[0]
+    return SlicePlaces(slices, [_place(one) for one in bests], bests, pairs)
 
 
 def _place(one: Best | None) -> Place | None:

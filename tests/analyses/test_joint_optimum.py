@@ -1,0 +1,90 @@
+"""The analysis `joint_optimum`: two axes that are best together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raysweep
+from raysweep.analyses.finding import Outcome
+from raysweep.errors import InputError
+
+RATES, BATCHES, WIDTHS = np.geomspace(1e-4, 1e-1, 9), (16, 32, 64, 128, 256, 512, 1024), (64, 128, 256)
+
+
+def best(width: int) -> tuple[float, float]:
+    """The rate and the batch that are best at a width."""
+    return 0.004 * (width / 64) ** -0.5, 128.0 * (width / 64) ** 0.25
+
+
+def runs(noise: float = 0.01, largest: float = np.inf) -> pd.DataFrame:
+    """One run per cell of a bowl whose axes are tilted. Rates above `largest` diverge."""
+    rng, lines = np.random.default_rng(0), []
+    for width in WIDTHS:
+        lr, bs = best(width)
+        for rate in RATES:
+            for batch in BATCHES:
+                u, v = np.log(rate / lr), np.log(batch / bs)
+                loss = 2 + 0.05 * (u - 0.5 * v) ** 2 + 0.03 * v**2 + noise * rng.standard_normal()
+                lines.append((rate, batch, width, loss if rate <= largest else np.nan))
+    return pd.DataFrame(lines, columns=["lr", "bs", "width", "loss"])
+
+
+def asked(frame: pd.DataFrame, metric: str = "loss", axes: Any = ("lr", "bs")) -> Any:
+    questions = [{"joint_optimum": {"axes": list(axes)}}]
+    return raysweep.analyse(frame, metric, axes=["lr", "bs"], by="width", questions=questions)
+
+
+def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None:
+    found = asked(runs())
+    table = found.table
+    truth = [value for width in WIDTHS for value in best(width)]
+    assert table["axis"].tolist() == ["lr", "bs"] * len(WIDTHS)
+    assert set(table["outcome"]) == {Outcome.LOCATED}
+    assert ((table["low"] < truth) & (table["high"] > truth)).all()
+    assert (table["high"] / table["low"] < 3).all()
+    assert (np.abs(np.log(table["choice"] / truth)) < 0.5).all()
+    assert (table["regret"] < 0.01).all()
+
+
+def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
+    found = asked(runs())[0]
+    alike = found.tables["joint_optimum_alike"]
+    (plot,) = found.plots()
+    assert len(plot.panels) == len(WIDTHS)
+    for panel, (width, part) in zip(plot.panels, alike.groupby("width"), strict=True):
+        lr, bs = best(int(width))
+        assert part["lr"].min() < lr < part["lr"].max()
+        assert part["bs"].min() < bs < part["bs"].max()
+        assert len(part) == panel.alike.sum() < 0.2 * panel.alike.size
+        assert len(panel.runs) == len(RATES) * len(BATCHES)
+
+
+def test_the_best_of_an_opposite_metric_is_the_same_place() -> None:
+    frame = runs()
+    least = asked(frame).table
+    most = asked(frame.assign(gain=-frame["loss"]).drop(columns="loss"), "gain:maximize").table
+    np.testing.assert_allclose(most["estimate"], least["estimate"], rtol=1e-6)
+
+
+def test_cells_that_diverged_are_no_runs_and_nothing_is_best_there() -> None:
+    found = asked(runs(largest=0.03))
+    (plot,) = found[0].plots()
+    assert {len(panel.diverged) for panel in plot.panels} == {2 * len(BATCHES)}
+    assert (found.table[found.table["axis"] == "lr"]["high"] < 0.03).all()
+
+
+def test_too_few_values_of_one_axis_leave_only_that_one_open() -> None:
+    frame = runs()
+    table = asked(frame[frame["bs"].isin([64, 128, 256])]).table
+    assert set(table[table["axis"] == "bs"]["outcome"]) == {Outcome.UNDECIDED}
+    assert set(table[table["axis"] == "lr"]["outcome"]) == {Outcome.LOCATED}
+
+
+@pytest.mark.parametrize("axes", [["lr"], ["lr", "rate"], ["lr", "lr"]])
+def test_two_axes_are_needed(axes: list[str]) -> None:
+    with pytest.raises(InputError, match="axes"):
+        asked(runs(), axes=axes)
