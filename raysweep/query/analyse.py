@@ -155,7 +155,7 @@ def analyse(
     )
     if not metrics:
         raise InputError("metric", "expected a column")
-    if isinstance(questions, str) or not all(isinstance(each, Mapping) for each in questions):
+    if not all(isinstance(each, Mapping) for each in questions):
         raise InputError(
             "questions", f"expected a list of analyses such as {{'optimum': {{'x': ...}}}}, got {shown(questions)}"
         )

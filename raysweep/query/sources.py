@@ -46,8 +46,9 @@ def load(source: str) -> pd.DataFrame:
 
 
 def _opened(path: Path) -> IO[str]:
-    how = {"mode": "rt", "encoding": "utf-8-sig"}
-    return cast(IO[str], gzip.open(path, **how) if path.suffix.lower() == ".gz" else path.open(**how))
+    if path.suffix.lower() == ".gz":
+        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8-sig"))
+    return path.open(encoding="utf-8-sig")
 
 
 def _csv(path: Path) -> pd.DataFrame:
