@@ -23,8 +23,9 @@ TRAINED = 1e-6  # the same, after some steps of training at a large rate
 
 
 def test_every_grid_space_has_a_golden() -> None:
-    grids = {name for name, path in spaces().items() if space_files.read(path, {}).search == {"grid": {}}}
-    assert set(SPACES) == grids
+    read = {name: space_files.read(path, {}) for name, path in spaces().items()}
+    here = {name: each for name, each in read.items() if each.workload != "checkpoints"}  # whose models are on a hub
+    assert set(SPACES) == {name for name, each in here.items() if each.search == {"grid": {}}}
 
 
 @pytest.mark.parametrize("name", SPACES)
