@@ -90,7 +90,7 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
 
     There is none with fewer slices than coefficients and `SPARE`, or if the axes vary together.
     """
-    logs = np.log(np.asarray(axes, dtype=float).reshape(len(places), -1))
+    logs = np.log(np.asarray(axes, dtype=float).reshape(len(places), np.shape(axes)[-1]))
     size = logs.shape[1] + 1
     design = np.column_stack([np.ones(len(logs)), logs - logs.mean(0)]) if len(logs) else np.empty((0, size))
     reason = Reason.NONE
