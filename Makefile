@@ -53,8 +53,8 @@ $(DATA)/axe/node_modules/axe-core:
 	mkdir -p $(DATA)/axe
 	npm install --prefix $(DATA)/axe --no-save --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error axe-core@4.10.3
 
-demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
-	$(BIN)/raysweep run transfer_phase_diagram --executor ray --storage $(STORAGE)
+demo: $(STAMP) ## the transfer phase diagram, with its report (DEMO="--executor ray": on Ray)
+	$(BIN)/raysweep run transfer_phase_diagram --storage $(STORAGE) $(DEMO)
 
 reports: $(STAMP) data ## reports/: tables, pictures and manifest anew, some hours (REPORTS="quickstart four_axes": these only)
 	$(BIN)/python reports/make.py --storage $(STORAGE) $(REPORTS)

@@ -204,6 +204,8 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 @click.option("--metric", "metrics", required=True, multiple=True, metavar="M[:maximize]", help="Column of a metric.")
 @click.option("--seed", metavar="COLUMN", help="Column of the seed [default: one run per cell].")
 @click.option("--status", metavar="COLUMN", help="Column that says how a run ended [default: what SOURCE says].")
+@click.option("--error", metavar="COLUMN", help="Column of the known standard errors of the first metric.")
+@click.option("--labels", default="", metavar="A,B", help="Axes whose numbers are only names.")
 @click.option("--repeats", is_flag=True, help="Several runs of a cell without a seed are draws of it.")
 @click.option("--dry-run", is_flag=True, help="Show what is guessed of the columns; create nothing.")
 @SETS

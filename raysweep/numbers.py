@@ -53,19 +53,6 @@ def digits_for(value: float, error: float) -> int:
     return max(3, min(15, size - math.floor(math.log10(error)) + 2))
 
 
-def with_error(value: float, error: float) -> str:
-    """The text "value ± error", both with the decimals that show two significant digits of the error."""
-    if not np.isfinite(value):
-        return "–"
-    if not np.isfinite(error):
-        return number(value)
-    if error <= NOTHING * abs(value):
-        return f"{number(value, 6)} (exact)"
-    if max(abs(value), error) >= 1e5 or error < 1e-5:
-        return f"{number(value, digits_for(value, error))} ± {number(error, 2)}"
-    return f"{value:.{places_for(error)}f} ± {error:.{places_for(error)}f}"
-
-
 def interval(estimate: float, low: float, high: float) -> str:
     """The text "estimate [low, high]", with the decimals that show two significant digits of the half width.
 

@@ -23,8 +23,9 @@ TRAINED = 1e-6  # the same, after some steps of training at a large rate
 
 
 def test_every_grid_space_has_a_golden() -> None:
-    grids = {name for name, path in spaces().items() if space_files.read(path, {}).search == {"grid": {}}}
-    assert set(SPACES) == grids
+    read = {name: space_files.read(path, {}) for name, path in spaces().items()}
+    here = {name: each for name, each in read.items() if each.workload != "checkpoints"}  # whose models are on a hub
+    assert set(SPACES) == {name for name, each in here.items() if each.search == {"grid": {}}}
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -37,9 +38,11 @@ def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
             expected = golden[column].where(golden[column].notna(), None)
             assert [str(value) for value in expected] == [str(value) for value in rows[column]], column
         else:
-            close = TRAINED if space_files.read(spaces()[name], {}).workload in ("language", "vision") else FLOAT64
+            trained = space_files.read(spaces()[name], {}).workload in ("language", "vision")
+            # a difference of two losses of some nats is as near as they are
+            near = {"rtol": TRAINED, "atol": TRAINED} if trained else {"rtol": FLOAT64, "atol": FLOAT64 * 1e-3}
             found = pandas.to_numeric(rows[column]).to_numpy(dtype=float)
-            np.testing.assert_allclose(found, golden[column], rtol=close, atol=close * 1e-3, err_msg=column)
+            np.testing.assert_allclose(found, golden[column], **near, err_msg=column)
 
 
 def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path: Path) -> None:

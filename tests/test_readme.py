@@ -66,11 +66,11 @@ def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path: Path, monk
 def test_the_demo_ends_with_the_quoted_answer(
     call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The space of `make demo` in this process: its rows, and so the answer, are the same on Ray."""
+    """The command of `make demo`; its rows, and so the answer, are the same on Ray."""
     (demo,) = re.findall(r"^demo:.*\n\t(.*)$", (HOME / "Makefile").read_text(), re.MULTILINE)
-    assert "run transfer_phase_diagram --executor ray" in demo
+    assert "run transfer_phase_diagram --storage" in demo
     monkeypatch.chdir(tmp_path)
-    done = call("run", "transfer_phase_diagram", "--executor", "inline", "--tracking-uri", "none")
+    done = call("run", "transfer_phase_diagram", "--tracking-uri", "none")
     assert done.code == 0, done.err
     block = README.split("    make demo\n")[1].split("\n![")[0]
     quoted = " ".join(" ".join(re.findall(r"^ {4}(.*)$", block, re.MULTILINE)).split())

@@ -85,15 +85,6 @@ class Question:
         """
         return stopped_level(self.level) if self._ends_by(kind) else self.level
 
-    def reading(self, kind: str) -> list[str]:
-        """A paragraph that says so; an empty list where it is the same level."""
-        if not self._ends_by(kind):
-            return []
-        return [
-            "Draws were added until these intervals were as narrow as asked for. To stop by an interval costs some of "
-            f"its coverage, so what is called {self.percent} here is computed at {100 * self.read_at(kind):.1f} %."
-        ]
-
     def precision(self, kind: str) -> tuple[float, bool] | None:
         """(what a `precision` asks of places of this kind, whether of each by itself); None without one. Of several
         sweeps the strictest one."""
@@ -103,11 +94,6 @@ class Question:
 
     def _ends_by(self, kind: str) -> bool:
         return self.precision(kind) is not None
-
-    @property
-    def percent(self) -> str:
-        """The level as text."""
-        return f"{100 * self.level:g} %"
 
     def keys(self, x: str, *first: str) -> list[str]:
         """All parameters that distinguish curves over x: `first`, then `by`, then all others that vary."""

@@ -26,22 +26,30 @@ def run(
     metrics: Sequence[str],
     seed: str | None,
     status: str | None,
+    error: str | None,
+    labels: str,
     repeats: bool,
 ) -> list[str]:
     """Import the runs, unless this is a dry run. Returns the lines for the user: what was guessed, and what there is.
 
-    sets: changes of the space, by dotted key. axes: names of columns with commas between. The others are as in
+    sets: changes of the space, by dotted key. axes, labels: names of columns with commas between. The others are as in
         `table.read`.
     """
     plain_name(name, "NAME")
     frame = sources.load(source)
-    if status is None and source.partition(":")[0] in sources.TOOLS and sources.STATUS in frame:
+    tool = source.partition(":")[0]
+    if status is None and tool in sources.TOOLS and sources.STATUS in frame:
         status = sources.STATUS
+    harness = f"{metrics[0].partition(':')[0]}_stderr"
+    if error is None and tool == "lm-eval" and harness in frame and frame[harness].notna().all():
+        error = harness
     found = table.read(
         frame,
         metrics,
-        [axis.strip() for axis in axes.split(",") if axis.strip()],
+        listed(axes),
         seed=seed,
+        error=error,
+        labels=listed(labels),
         status=status,
         repeats=repeats,
         name=name,
@@ -55,9 +63,14 @@ def run(
     lines = found.guesses.to_string(index=False, justify="left").splitlines()
     rows = counted(len(found.rows), "row")
     cells = counted(int(found.rows["cell"].nunique()), "cell")
-    left_out = f"; {counted(found.missing, 'run')} without a value left out" if found.missing else ""
+    left_out = f"; {counted(found.missing, 'run')} that did not end or lack a value left out" if found.missing else ""
     lines += ["", f"{name}: {rows} of {cells}{left_out}"]
     if not dry_run:
         importing.create(found, storage)
         lines.append(f"go on with: {command('report', name, paths.storage(storage))}")
     return lines
+
+
+def listed(names: str) -> list[str]:
+    """The names in a text, with commas between."""
+    return [name.strip() for name in names.split(",") if name.strip()]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from raysweep.fits.posterior.prediction import ExpectedWidth
-from raysweep.fits.statistics import ROUNDING, t_quantile
+from raysweep.fits.statistics import ROUNDING
 
 HALF = 0.5  # the wanted share of the width
 MOST = 32  # more times the draws are not advised
@@ -63,33 +62,3 @@ def times_for(wanted: float, expected: ExpectedWidth) -> float:
     """How many times the present draws give an interval of the width `wanted`; inf if no number does."""
     left = wanted**2 - expected.grid**2
     return max(expected.noise**2 / left, 1.0) if left > 0 else np.inf
-
-
-def advice_words(draws: int, advice: Advice, x: str, show: Callable[[float], str]) -> str:
-    """The advice in words, for example "4 times the draws (36 more) would halve it".
-
-    draws: the present number of draws.
-    x: the name of x.
-    show: formats a value of x.
-    """
-    wanted, points = advice.draws_to_halve, advice.points_to_halve
-    seeds = f"{wanted / draws:.2g} times the draws ({wanted - draws} more)"
-    if not points:
-        return f"{seeds} would halve it"
-    where = f"{points} more values of {x} between {show(advice.points_from)} and {show(advice.points_to)}"
-    if not advice.halved:
-        return f"more draws alone would not halve it, nor would {where}: it takes both, many of each"
-    if wanted == draws:
-        return f"more draws would not halve it, {where} would"
-    return f"{where} and {seeds} would halve it"
-
-
-def draws_to_halve(draws: int, level: float) -> int:
-    """How many draws in total would halve a Student's t interval if the scatter between draws stays the same."""
-    if draws < 2:
-        return draws
-    wanted = t_quantile(level, draws - 1) / np.sqrt(draws) / 2
-    more = draws
-    while t_quantile(level, more - 1) / np.sqrt(more) > wanted:
-        more += 1
-    return more

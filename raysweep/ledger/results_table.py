@@ -18,8 +18,6 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas
 
-FORMATS = ("csv", "json", "parquet")
-
 
 def frame(
     sweep: str, workload: Workload, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]

@@ -12,7 +12,7 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
-from raysweep.errors import InputError
+from raysweep.errors import InputError, shown
 from raysweep.fits.processes import helped
 from raysweep.query import table as tables
 from raysweep.query.importing import space_of
@@ -150,9 +150,15 @@ def analyse(
     Raises InputError for a column that is not there, text in a number, several runs of a cell, and a question that
     cannot be asked.
     """
-    metrics, axes, by = (([given] if isinstance(given, str) else list(given)) for given in (metric, axes, by))
+    metrics, axes, by = (
+        [str(one) for one in ([given] if isinstance(given, (str, int)) else given)] for given in (metric, axes, by)
+    )
     if not metrics:
         raise InputError("metric", "expected a column")
+    if not all(isinstance(each, Mapping) for each in questions):
+        raise InputError(
+            "questions", f"expected a list of analyses such as {{'optimum': {{'x': ...}}}}, got {shown(questions)}"
+        )
     runs = tables.read(frame, metrics, axes, by, **options)
     first = next(iter(runs.space["function"]["metrics"]))
     entries = [{kind: with_metric(asked or {}, first) for kind, asked in each.items()} for each in questions]

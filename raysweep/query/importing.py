@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import place
@@ -52,6 +53,7 @@ def rows_of(table: Table, space: Space) -> list[segments.Row]:
     """The rows of a table as the ledger keeps them."""
     workload, cells = space.declaration, enumerate_cells(space, check=False)
     metrics = [metric.name for metric in workload.metrics]
+    metrics += [name for name in table.rows if name.removesuffix(ERROR) in metrics and name not in metrics]
     version, now = code_version(workload), time.time()
     found: list[segments.Row] = []
     for row in table.rows.to_dict("records"):

@@ -6,13 +6,15 @@ nothing is unpickled.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from raysweep.errors import InputError
+from raysweep.query.table import as_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,26 +31,45 @@ def load(source: str) -> pd.DataFrame:
     if tool in TOOLS:
         return TOOLS[tool](place)
     path = Path(source)
-    reader = FILES.get(path.suffix.lower())
+    reader = FILES.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if reader is None:
         raise InputError("--from", f"expected {WANTED}, got {source}")
     if not path.is_file():
         raise InputError(str(path), "no such file")
     try:
         frame = reader(path)
-    except (ValueError, OSError, ImportError) as problem:
-        raise InputError(str(path), f"cannot be read: {problem}") from None
+    except (ValueError, OSError, EOFError, ImportError) as problem:
+        raise InputError(str(path), f"cannot be read: {problem}".rstrip()) from None
     if frame.empty:
         raise InputError(str(path), "has no row")
     return frame
 
 
+def _opened(path: Path) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8-sig"))
+    return path.open(encoding="utf-8-sig")
+
+
 def _csv(path: Path) -> pd.DataFrame:
-    """An empty field is None; `nan` and `inf` are numbers."""
+    """An empty field is None; `nan` and `inf` are numbers. The index is the line of the file."""
     import pandas as pd
 
-    texts = pd.read_csv(path, dtype=str, keep_default_na=False)
-    return pd.DataFrame({name: typed(texts[name]) for name in texts})
+    with _opened(path) as file:
+        first = file.readline()
+        if "," not in first and (mark := next((mark for mark in ";\t" if mark in first), "")):
+            raise ValueError(f"expected commas between columns, and points in numbers; got {mark!r}")
+        file.seek(0)
+        as_texts: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}
+        try:
+            texts = pd.read_csv(file, skip_blank_lines=False, skipinitialspace=True, **as_texts).fillna("")
+        except pd.errors.ParserError as problem:
+            raise ValueError(str(problem).rpartition("error: ")[2]) from None
+    names = texts.iloc[0].str.strip().tolist()
+    texts = texts.set_axis(names, axis=1).iloc[1:].rename(index=lambda row: row + 1).rename_axis("line")
+    texts = texts[(texts != "").any(axis=1)]
+    columns = [typed(texts.iloc[:, place]) for place in range(len(names))]
+    return pd.concat(columns, axis=1)
 
 
 def typed(texts: pd.Series) -> pd.Series:
@@ -68,32 +89,33 @@ def typed(texts: pd.Series) -> pd.Series:
 
 
 def _jsonl(path: Path) -> pd.DataFrame:
-    lines = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
-            try:
-                lines.append(dict(flat(json.loads(line))))
-            except (ValueError, AttributeError):
-                raise InputError(f"{path}", f"line {number} is no JSON object") from None
-    return _frame(lines)
+    lines = {}
+    with _opened(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    lines[number] = dict(flat(json.loads(line)))
+                except (ValueError, AttributeError):
+                    raise InputError(f"{path}", f"line {number} is no JSON object") from None
+    return _frame(list(lines.values()), "line", list(lines))
 
 
 def _parquet(path: Path) -> pd.DataFrame:
     """A null is None; NaN is a number."""
-    import pandas as pd
     import pyarrow.parquet
 
-    table = pyarrow.parquet.read_table(path)
-    gaps = {name: table[name].to_pylist() for name in table.column_names if table[name].null_count}
-    return table.to_pandas().assign(**{name: pd.Series(values, dtype=object) for name, values in gaps.items()})
+    return as_frame(pyarrow.parquet.read_table(path))
 
 
-def _frame(lines: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """A row per line. What a line lacks is None, which is no number."""
+def _frame(
+    lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Sequence[Any] | None = None
+) -> pd.DataFrame:
+    """A row per line. What a line lacks is None, which is no number. noun, labels: what the source calls its rows."""
     import pandas as pd
 
     names = dict.fromkeys(name for line in lines for name in line)
-    columns = {name: pd.Series([line.get(name) for line in lines], dtype=object) for name in names}
+    index = pd.Index(range(len(lines)) if labels is None else labels, name=noun)
+    columns = {name: pd.Series([line.get(name) for line in lines], index, dtype=object) for name in names}
     gaps = {name: any(value is None for value in column) for name, column in columns.items()}
     return pd.DataFrame({name: one if gaps[name] else one.infer_objects() for name, one in columns.items()})
 
@@ -145,18 +167,23 @@ def _mlflow(place: str) -> pd.DataFrame:
     if not runs:
         raise InputError("--from", f"the experiment {name} has no runs")
     params = pd.DataFrame([run.data.params for run in runs]).fillna("").astype(str)
-    frame = pd.DataFrame({key: typed(params[key]) for key in params})
+    params.index = pd.Index([run.info.run_id for run in runs], name="run")
+    frame = pd.DataFrame({key: typed(params[key]) for key in params}, index=params.index)
     for metric in dict.fromkeys(key for run in runs for key in run.data.metrics):
-        values = pd.Series([run.data.metrics.get(metric) for run in runs], dtype=object)
+        values = pd.Series([run.data.metrics.get(metric) for run in runs], frame.index, dtype=object)
         frame[metric if metric not in frame else f"metrics.{metric}"] = values
-    return frame.assign(run=[run.info.run_id for run in runs], **{STATUS: [run.info.status for run in runs]})
+    return frame.assign(**{STATUS: [run.info.status for run in runs]})
 
 
 def _optuna(place: str) -> pd.DataFrame:
     """The trials of a study: parameters, value (or values), numbers among the user's attributes, and state."""
     import optuna
 
+    from raysweep.tracking import server
+
     url, name = _parts(place, "optuna", "URL#STUDY")
+    if server.is_absent(url):
+        raise InputError("--from", f"{url} does not exist")
     try:
         study = optuna.load_study(study_name=name, storage=url)
     except KeyError:
@@ -173,7 +200,7 @@ def _optuna(place: str) -> pd.DataFrame:
         lines.append({**others, **trial.params, **dict(zip(called, values, strict=True)), STATUS: trial.state.name})
     if not lines:
         raise InputError("--from", f"the study {name} has no trials")
-    return _frame(lines)
+    return _frame(lines, "trial")
 
 
 def _ray(place: str) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ STATUSES = {
     "diverged": DIVERGED,
 }
 """What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
+MISSING = ("na", "n/a", "null", "none")
+"""What files write, in any letters, for a number that is not there."""
 NEAR = 0.005
 """Values further apart than this share are not the same value, rounded."""
 DIGITS = 3
@@ -71,6 +73,7 @@ def read(
     error: str | None = None,
     status: str | None = None,
     scale: Mapping[str, str] | None = None,
+    labels: Sequence[str] = (),
     repeats: bool = False,
     name: str = "runs",
     source: str = "",
@@ -83,11 +86,11 @@ def read(
     seed: the column of the seed; None if there is one run per cell.
     error: the column of the known standard errors of the first metric.
     status: the column that says how a run ended; None if none does: then a number that is not finite has diverged.
-    scale: log or linear, for axes that are read otherwise than guessed.
+    scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
     repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
-    A value that is not there (None, NA, an empty text) is missing, never diverged.
+    A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting.
 
     Raises InputError for a column that is not there, text in a number, and several runs of a cell.
     """
@@ -97,6 +100,8 @@ def read(
     directions = dict(map(_metric, metrics))
     used = [*directions, *axes, *by, *(one for one in (seed, error, status) if one)]
     for column in used:
+        if (frame.columns == column).sum() > 1:
+            raise InputError(str(column), "several columns have this name; rename all but one")
         if column not in frame:
             raise unknown("axes" if column in (*axes, *by) else str(column), "column", column, map(str, frame.columns))
     if twice := [column for column in used if used.count(column) > 1]:
@@ -105,14 +110,28 @@ def read(
         raise InputError(taken[0], "this name is a column of every table of results; rename it")
     for metric in directions:
         check_metric(metric, "metric")
+    for option, named in (("scale", list(scale or ())), ("labels", labels)):
+        for column in named:
+            if column not in (*axes, *by):
+                raise unknown(option, "axis", column, [*axes, *by])
+    for column in (*directions, *([error] if error else [])):
+        words = (
+            frame[column].map(lambda value: isinstance(value, str) and value.strip().lower() in MISSING).astype(bool)
+        )
+        if words.any():
+            frame[column] = frame[column].astype(object).mask(words, None)
     values = {metric: _numbers(frame[metric], metric) for metric in directions}
     first = next(iter(directions))
     ended = _ended(frame, status, values[first])
+    nowhere = np.all([_absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others
+    ended = ended.mask(nowhere, "")
     frame = frame[(ended != "").to_numpy()]
     if frame.empty:
         raise InputError(first, "no run has a value")
     ended = ended[ended != ""]
-    found = [_axis(frame[column], column, "axis" if column in axes else "by") for column in (*axes, *by)]
+    found = [
+        _axis(frame[column], column, "axis" if column in axes else "by", column in labels) for column in (*axes, *by)
+    ]
     for axis in found:
         if scale and axis.name in scale:
             axis.scale = scale[axis.name]
@@ -121,7 +140,7 @@ def read(
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     rows = pd.DataFrame({axis.name: _column(frame[axis.name], axis) for axis in varied}, index=frame.index)
     rows["cell"] = [_cell(values) for values in rows.itertuples(index=False, name=None)]
-    rows["seed"] = _seeds(frame, rows, seed, repeats)
+    rows["seed"] = _seeds(frame, rows, directions, seed, repeats)
     rows["sweep"], rows["status"] = name, ended
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
@@ -142,25 +161,34 @@ def read(
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """A table as a pandas data frame of its own."""
+    """A table as a pandas data frame of its own, its columns named by texts. A null of polars or pyarrow is None."""
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
-        return table.copy()
-    if isinstance(table, Mapping):
+        frame = table.copy()
+    elif isinstance(table, Mapping):
         try:
-            return pd.DataFrame(dict(table))
+            frame = pd.DataFrame(dict(table))
         except ValueError as problem:
             raise InputError("table", str(problem)) from None
-    if hasattr(table, "to_pandas"):  # polars, pyarrow
-        return table.to_pandas()
-    if hasattr(table, "__dataframe__"):
-        return pd.api.interchange.from_dataframe(table)
-    raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
+    elif hasattr(table, "to_pandas"):  # polars, pyarrow
+        frame = table.to_pandas()
+        for name in frame:
+            gaps = getattr(table[name], "null_count", 0)
+            if gaps() if callable(gaps) else gaps:
+                listed = getattr(table[name], "to_pylist", None) or table[name].to_list
+                frame[name] = pd.Series(listed(), index=frame.index, dtype=object)
+    elif hasattr(table, "__dataframe__"):
+        frame = pd.api.interchange.from_dataframe(table)
+    else:
+        raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
+    frame.columns = frame.columns.map(str)
+    return frame if frame.index.is_unique else frame.reset_index(drop=True)
 
 
-def _metric(text: str) -> tuple[str, str]:
+def _metric(text: object) -> tuple[str, str]:
     """(name, direction)"""
+    text = str(text)
     name, _, direction = text.rpartition(":")
     if not name:
         return text, DIRECTIONS[0]
@@ -177,12 +205,16 @@ def _numbers(column: pd.Series, name: str) -> pd.Series:
     numbers = pd.to_numeric(there, errors="coerce").astype(float)
     words = there[numbers.isna() & ~there.map(lambda value: str(value).strip().lower() in ("nan", "-nan")).astype(bool)]
     if len(words):
-        raise InputError(name, f"expected numbers, got {shown(words.iloc[0])} in row {_place(words.index[0])}")
+        raise InputError(name, f"expected numbers, got {shown(words.iloc[0])} in {_place(words.index, 0)}")
     return numbers.reindex(column.index)
 
 
-def _place(label: Hashable) -> Hashable:
-    return label + 1 if isinstance(label, int) else label
+def _place(index: pd.Index, *positions: int) -> str:
+    """Where rows are, in the words of their source: lines of a file, or else rows of the table, from 1."""
+    labels = [index[position] for position in positions]
+    if index.name is None:
+        labels = [label + 1 if isinstance(label, int) else label for label in labels]
+    return f"{index.name or 'row'}{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
 
 
 def _absent(column: pd.Series) -> pd.Series:
@@ -203,15 +235,18 @@ def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Ser
     return ended.mask(_absent(frame[values.name]), "")
 
 
-def _axis(column: pd.Series, name: str, role: str) -> _Axis:
-    """The values of a column, sorted, and what they are."""
+def _axis(column: pd.Series, name: str, role: str, label: bool) -> _Axis:
+    """The values of a column, sorted, and what they are. label: whether they are only names."""
     if _absent(column).any() or (column.dtype.kind == "f" and column.isna().any()):
-        raise InputError(name, f"a run has no value of it (row {_place(column.index[_first_gap(column)])})")
+        raise InputError(name, f"{_place(column.index, _first_gap(column))} has no value of it")
+    if label or column.dtype.kind in "mM":
+        return _Axis(name, role, "str", sorted(column.map(str).unique()))
     if column.dtype.kind == "b":
         return _Axis(name, role, "bool", [False, True] if column.nunique() > 1 else [bool(column.iloc[0])])
     try:
         numbers = np.unique(column.to_numpy(float))
     except (TypeError, ValueError):
+        _check_words(column, name)
         return _Axis(name, role, "str", sorted(column.map(str).unique()))
     whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
     axis = _Axis(name, role, "int" if whole else "float", [int(one) if whole else float(one) for one in numbers])
@@ -223,6 +258,18 @@ def _axis(column: pd.Series, name: str, role: str) -> _Axis:
     positive = finite[finite > 0]
     axis.scale = "log" if len(positive) > 1 and finite.min() >= 0 and log_axis(positive) else "linear"
     return axis
+
+
+def _check_words(column: pd.Series, name: str) -> None:
+    """Raise InputError if most texts of a column are numbers, or would be with a comma less."""
+    import pandas as pd
+
+    texts = column.map(str)
+    wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+    if pd.to_numeric(texts.str.replace(",", ""), errors="coerce").notna().mean() > 0.5:
+        one = int(wrong.argmax())
+        where = f"{shown(texts.iloc[one])} in {_place(column.index, one)}"
+        raise InputError(name, f"expected numbers, got {where} (--labels {name} takes all of them as names)")
 
 
 def _first_gap(column: pd.Series) -> int:
@@ -269,25 +316,30 @@ def _cell(values: tuple[Any, ...]) -> str:
     return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
-def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, seed: str | None, repeats: bool) -> Any:
+def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], seed: str | None, repeats: bool) -> Any:
     """The seed of each run. Raises InputError if several runs of a cell have the same."""
     if seed is not None:
         numbers = _numbers(frame[seed], seed)
         whole = numbers.notna() & (numbers >= 0) & (numbers == numbers.round())
         if not whole.all():
-            raise InputError(seed, f"expected whole numbers of at least 0, got {shown(frame[seed][~whole].iloc[0])}")
+            wrong = number(float(numbers[~whole].iloc[0]))
+            raise InputError(seed, f"expected whole numbers of at least 0, got {wrong}")
         seeds = numbers.astype(np.int64)
     else:
         seeds = rows.groupby("cell", sort=False).cumcount()
-    several = rows.assign(seed=seeds).duplicated(["cell", "seed"] if seed or repeats else ["cell"], keep=False)
+    rows = rows.assign(seed=seeds)
+    alike = ["cell", "seed"] if seed or repeats else ["cell"]
+    several = rows.duplicated(alike, keep=False)
     if several.any():
-        one = rows.index[several.to_numpy()][0]
-        alike = frame[(rows["cell"] == rows.loc[one, "cell"]).to_numpy()]
-        differ = [str(column) for column in frame if column not in rows and alike[column].map(str).nunique() > 1]
-        which = f"rows {', '.join(str(_place(label)) for label in alike.index[:3])}"
+        one = rows[several].iloc[0]
+        same = frame[(rows[alike] == one[alike]).all(axis=1)]
+        settings = [column for column in frame if column not in rows and column not in metrics and column != seed]
+        differ = [column for column in settings if same[column].map(str).nunique() > 1]
+        which = _place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
         way = "the same seed" if seed else "the same values on all axes"
-        raise InputError(seed or "seed", f"{which} have {way}{more} (repeats=True takes them as draws of one cell)")
+        take = "" if seed else " (--repeats, in Python repeats=True, takes them as draws of one cell)"
+        raise InputError(seed or "seed", f"{which} have {way}{more}{take}")
     return seeds
 
 

@@ -83,7 +83,9 @@ class Session:
         if self._size:
             group = cell // self._size
             first = group * self._size
-            if all(map(self._rows.is_complete, range(first, min(first + self._size, len(self._cells))))):
+            if group not in self._handed_over and all(
+                map(self._rows.is_complete, range(first, min(first + self._size, len(self._cells))))
+            ):
                 self._hand_over(group)
 
     def _hand_over(self, group: int) -> None:

@@ -25,7 +25,6 @@ from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
-from raysweep.fits.sample_size import draws_to_halve
 from raysweep.fits.slope import narrowing, widening
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
@@ -268,14 +267,6 @@ def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     found = fit_regime(odd, "lr", "length", "loss", "seed")
     assert (found.located, found.left_out) == (3, 2)
     assert found.low <= -0.3 <= found.high
-
-
-def test_draws_to_halve_an_interval() -> None:
-    from scipy.stats import t
-
-    more = draws_to_halve(5, 0.95)
-    width = lambda n: t.ppf(0.975, n - 1) / np.sqrt(n)  # noqa: E731
-    assert width(more) <= width(5) / 2 < width(more - 1)
 
 
 def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -10,7 +10,7 @@ from benchmarks.curves import TURNING
 from raysweep.fits import fit_inflection, fit_optimum
 from raysweep.fits.posterior.prediction import ExpectedWidth
 from raysweep.fits.reasons import Reason, message
-from raysweep.fits.sample_size import Advice, advice_words, sample_size_advice
+from raysweep.fits.sample_size import Advice, sample_size_advice
 
 
 def rows_of(t: np.ndarray, values: np.ndarray) -> pd.DataFrame:
@@ -65,22 +65,6 @@ def test_the_advice_is_draws_where_noise_and_points_where_the_grid_widens_the_in
     assert sample_size_advice(ExpectedWidth(1.6, 0.0), u, 3, 12) == Advice(12, 2, 2.0, 4.0, True)
     assert sample_size_advice(ExpectedWidth(1.0, 1.0), u, 3, 12) == Advice(48, 2, 2.0, 4.0, True)
     assert sample_size_advice(ExpectedWidth(1.0, 0.01), u, 0, 12) == Advice(12, 1, 0.0, 1.0, True)
-
-
-def test_the_advice_in_words() -> None:
-    nothing = float("nan")
-
-    def words(advice: Advice) -> str:
-        return advice_words(4, advice, "length", lambda value: f"{value:g}")
-
-    assert words(Advice(16, 0, nothing, nothing, True)) == "4 times the draws (12 more) would halve it"
-    assert words(Advice(4, 2, 3.0, 12.0, True)) == (
-        "more draws would not halve it, 2 more values of length between 3 and 12 would"
-    )
-    assert words(Advice(8, 2, 3.0, 12.0, True)) == (
-        "2 more values of length between 3 and 12 and 2 times the draws (4 more) would halve it"
-    )
-    assert words(Advice(4, 2, 3.0, 12.0, False)).startswith("more draws alone would not halve it")
 
 
 def test_a_length_of_0_stays_outside_and_octaves_are_read_in_log() -> None:

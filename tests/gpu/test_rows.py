@@ -62,7 +62,8 @@ def test_a_step_of_training_never_waits(dropout: float) -> None:
 # Whole rows
 
 ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
-    "language": ("language", [{"finetune_lr": lr, "noise": n} for lr in (1e-3, 1e-2) for n in (0.0, 0.1)], LANGUAGE),
+    # at a rate of 0.01 the first steps overshoot, and two processors that round alike end 0.1 nats apart
+    "language": ("language", [{"finetune_lr": lr, "noise": n} for lr in (3e-4, 3e-3) for n in (0.0, 0.1)], LANGUAGE),
     "language, diverging": ("language", [{"finetune_lr": lr} for lr in (1e-3, 1e30)], LANGUAGE),
     "language, a shared trunk": (
         "language",
@@ -131,8 +132,7 @@ def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextM
         (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, examples)))
         usual = {**usual, "target": f"task:{tmp_path}/task.jsonl"}
     # by chance seed 0 ends where the loss is far from quadratic, and then no two precisions agree on its curvature
-    seed = int("curvature" in which)
-    columns, seeds = table(workload, rows, **usual), np.full(len(rows), seed)
+    columns, seeds = table(workload, rows, **usual), np.ones(len(rows), int)
     declared = workloads.get(workload)
     with devices.granted(0):
         plain = compute(declared, columns, seeds, str(tmp_path / "cpu"))

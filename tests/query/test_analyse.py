@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 import raysweep
@@ -44,24 +46,29 @@ def test_the_best_rate_of_each_setting_lies_in_its_interval(tmp_path: Path) -> N
     assert (found.report(tmp_path / "report").directory / "report.html").is_file()
 
 
-def test_a_mapping_of_columns_and_polars_like_frames_are_tables() -> None:
+def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None:
     frame = curves(BEST)
-
-    class Other:
-        """A frame of another library."""
-
-        def to_pandas(self) -> pd.DataFrame:
-            return frame
-
     columns = {name: frame[name].to_numpy() for name in frame}
-    first, *others = (raysweep.analyse(one, questions=QUESTION, **ASKED).table for one in (frame, columns, Other()))
-    for other in others:
+    others = columns, pyarrow.Table.from_pandas(frame), frame.set_index(frame["depth"] * 0)
+    first, *rest = (raysweep.analyse(one, questions=QUESTION, **ASKED).table for one in (frame, *others))
+    for other in rest:
         pd.testing.assert_frame_equal(first, other, check_exact=True)
+
+
+def test_a_null_of_another_library_is_missing_and_has_not_diverged() -> None:
+    columns = curves(BEST).to_dict("list")
+    columns["loss"][3:5] = [None, np.inf]
+    runs = table.read(pyarrow.table(columns), ["loss"], ["lr"], ["depth"], seed="seed")
+    assert runs.missing == 1
+    assert (runs.rows["status"] == "diverged").sum() == 1
 
 
 def test_a_question_that_cannot_be_asked_is_one_line() -> None:
     with pytest.raises(InputError, match=r"unknown analysis 'optimun'; did you mean optimum"):
         raysweep.analyse(curves(BEST), questions=[{"optimun": {"x": "lr"}}], **ASKED)
+    for wrong in ("optimum", ["optimum"], {"optimum": {"x": "lr"}}):
+        with pytest.raises(InputError, match="questions: expected a list of analyses"):
+            raysweep.analyse(curves(BEST), questions=wrong, **ASKED)
     with pytest.raises(InputError, match="analysis.0..optimum.x"):
         raysweep.analyse(curves(BEST), questions=[{"optimum": {"x": "rate"}}], **ASKED)
 
@@ -128,3 +135,19 @@ def test_known_standard_errors_take_the_place_of_the_noise() -> None:
     assert (small["high"] > list(BEST.values())).all()
     with pytest.raises(InputError, match="stderr: expected a standard error"):
         raysweep.analyse(frame.assign(stderr=-1.0), questions=QUESTION, error="stderr", **asked)
+
+
+def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, call: Callable[..., Any]) -> None:
+    for step in range(0, 20, 2):
+        found = {"acc,none": 0.5 - abs(step - 10) / 40, "acc_stderr,none": 0.01}
+        content = {"results": {"sciq": found}, "config": {"model_args": f"pretrained=small,revision=step{step}"}}
+        (storage.parent / f"results_{step}.json").write_text(json.dumps(content))
+    asked = ("--axes", "step", "--metric", "acc:maximize", "--set", "analysis=[{inflection: {metric: acc, x: step}}]")
+    assert call("import", "harness", "--from", f"lm-eval:{storage.parent}", *asked, "--storage", str(storage)).code == 0
+    sweep = raysweep.open("harness", storage)
+    rows = sweep.results()
+    assert set(rows["acc_standard_error"]) == {0.01}
+    question = [{"inflection": {"x": "step"}}]
+    own = raysweep.analyse(rows, "acc:maximize", "step", questions=question, error="acc_standard_error")
+    assert sweep.findings()[0].table["p"].tolist() == own.table["p"].tolist()
+    assert sweep.findings()[0].table["outcome"].tolist() == [Outcome.LOCATED]

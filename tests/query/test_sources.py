@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -22,11 +23,33 @@ def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
     (tmp_path / "runs.csv").write_text("lr,loss,flag,name\n1e-3,nan,true,a\n1e-2,,false,b\n1e-1,inf,true,c\n")
     frame = load(str(tmp_path / "runs.csv"))
     assert frame["lr"].tolist() == [1e-3, 1e-2, 1e-1]
-    assert math.isnan(frame["loss"][0])
-    assert frame["loss"][1] is None
-    assert frame["loss"][2] == math.inf
+    assert math.isnan(frame["loss"].iloc[0])
+    assert frame["loss"].iloc[1] is None
+    assert frame["loss"].iloc[2] == math.inf
     assert frame["flag"].tolist() == [True, False, True]
     assert frame["name"].tolist() == ["a", "b", "c"]
+
+
+def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Path) -> None:
+    file, packed = tmp_path / "runs.csv", tmp_path / "runs.csv.gz"
+    file.write_bytes(b"\xef\xbb\xbflr, loss\r\n1e-3, 2\r\n\r\n1e-2, NA\r\n")
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    for path in (file, packed):
+        frame = load(str(path))
+        assert frame["lr"].tolist() == [1e-3, 1e-2]
+        assert frame["loss"].tolist() == ["2", "NA"]
+        assert frame.index.tolist() == [2, 4]
+    for text, problem in (
+        ("lr;loss\n0,001;2,5\n", "expected commas between columns, and points in numbers"),
+        ("lr,loss\n1,2,\n", "Expected 2 fields in line 2, saw 3"),  # one more column than names
+        ("", "No columns"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=problem):
+            load(str(file))
+    packed.write_bytes(packed.read_bytes()[:20])
+    with pytest.raises(InputError, match="cannot be read"):
+        load(str(packed))
 
 
 def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
@@ -41,8 +64,9 @@ def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
     assert (loss[0], loss[1], math.isnan(loss[2])) == (3.0, None, True)
     lines = load(str(tmp_path / "runs.jsonl"))
     assert lines["config/lr"].tolist() == [1.0, 2.0, 3.0]
-    assert math.isnan(lines["loss"][1])
-    assert lines["loss"][2] is None
+    assert math.isnan(lines["loss"].iloc[1])
+    assert lines["loss"].iloc[2] is None
+    assert lines.index.tolist() == [1, 3, 4]
 
 
 def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_path: Path) -> None:
@@ -89,6 +113,9 @@ def test_a_study_of_optuna_has_pruned_and_failed_trials(tmp_path: Path) -> None:
     assert frame["status"].tolist() == ["COMPLETE", "PRUNED", "FAIL", "COMPLETE"]
     assert frame["value"].tolist()[0] == frame["lr"].tolist()[0]
     assert frame["value"].isna().tolist() == [False, True, True, False]
+    with pytest.raises(InputError, match="does not exist"):
+        load(f"optuna:sqlite:///{tmp_path}/other.db#rates")
+    assert not (tmp_path / "other.db").exists()
     with pytest.raises(InputError, match=r"no study rate in .* \(there are rates\)"):
         load(f"optuna:{url}#rate")
 

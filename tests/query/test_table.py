@@ -87,8 +87,40 @@ def test_several_runs_of_a_cell_are_asked_about() -> None:
     twice = pd.concat([runs(run=0), runs(run=1)], ignore_index=True)
     with pytest.raises(InputError, match=r"rows 1, 9 have the same values on all axes; they differ in run"):
         read(twice, ["loss"], ["lr"], ["depth"])
+    with pytest.raises(InputError, match="run: rows 1, 9 have the same seed$"):
+        read(twice.assign(run=0), ["loss"], ["lr"], ["depth"], seed="run")
+    with pytest.raises(InputError, match="scale: unknown axis 'rate'"):
+        read(runs(), ["loss"], ["lr"], ["depth"], scale={"rate": "log"})
     assert read(twice, ["loss"], ["lr"], ["depth"], seed="run").space["seeds"] == [0, 1]
     assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
+
+
+def test_axes_that_are_only_names_stay_texts() -> None:
+    table = read(runs(), ["loss"], ["lr"], ["depth"], labels=["depth"])
+    assert column(table.guesses, "depth")["type"] == "str"
+    assert table.space["axes"]["depth"] == ["2", "4"]
+    days = pd.date_range("2026-01-01", periods=2, tz="Europe/Berlin").repeat(4)
+    assert column(read(runs(depth=days), ["loss"], ["lr"], ["depth"]).guesses, "depth")["type"] == "str"
+
+
+def test_a_run_without_any_setting_is_missing() -> None:
+    above = pd.concat([runs().astype(object), pd.DataFrame({"loss": [0.0]})], ignore_index=True)
+    above = above.astype(object).where(above.notna(), None)
+    table = read(above, ["loss"], ["lr"], ["depth"])
+    assert (len(table.rows), table.missing) == (8, 1)
+    above.loc[8, "depth"] = 2
+    with pytest.raises(InputError, match="lr: row 9 has no value of it"):
+        read(above, ["loss"], ["lr"], ["depth"])
+
+
+def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
+    losses = ["1", "NA", "null", "None", "nan", "inf", "2", "x"]
+    frame = runs(loss=losses).set_axis(pd.RangeIndex(2, 10, name="line"))
+    table = read(frame[:7], ["loss"], ["lr"], ["depth"])
+    assert table.missing == 3
+    assert table.rows["status"].tolist() == ["ok", "diverged", "diverged", "ok"]
+    with pytest.raises(InputError, match="loss: expected numbers, got 'x' in line 9"):
+        read(frame, ["loss"], ["lr"], ["depth"])
 
 
 @pytest.mark.parametrize(
@@ -99,6 +131,13 @@ def test_several_runs_of_a_cell_are_asked_about() -> None:
         (runs(lr=1e-3), (["loss"], ["lr"], ["depth"]), "lr: expected an axis with several values"),
         (runs(loss=None), (["loss"], ["lr"], ["depth"]), "loss: no run has a value"),
         (runs(), (["loss:max"], ["lr"], ["depth"]), "metric: expected minimize or maximize"),
+        (
+            runs(lr=["1e-4", "auto", *RATES, 0.01, 0.1]),
+            (["loss"], ["lr"], ["depth"]),
+            "lr: expected numbers, got 'auto'",
+        ),
+        (runs(lr=["0,1", "0,2"] * 4), (["loss"], ["lr"], ["depth"]), "lr: expected numbers, got '0,1' in row 1"),
+        (runs().set_axis(["lr", "lr", "loss"], axis=1), (["loss"], ["lr"]), "lr: several columns have this name"),
         (runs(), (["loss"], ["lr", "lr"], ["depth"]), "lr: this column is used twice"),
         (3, (["loss"], ["lr"]), "table: expected a data frame"),
     ],

@@ -106,6 +106,7 @@ def test_the_source_of_a_workload_changes_with_its_version() -> None:
 
 CHANGE_NO_ROW = {
     "raysweep.errors": "what is said of bad input",
+    "raysweep.plain_json": "how text is read and written, as the standard library does it",
     "raysweep.plan.identity": "how stages are called",
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
     "raysweep.training.devices": "where rows are computed, which decides no more than their last digits",

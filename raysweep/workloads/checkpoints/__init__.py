@@ -5,7 +5,6 @@ This file is the declaration. The files beside it compute the workload. No file 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -66,7 +65,7 @@ PARAMETERS = (
         choices=data.TEMPLATES,
     ),
     Finetuning(
-        "method",
+        "finetune_method",
         str,
         "full",
         "all weights, or adapters at all linear layers (LoRA)",
@@ -140,10 +139,15 @@ PARAMETERS = (
 
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
-    named = ("model", "revision", "pretrain_length", *(("lora_rank", "lora_alpha") if row["method"] == "full" else ()))
+    named = (
+        "model",
+        "revision",
+        "pretrain_length",
+        *(("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()),
+    )
     found = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
-    found["checkpoint"] = hub.identity(folder) if folder is not None else "not here"
+    found["checkpoint"] = hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
     for name in ("source", "target"):
         if name in found:
             found[name] = data.documents(str(row[name])).digest
@@ -152,9 +156,6 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch: a checkpoint that is not here, or texts that do not fit it."""
-    needed = [name for name in ("transformers", *("peft",) * (parameters["method"] == "lora")) if not _installed(name)]
-    if needed:
-        return "model", f"needs {needed[0]}: pip install 'raysweep[hub]'"
     model, revision = str(parameters["model"]), str(parameters["revision"])
     if str(parameters["source"]).startswith(data.CHAT):
         return "source", f"expected {data.FORMS}, got conversations"
@@ -167,9 +168,11 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
             data.documents(str(parameters[name]))
         except BadText as error:
             return name, str(error)
+    if folder is None and hub.downloads(parameters):
+        return None  # it can be planned
+    if lacking := hub.lacking(str(parameters["finetune_method"])):
+        return lacking
     if folder is None:
-        if hub.downloads(parameters):
-            return None
         there = ", ".join(hub.present(model)) or "nothing"
         return "revision", f"{model} {revision} is not here (--download loads it from the hub); there: {there}"
     if why := hub.incomplete(folder):
@@ -181,10 +184,6 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
         if why := data.complaint(str(parameters[name]), str(parameters["template"]), folder, length):
             return name, why
     return None
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
 
 
 _HERE = "raysweep.workloads.checkpoints"
@@ -200,14 +199,7 @@ WORKLOAD = Workload(
         Stage("finetune", f"{_HERE}.stages:finetune", after="fetch", cost=deferred(f"{_HERE}.costs:finetune")),
         Stage("evaluate", f"{_HERE}.stages:evaluate", after="finetune", cost=deferred(f"{_HERE}.costs:evaluate")),
     ),
-    sources=(
-        _HERE,
-        "raysweep.workloads.language.texts",
-        "raysweep.workloads.language.files",
-        "raysweep.training.trainer",
-        "raysweep.training.schedules",
-        "raysweep.training.draws",
-    ),
+    sources=(_HERE, "raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,
     check=check,
     fetch=hub.fetch,

@@ -25,9 +25,6 @@ from raysweep.workloads.language.texts import BadText, Documents, Text, split
 VERSION = 1  # raise it when the same text and tokenizer give other tokens
 VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
 """The files of a checkpoint that decide tokens."""
-VERSION = 1  # raise it when the same text and tokenizer give other tokens
-VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
-"""The files of a checkpoint that decide tokens."""
 CHAT = "chat:"
 TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
 FORMS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -47,10 +48,17 @@ PUBLISHED = {
     "EleutherAI/pythia-1b": Shape(1.01e9, 16, 2048, 50304, 2.1e9),
     "allenai/OLMo-1B-hf": Shape(1.18e9, 16, 2048, 50304, 4.7e9),
     "allenai/OLMo-2-1124-7B": Shape(7.30e9, 32, 4096, 100352, 29.2e9),
-    "LLM360/Amber": Shape(6.74e9, 32, 4096, 32000, 13.5e9),
+    "LLM360/Amber": Shape(6.74e9, 32, 4096, 32000, 27.0e9),
 }
 """Models whose intermediate checkpoints are revisions, for plans made before anything is here. Shapes are those of the
-models' papers and cards; the bytes follow from weights and type, and were not verified by a download."""
+models' papers and cards, bytes those that their pages on the hub list; no download has verified them."""
+
+
+def lacking(method: str) -> tuple[str, str] | None:
+    """("model", which package of the extra `hub` a method needs and is not installed), or None."""
+    needed = ("transformers", "huggingface_hub", *("peft",) * (method == "lora"))
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    return ("model", f"needs {missing[0]}: pip install 'raysweep[hub]'") if missing else None
 
 
 def _cache() -> Path:
@@ -67,6 +75,8 @@ def place(model: str, revision: str) -> Path | None:
         within = folder / revision
         found = within if revision != MAIN or (within / _CONFIG).is_file() else folder
         return found if (found / _CONFIG).is_file() else None
+    if lacking("full"):
+        return None
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(model, _CONFIG, cache_dir=_cache(), revision=revision)
@@ -148,6 +158,8 @@ def downloads(parameters: Mapping[str, Any]) -> dict[str, float]:
 def fetch(parameters: Mapping[str, Any], say: Callable[[str], None]) -> tuple[str, str] | None:
     """Download a row's checkpoint, if it is not there. Returns (parameter, why that is impossible), or None."""
     model = str(parameters["model"])
+    if why := lacking(str(parameters["finetune_method"])):
+        return why
     return None if Path(model).expanduser().is_dir() else _fetch(model, str(parameters["revision"]), say)
 
 

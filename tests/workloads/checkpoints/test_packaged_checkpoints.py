@@ -1,0 +1,45 @@
+"""Packaged spaces of released models: what their revisions were pretrained on, and plans without the extra `hub`."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from conftest import QUIET, refused
+
+from raysweep.space import packaged, space_files
+
+SPACES = {name: space_files.read(path) for name, path in packaged.spaces().items()}
+SPACES = {name: space for name, space in SPACES.items() if space.workload == "checkpoints"}
+
+
+def tokens(revision):
+    """Tokens that a revision says in its name, or by the step or chunk that it was saved after."""
+    if said := re.search(r"tokens(\d+)B$", revision):
+        return int(said[1]) * 10**9
+    if step := re.fullmatch(r"step(\d+)", revision):
+        return int(step[1]) * 2_097_152
+    return (int(revision.removeprefix("ckpt_")) + 1) * 1_706_976 * 2048
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_revision_stands_with_the_tokens_that_it_was_pretrained_on(name):
+    space = SPACES[name]
+    assert ("revision", "pretrain_length") in [tuple(group) for group in space.zip]
+    assert list(space.axes["pretrain_length"]) == [tokens(revision) for revision in space.axes["revision"]]
+
+
+def test_released_models_are_planned_without_the_extra_and_run_only_with_it(call, storage, monkeypatch):
+    assert len(SPACES) == 4
+    for package in ("transformers", "huggingface_hub", "peft"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for name, space in SPACES.items():
+        told = call("run", name, "--storage", storage, *QUIET, "--dry-run")
+        assert told.code == 0, told.err
+        cells = len(space.axes["revision"]) * len(space.axes.get("model", [0]))
+        assert f"and {cells - 1} more, " in told.out.partition("to download first (--download): ")[2]
+        assert re.search(r"estimated .*of one GPU$", told.out, re.MULTILINE)
+    needs = "model: needs transformers: pip install 'raysweep[hub]'"
+    refused(call("run", "overtraining_olmo1b", "--storage", storage, *QUIET, "--download"), f"fixed.{needs}")
+    assert not storage.exists()
