@@ -1,6 +1,6 @@
 """How often the posterior of a surface covers the best value, with one run per cell: families that it is not made of.
 
-python -m benchmarks.surfaces [REPEATS] [--workers N] > raysweep/fits/surface/COVERAGE.md
+{ python -m benchmarks.surfaces; python -m benchmarks.laws; } > raysweep/fits/surface/COVERAGE.md
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.plan.identity import code_version, source_files
 from raysweep.plan.row_stages import RowStages
+from raysweep.space.analyses import registry
 from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
 from raysweep.workloads.rows import Result, Rows
@@ -226,3 +227,13 @@ def test_the_sources_of_a_stage_decide_the_rows_too() -> None:
 def test_a_module_that_is_not_there_is_no_source() -> None:
     with pytest.raises(InputError, match="^sources: there is no module halve"):
         source_files(["halve.net"])
+
+
+@pytest.mark.parametrize("name", workloads.BUILT_IN)
+def test_every_analysis_can_be_asked_of_a_workload_s_parameters(name: str) -> None:
+    """A parameter with the name of a column of a finding's table could not stand in it."""
+    workload = workloads.get(name)
+    engine = workload.engines.parameter if workload.engines else ""
+    for kind in ("boundary", "inflection", "optimum", "trend"):
+        columns = registry().chosen(kind, {}, workload).columns
+        assert not (set(workload.by_name) - {engine}) & set(columns), kind

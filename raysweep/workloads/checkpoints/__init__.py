@@ -65,7 +65,7 @@ PARAMETERS = (
         choices=data.TEMPLATES,
     ),
     Finetuning(
-        "method",
+        "finetune_method",
         str,
         "full",
         "all weights, or adapters at all linear layers (LoRA)",
@@ -139,7 +139,12 @@ PARAMETERS = (
 
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
-    named = ("model", "revision", "pretrain_length", *(("lora_rank", "lora_alpha") if row["method"] == "full" else ()))
+    named = (
+        "model",
+        "revision",
+        "pretrain_length",
+        *(("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()),
+    )
     found = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
     found["checkpoint"] = hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
@@ -165,7 +170,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
             return name, str(error)
     if folder is None and hub.downloads(parameters):
         return None  # it can be planned
-    if lacking := hub.lacking(str(parameters["method"])):
+    if lacking := hub.lacking(str(parameters["finetune_method"])):
         return lacking
     if folder is None:
         there = ", ".join(hub.present(model)) or "nothing"

@@ -32,7 +32,7 @@ def finetune(columns: Columns) -> Cost:
     size, steps = hub.shape(row), int(row["finetune_steps"])
     if not steps:
         return Cost(0.0, _BASE_BYTES, 0.0)
-    tokens, lora = steps * int(row["finetune_batch"]) * int(row["context"]), row["method"] == "lora"
+    tokens, lora = steps * int(row["finetune_batch"]) * int(row["context"]), row["finetune_method"] == "lora"
     flops = (4.0 if lora else 6.0) * size.parameters * tokens
     copies = 2 if lora else 6  # as read, in the module; and a gradient, two moments, what is kept
     return Cost(

@@ -158,7 +158,7 @@ def downloads(parameters: Mapping[str, Any]) -> dict[str, float]:
 def fetch(parameters: Mapping[str, Any], say: Callable[[str], None]) -> tuple[str, str] | None:
     """Download a row's checkpoint, if it is not there. Returns (parameter, why that is impossible), or None."""
     model = str(parameters["model"])
-    if why := lacking(str(parameters["method"])):
+    if why := lacking(str(parameters["finetune_method"])):
         return why
     return None if Path(model).expanduser().is_dir() else _fetch(model, str(parameters["revision"]), say)
 

@@ -189,7 +189,7 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
             peft.inject_adapter_in_model(settings, module)
         return module.to(devices.device()).eval()
 
-    adapted = (int(row["lora_rank"]), row["lora_alpha"]) if row["method"] == "lora" else ()
+    adapted = (int(row["lora_rank"]), row["lora_alpha"]) if row["finetune_method"] == "lora" else ()
     return fetched.once(("module", *adapted), made)
 
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from raysweep import plain_json as json
 from raysweep.workloads.declaration import Exported
-from raysweep.workloads.language.model_config import NORM_EPSILON, ROTARY_BASE, ModelConfig, config_of
+from raysweep.workloads.language.model_config import (
+    BASE_WIDTH,
+    NORM_EPSILON,
+    ROTARY_BASE,
+    STANDARD_DEVIATION,
+    ModelConfig,
+    config_of,
+)
 from raysweep.workloads.language.texts import SEPARATOR
 
 END = "<|endoftext|>"
@@ -64,6 +71,7 @@ def _llama(config: ModelConfig, dtype: str, end: int) -> dict[str, Any]:
         "hidden_act": "silu",
         "rms_norm_eps": NORM_EPSILON,
         "rope_theta": ROTARY_BASE,
+        "initializer_range": STANDARD_DEVIATION * (BASE_WIDTH / config.width) ** 0.5,  # of the matrices of layers
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": False,

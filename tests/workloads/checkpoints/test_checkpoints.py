@@ -19,7 +19,7 @@ from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.training import schedules, trainer
 from raysweep.trial import context
-from raysweep.workloads.checkpoints import WORKLOAD, data, hub
+from raysweep.workloads.checkpoints import WORKLOAD, data, hub, stages
 
 pytestmark = pytest.mark.usefixtures("one_thread", "hub_cache")
 
@@ -104,7 +104,13 @@ def test_the_loss_on_text_is_that_of_its_windows(texts):
 
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, method):
-    row = {"target": chats, "method": method, "lora_rank": 4, "finetune_lr": 3e-3, "finetune_weight_decay": 0.1}
+    row = {
+        "target": chats,
+        "finetune_method": method,
+        "lora_rank": 4,
+        "finetune_lr": 3e-3,
+        "finetune_weight_decay": 0.1,
+    }
     compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
     found = kept(Store(tmp_path / "store"), row)
     model = plain()
@@ -151,7 +157,7 @@ def first_adapters(model):
 
 def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights(chats, tmp_path):
     rows = [
-        {"target": chats, "method": "lora", "lora_rank": 16, "finetune_lr": 1e-2},
+        {"target": chats, "finetune_method": "lora", "lora_rank": 16, "finetune_lr": 1e-2},
         {"target": chats, "finetune_steps": 0},
     ]
     metrics, _ = compute(table(*rows), np.zeros(2, int), Store(tmp_path / "store"), ["finetune"])
@@ -170,6 +176,44 @@ def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights
     total = sum(loss_of(model, *pair).item() for pair in pairs)
     assert metrics["finetune_loss"][0] == pytest.approx(total / sum(len(answer) for _, answer in pairs), rel=1e-5)
     assert metrics["distance_moved"][0] == pytest.approx(moved**0.5, rel=1e-5)
+
+
+def test_at_full_rank_the_gradient_of_adapters_holds_that_of_full_fine_tuning(chats):
+    """That of B is that of the weights times A transposed, and the scale alpha / r."""
+    import peft
+
+    full, adapted = plain(), plain()
+    peft.inject_adapter_in_model(peft.LoraConfig(r=32, lora_alpha=64, target_modules="all-linear"), adapted)
+    stages.put(adapted, stages._adapters(adapted, 0))
+    text = data.load(chats, "tokenizer", hub.place(tiny_hub.MODEL, "step1"))
+    for module in (full, adapted):
+        stages.losses(module, torch.as_tensor(text.batch(0, 0, 8, 32)).long()).sum().backward()
+    own, found = dict(full.named_parameters()), dict(adapted.named_parameters())
+    stems = [name.removesuffix(".lora_A.default.weight") for name in found if ".lora_A." in name]
+    assert len(stems) == 2 * 7
+    for stem in stems:
+        a, b = (found[f"{stem}.lora_{which}.default.weight"] for which in "AB")
+        recovered = b.grad.double() @ torch.linalg.pinv(a.detach().double().T) / 2
+        torch.testing.assert_close(recovered.float(), own[f"{stem}.weight"].grad, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("killed", "trainings"), [("fetch", 1), ("evaluate", 1)])
+def test_a_row_that_is_killed_in_any_stage_ends_as_any_other(killed, trainings, chats, tmp_path, monkeypatch):
+    """In fine-tuning itself: the test below."""
+    whole, _ = compute(table({"target": chats}), np.zeros(1, int))
+    trained, train = [], trainer.Trainer.train
+    monkeypatch.setattr(trainer.Trainer, "train", lambda self, *given: [trained.append(1), train(self, *given)])
+    with monkeypatch.context() as dying:
+        for name in {"fetch": ["fetch"], "evaluate": ["mean_loss"]}[killed]:
+            dying.setattr(stages, name, lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            compute(table({"target": chats}), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"])
+    again, status = compute(
+        table({"target": chats}), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"]
+    )
+    assert status == ["ok"]
+    assert len(trained) == trainings
+    assert {name: values[0] for name, values in again.items()} == {name: values[0] for name, values in whole.items()}
 
 
 def test_an_interrupted_fine_tuning_goes_on_to_the_same_weights(chats, tmp_path, monkeypatch):
