@@ -239,7 +239,7 @@ def run_surfaces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A surface of each family."""
     from benchmarks import surfaces
 
-    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",))):
+    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",)), ("SHARES", (0.1,))):
         monkeypatch.setattr(surfaces, name, few)
     monkeypatch.setattr(sys, "argv", ["surfaces", "1"])
     printed = io.StringIO()
