@@ -77,9 +77,9 @@ def few_rows_of(slope: float, form: str, seeds: int, rng: np.random.Generator) -
     return pd.concat(parts, ignore_index=True)
 
 
-def few_judged(slope: float, form: str, seeds: int) -> dict[str, Any]:
+def few_judged(slope: float, form: str, seeds: int, number: int = 0) -> dict[str, Any]:
     """What is said of one simulated sweep of few seeds."""
-    rng = np.random.default_rng([SLOPES.index(slope), list(FORMS).index(form), seeds])
+    rng = np.random.default_rng([SLOPES.index(slope), list(FORMS).index(form), seeds, *[number] * (number > 0)])
     return {"form": form, "seeds": seeds} | told(few_rows_of(slope, form, seeds, rng), slope)
 
 

@@ -26,6 +26,9 @@ from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.slope import fit_slope
 from raysweep.fits.statistics import LEVEL
+from raysweep.fits.surface.few_draws import fit_of, has_few_draws
+from raysweep.fits.surface.law import SPARE, Law, fit_law
+from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +49,7 @@ class Verdict(StrEnum):
 FLAT = 0.1
 QUICK = -0.5  # see `verdict`
 FEWEST_LENGTHS = 3  # two lengths always lie on a line
+FEWEST_OF_LAW = 2 + SPARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +152,7 @@ def fit_regime(
     turn: str = "min",
     exact: bool = False,
     beside: Mapping[str, str] | None = None,
+    places: SlicePlaces | None = None,
 ) -> Regime:
     """Estimate the slope of log optimal rate over log length, with an interval, and decide the regime from it.
 
@@ -157,29 +162,41 @@ def fit_regime(
     turn: min or max, the best value of the metric.
     exact: the values have no noise, so one draw is enough.
     beside: other metrics to evaluate at the best rate, each with its better direction (min or max).
+    places: of all lengths, if a surface has them; None fits one where cells have few draws (`has_few_draws`). The slope
+        is then the exponent of the law of the best rate over the length (`surface/law.py`).
 
-    The interval of the slope is that of the posterior of the curve at each length, and knows that a draw may move the
-    optima of all lengths together (`slope.py`). If only one bound of an optimum is known, the interval covers every
-    value that it allows. Lengths with an undetermined optimum, 0 and inf are left out and counted. COVERAGE.md says how
-    often the verdict is right (measured).
+    Otherwise the interval of the slope is that of the posterior of the curve at each length, and knows that a draw may
+    move the optima of all lengths together (`slope.py`). If only one bound of an optimum is known, the interval covers
+    every value that it allows. Lengths with an undetermined optimum, 0 and inf are left out and counted. COVERAGE.md
+    says how often the verdict is right (measured), with few draws that of `surface`.
 
     Raises ValueError as `fit_optimum` does.
     """
     frame = frame.reset_index(drop=True)
     rows = RateRows(frame, lr, length, seed)
-    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True, advise=False)
+    if places is None and not exact and has_few_draws(frame, lr, y, [length]):
+        places = slice_places(frame, [lr], y, [length], turn=turn, level=level)
+    if places:
+        fit = fit_of(places, [length], turn, level)
+    else:
+        fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True, advise=False)
     at = fit.table[length].to_numpy(float)
-    table = fit.table[np.isfinite(at) & (at > 0) & (fit.table["status"] != Status.UNDETERMINED).to_numpy()]
+    known = np.isfinite(at) & (at > 0) & (fit.table["status"] != Status.UNDETERMINED).to_numpy()
+    table, least = fit.table[known], FEWEST_OF_LAW if places else FEWEST_LENGTHS
     located = int((table["status"] == Status.LOCATED).sum())
     slope = intercept = low = high = np.nan
     word = Verdict.UNDETERMINED
-    if len(table) >= FEWEST_LENGTHS:
-        slope, intercept, low, high = fit_slope(table, rows, y, turn, level, exact)
+    if len(table) >= least:
+        if places:
+            used = [one for one, use in zip(places.places, known, strict=True) if one and use]
+            slope, intercept, low, high = slope_of_law(fit_law(used, at[known, None]), level)
+        else:
+            slope, intercept, low, high = fit_slope(table, rows, y, turn, level, exact)
         word = verdict(low, high)
     if word != Verdict.UNDETERMINED:
         why = because(Reason.NONE)
-    elif len(table) < FEWEST_LENGTHS:
-        why = because(Reason.TOO_FEW_LENGTHS, points=len(table), least=FEWEST_LENGTHS)
+    elif len(table) < least:
+        why = because(Reason.TOO_FEW_LENGTHS, points=len(table), least=least)
     elif high < 0:
         why = because(Reason.SPEED_UNDECIDED)
     elif located < len(table) and not (np.isfinite(low) and np.isfinite(high)):
@@ -205,3 +222,10 @@ def fit_regime(
         },
         **why,
     )
+
+
+def slope_of_law(law: Law, level: float) -> tuple[float, float, float, float]:
+    """(slope, intercept, low, high) of a law over the length alone; NaN without one."""
+    low, slope, high, _ = law.exponents(level)[:, 0]
+    intercept = float(np.median(law.coefficients[:, 0])) - slope * float(law.logs.mean())
+    return float(slope), intercept, float(low), float(high)

@@ -133,12 +133,17 @@ def theory_words(finding: Finding, workload: Workload) -> str:
     return f"theory agrees in {len(known) - outside}/{len(known)}" if outside else "theory agrees"
 
 
+def located_axis(row: Mapping[str, Any], finding: Finding) -> str:
+    """The axis on which a row of `Finding.table` locates a value."""
+    return str(row["axis"]) if finding.kind == "joint_optimum" else finding.x
+
+
 def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -> str:
     """What would decide an open setting; empty if it is decided. row: one of `Finding.table`."""
     if not row["needed"]:
         return ""
-    x, at = called(finding.x, workload), row["needed_number"]
-    value = f"{number(at)}{unit_of(finding.x, workload)}" if finding.x and np.isfinite(at) else number(at)
+    axis, at = located_axis(row, finding), row["needed_number"]
+    x, value = called(axis, workload), f"{number(at)}{unit_of(axis, workload) if axis and np.isfinite(at) else ''}"
     return {
         Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
         Needed.MORE_UNITS: f"more than {counted(int(at), called(finding.facts.get('unit', 'cell'), workload))}"
@@ -146,7 +151,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
         else "",
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
-        Needed.MORE_X: f"more values of {called(finding.facts.get('length', finding.x), workload)}",
+        Needed.MORE_X: f"more values of {called(finding.facts.get('length', axis), workload)}",
         Needed.MORE_SETTINGS: f"{number(at)} settings with a best value or a bound",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",

@@ -12,7 +12,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import spread
 from raysweep.errors import printable
 from raysweep.numbers import interval, number
-from raysweep.report.clauses import needed_words
+from raysweep.report.clauses import located_axis, needed_words
 from raysweep.report.names import called, setting, unit_of
 from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES
 from raysweep.workloads.declaration import Workload
@@ -45,6 +45,8 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
         return list(range(len(table)))
     if table["outcome"].iloc[0] == Outcome.BEST:
         return list(range(most))
+    if finding.kind == "joint_optimum":  # both axes of a setting, one under the other
+        return [row for first in spread(list(range(0, len(table), 2)), most // 2) for row in (first, first + 1)]
     if "p_holm" in table and table["p_holm"].notna().any():
         return np.argsort(table["p_holm"].to_numpy(), kind="stable")[:most].tolist()
     groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in table["outcome"].value_counts().index]
@@ -59,22 +61,29 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
 def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Table:
     """The chosen rows: setting, estimate with its interval, status, theory, and what would decide an open one."""
     rows = finding.table.iloc[list(chosen)].to_dict("records")
-    unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
-    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
-    settings = [_settings(finding, rows, varied, workload)]
+    in_x, pair = finding.kind in IN_X, finding.kind == "joint_optimum"
+    units = [unit_of(located_axis(row, finding) if in_x or pair else finding.metric, workload) for row in rows]
+    keys = [key for key in finding.keys if not (pair and key == "axis")]
+    varied = [key for key in keys if finding.table[key].nunique(dropna=False) > 1]
+    settings = [_settings(finding, rows, varied, workload)] * bool(varied or not pair)
     columns: list[Column] = [
         *(_axes(finding, rows, workload) if finding.kind == "search" else settings),
-        (_head(finding, workload), True, [_known(row, unit) for row in rows]),
+        *([("axis", False, [called(row["axis"], workload) for row in rows])] if pair else []),
+        (_head(finding, workload), True, [_known(row, unit) for row, unit in zip(rows, units, strict=True)]),
         *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
         *(_tested(rows) if "p_holm" in finding.table else ()),
         ("status", False, [_status(row, finding) for row in rows]),
-        ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
+        ("theory", True, [_theory(row, unit) for row, unit in zip(rows, units, strict=True)]),
         ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
     ]
     kept = [one for one in columns if any(text not in ("", NOTHING) for text in one[2])]
     cells = [[text or NOTHING for text in one[2]] for one in kept]
     lines = [list(line) for line in zip(*cells, strict=True)]
     return Table([one[0] for one in kept], lines, [one[1] for one in kept], len(finding.table))
+
+
+def _theory(row: Mapping[str, Any], unit: str) -> str:
+    return f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else ""
 
 
 def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:

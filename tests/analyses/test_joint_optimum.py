@@ -11,6 +11,7 @@ import pytest
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.errors import InputError
+from raysweep.report.tables import first_rows, table_of
 
 RATES, BATCHES, WIDTHS = np.geomspace(1e-4, 1e-1, 9), (16, 32, 64, 128, 256, 512, 1024), (64, 128, 256)
 
@@ -82,6 +83,14 @@ def test_too_few_values_of_one_axis_leave_only_that_one_open() -> None:
     table = asked(frame[frame["bs"].isin([64, 128, 256])]).table
     assert set(table[table["axis"] == "bs"]["outcome"]) == {Outcome.UNDECIDED}
     assert set(table[table["axis"] == "lr"]["outcome"]) == {Outcome.LOCATED}
+
+
+def test_what_would_decide_an_axis_is_said_of_that_axis() -> None:
+    answer = asked(runs()[lambda frame: frame["bs"] <= 64])
+    table = table_of(answer[0], answer.workload, first_rows(answer[0], 4))
+    of_axis = {line[table.head.index("axis")]: line[table.head.index("would decide it")] for line in table.rows}
+    assert [line[table.head.index("axis")] for line in table.rows] == ["lr", "bs", "lr", "bs"]
+    assert of_axis == {"lr": "–", "bs": "more values of bs"}
 
 
 @pytest.mark.parametrize("axes", [["lr"], ["lr", "rate"], ["lr", "lr"]])

@@ -11,6 +11,7 @@ import pytest
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, run
 from raysweep.analyses.question import Question
+from raysweep.fits.reasons import Reason
 from raysweep.workloads import get
 
 LENGTHS = (1.0, 10.0, 100.0, 1000.0)
@@ -64,11 +65,33 @@ def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it(
     assert row["needed_number"] == pytest.approx(rows["finetune_lr"][rows["finetune_lr"] > 2e-4].min())
 
 
-def test_two_lengths_need_more_and_one_draw_needs_others() -> None:
+def test_one_run_per_cell_is_enough_where_settings_pool_their_noise() -> None:
+    slopes, lengths = [0.2, 0.5, -0.25, -0.9], tuple(np.geomspace(1, 100, 6))
+    rows = bowls(slopes, draws=1, noise=0.1, lengths=lengths)
+    one = found(rows)
+    assert one.table["outcome"].tolist()[1:] == [
+        Outcome.INCREASING,
+        Outcome.SLOWLY_DECREASING,
+        Outcome.QUICKLY_DECREASING,
+    ]
+    assert one.table["estimate"].to_numpy() == pytest.approx(slopes, abs=0.1)
+    assert ((one.table["low"] < slopes) & (slopes < one.table["high"])).all()
+    assert (one.table["high"] - one.table["low"] < 0.5).all()
+    assert one.table["lengths_located"].tolist() == [6] * 4
+    rates = one.tables["regime_rates"]
+    truth = 0.003 * rates["pretrain_length"] ** np.repeat(slopes, 6)
+    assert rates["depth"].tolist() == np.repeat([1, 2, 3, 4], 6).tolist()
+    assert ((rates["low"] < truth) & (truth < rates["high"])).mean() >= 0.9
+    for depth in (2, 3):  # each alone: slices of one setting are those of the whole in its order
+        alone = rates[rates["depth"] == depth]
+        assert np.log(alone["estimate"]).diff().mean() * slopes[depth - 1] > 0
+
+
+def test_too_few_lengths_need_more_of_them() -> None:
     (row,) = found(bowls([0.0], lengths=LENGTHS[:2])).table.to_dict("records")
     assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)
-    (row,) = found(bowls([0.0], draws=1)).table.to_dict("records")
-    assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.UNDECIDED, Needed.MORE_DRAWS, 1)
+    (row,) = found(bowls([0.0], draws=1, lengths=LENGTHS[:3])).table.to_dict("records")
+    assert (row["outcome"], row["reason"], row["needed"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_LENGTHS, Needed.MORE_X)
 
 
 def test_figures_have_the_best_rates_and_each_metric_at_them() -> None:

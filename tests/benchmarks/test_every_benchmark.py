@@ -17,6 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from conftest import TESTS
@@ -252,7 +254,7 @@ def run_surfaces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A surface of each family."""
     from benchmarks import surfaces
 
-    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",))):
+    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",)), ("SHARES", (0.1,))):
         monkeypatch.setattr(surfaces, name, few)
     monkeypatch.setattr(sys, "argv", ["surfaces", "1"])
     printed = io.StringIO()
@@ -270,6 +272,25 @@ def run_single_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert "asymmetric" in single_runs.report(1)
 
 
+def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A law and a pair, with a table like that of Step Law."""
+    from benchmarks import laws, pairs, regimes
+
+    settings = [(n, d * n) for n in (1e8, 2e8, 4e8, 8e8) for d in (10, 80)]
+    runs = [(lr, bs, n, d) for n, d in settings for lr in np.geomspace(2e-4, 2e-2, 8) for bs in (64, 128, 256)]
+    lr, bs, n, d = np.array(runs).T
+    loss = 0.03 * np.log(lr / (1.79 * n**-0.7 * d**0.3)) ** 2 + 0.01 * np.log(bs / 128) ** 2
+    loss += 0.002 * np.random.default_rng(1).standard_normal(len(loss))
+    table = pd.DataFrame({"lr": lr, "bs": bs, "N": n, "D": d, "smooth loss": loss})
+    table.to_csv(folder / "dense.csv", index=False)
+    monkeypatch.setattr(laws, "STEPLAW", folder / "dense.csv")
+    for module, name in ((laws, "SHAPES"), (pairs, "PAIRS"), (pairs, "OPEN_PAIRS"), (regimes, "FORMS")):
+        monkeypatch.setattr(module, name, dict(islice(getattr(module, name).items(), 1)))
+    for module, name in ((laws, "NOISES"), (laws, "DRAWS"), (regimes, "SLOPES")):
+        monkeypatch.setattr(module, name, getattr(module, name)[:1])
+    assert "8 of 8" in laws.report(1)
+
+
 RUNS = {
     "__main__": run_main,
     "boundaries": run_boundaries,
@@ -278,6 +299,7 @@ RUNS = {
     "covariance": run_covariance,
     "factorizations": run_factorizations,
     "held_out_lines": run_held_out_lines,
+    "laws": run_laws,
     "real_rows": run_real_rows,
     "search/__main__": run_search,
     "shared_stages": run_shared_stages,

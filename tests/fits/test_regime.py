@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,20 @@ def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundre
     assert np.mean(covered) >= 0.92
     assert np.median(widths) < 0.5
     assert told > 10
+
+
+def test_one_run_per_cell_names_regimes_and_no_wrong_one() -> None:
+    right = {0.3: "increasing", -0.25: "slowly decreasing", -0.9: "quickly decreasing"}
+    said = []
+    for seed, (slope, word) in itertools.product(range(3), right.items()):
+        found = fit_regime(frame_of(slope, np.random.default_rng(seed), draws=1), "lr", "length", "loss", "seed")
+        assert found.low < slope < found.high
+        assert found.draws == 1
+        assert found.verdict in (word, Status.UNDETERMINED)
+        centre = found.intercept + found.slope * np.log(10)
+        assert centre == pytest.approx(np.log(3e-3), abs=0.4)
+        said.append(found.verdict == word)
+    assert sum(said) >= 3
 
 
 @pytest.mark.parametrize(

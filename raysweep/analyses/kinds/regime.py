@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from raysweep.analyses.rows import (
     finite_values,
     groups,
     is_exact,
+    known_error,
     spread,
     with_choice,
 )
@@ -30,8 +32,10 @@ from raysweep.analyses.series import Panel, Where, base_means, base_metric, laid
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
-from raysweep.fits.regime import FEWEST_LENGTHS, Regime, Verdict, case_of, fit_regime
+from raysweep.fits.regime import FEWEST_LENGTHS, FEWEST_OF_LAW, Regime, Verdict, case_of, fit_regime
 from raysweep.fits.result import Status
+from raysweep.fits.surface.few_draws import has_few_draws
+from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
@@ -92,10 +96,19 @@ def run(question: Question) -> Finding:
     pretraining = next((name for name in metrics[1:] if base_metric(name, question.workload)), "")
     rows, keys = question.rows, all_keys(question.rows, question.workload, lr, [length, *question.by], question.design)
     keys = [key for key in keys if key != length]
-    parts = list(groups(with_choice(rows, lr, keys), keys))
+    frame = with_choice(rows, lr, keys)
+    parts = list(groups(frame, keys))
     turns = {name: better_extremum(name, question.workload) for name in metrics}
     fit = partial(one_regime, lr=lr, length=length, metric=metric, level=question.level, turns=turns)
-    answers = [(values, one) for (values, _), one in zip(parts, mapped(fit, [part for _, part in parts]), strict=True)]
+    places: list[SlicePlaces | None] = [None] * len(parts)
+    if not is_exact(frame, metric) and has_few_draws(frame, lr, metric, [*keys, length]):
+        error = known_error(frame, metric, question.workload)
+        by = [*keys, length]
+        found = slice_places(frame, [lr], metric, by, turn=turns[metric], error=error, level=question.level)
+        ends = np.cumsum([0, *(part[length].nunique(dropna=False) for _, part in parts)]).tolist()
+        places = [found.part(slice(first, last)) for first, last in pairwise(ends)]
+    fitted = mapped(fit, [(part, own) for (_, part), own in zip(parts, places, strict=True)])
+    answers = [(values, one) for (values, _), one in zip(parts, fitted, strict=True)]
     at_best = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
     at_best += [(values, at.table.assign(metric=name)) for values, one in answers for name, at in one.beside.items()]
     slopes = pd.DataFrame([numbers(keys, values, one, pretraining) for values, one in answers])
@@ -135,12 +148,24 @@ def run(question: Question) -> Finding:
 
 
 def one_regime(
-    rows: pd.DataFrame, *, lr: str, length: str, metric: str, level: float, turns: Mapping[str, str]
+    setting: tuple[pd.DataFrame, SlicePlaces | None],
+    *,
+    lr: str,
+    length: str,
+    metric: str,
+    level: float,
+    turns: Mapping[str, str],
 ) -> Regime:
-    """The regime of one setting. turns: the better direction of each metric."""
+    """The regime of one setting, from its rows and its best rates on a surface of all settings, if there is one.
+
+    turns: the better direction of each metric.
+    """
+    rows, places = setting
     beside = {name: turn for name, turn in turns.items() if name != metric}
     exact = is_exact(rows, metric)
-    return fit_regime(rows, lr, length, metric, "seed", level, turn=turns[metric], exact=exact, beside=beside)
+    return fit_regime(
+        rows, lr, length, metric, "seed", level, turn=turns[metric], exact=exact, beside=beside, places=places
+    )
 
 
 def fixed_rates(
@@ -186,7 +211,8 @@ def setting_row(row: Mapping[str, Any], one: Regime, edges: np.ndarray) -> dict[
     if one.verdict == Verdict.UNDETERMINED:
         status = one.optimum.table["status"]
         takes = Needed.MORE_DRAWS, one.draws
-        if one.reason == Reason.TOO_FEW_LENGTHS and len(status) < FEWEST_LENGTHS:
+        least = FEWEST_OF_LAW if "choice" in one.optimum.table else FEWEST_LENGTHS
+        if one.reason == Reason.TOO_FEW_LENGTHS and len(status) < least:
             takes = Needed.MORE_X, np.nan
         elif one.bounded and not np.isfinite([one.low, one.high]).all():
             above = (status == Status.CENSORED_HIGH).sum() >= (status == Status.CENSORED_LOW).sum()

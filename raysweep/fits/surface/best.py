@@ -32,7 +32,8 @@ class Best:
     estimate: the median of the place; NaN unless it is located. low, high: its interval; an open side is infinite.
     choice: the value of least expected regret. regret: that of the choice, in the units of y.
     fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
-    draws: of the place. edge: -1 or 1 for each draw at an end of `points`, else 0.
+    draws: of the place, without the error `resolution` that the interval has besides. edge: -1 or 1 for each draw at an
+    end of `points`, else 0.
     points: where the surface was drawn. alike: which of them cannot be told from the best.
     within: which of them are within `eps` of the best, at the level; empty without an eps.
     """
@@ -47,6 +48,7 @@ class Best:
     fall: float
     rise: float
     draws: np.ndarray
+    resolution: float
     edge: np.ndarray
     points: np.ndarray
     alike: np.ndarray
@@ -141,12 +143,12 @@ def _read(
     clear_low, clear_high = (_clearly_above(f[:, edge] - f[:, lowest]) for edge in (0, -1))
     rng = np.random.default_rng(s)
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
-    place = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
-    estimate, low, high = (float(one) for one in np.quantile(place, [0.5, tail, 1 - tail]))
+    wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
+    estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:
         status, reason = Status.UNDETERMINED, Reason.TOO_FEW_POINTS
-    elif not (clear_low or clear_high):
+    elif not surface.structured[s] or not (clear_low or clear_high):
         status, reason = Status.UNDETERMINED, Reason.NO_CLEAR_CHANGE
     elif not clear_high:
         status = Status.CENSORED_HIGH
@@ -176,6 +178,7 @@ def _read(
         fall=float(np.median(heights[:, 0] - bottom[:, 0])),
         rise=float(np.median(heights[:, -1] - bottom[:, 0])),
         draws=place,
+        resolution=RESOLUTION * gap,
         edge=edge,
         points=points,
         alike=_alike(f, lowest, level),

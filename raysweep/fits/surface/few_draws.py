@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from raysweep.fits.draws import check_options
 from raysweep.fits.optimum import COLUMNS, in_log
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.best import FEWEST, best
-from raysweep.fits.surface.posterior import Surface, fit_surface
-from raysweep.fits.surface.slices import Slices, slices_of
+from raysweep.fits.surface.best import FEWEST, Best
+from raysweep.fits.surface.posterior import FEW
+from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.fits.surface.slices import Slices
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW = 2
-"""With at most so many draws per cell, slices cannot be fitted one by one."""
 CELLS = 15
 """From so many cells on, their roughness says how large the noise is."""
 METHOD = "posterior of the whole surface, noise pooled over its slices"
@@ -44,7 +42,6 @@ def fit_few_draws(
     turn: str = "min",
     logarithmic: bool | None = None,
     error: str | None = None,
-    kind: str = "optimum",
 ) -> Fit:
     """Estimate where a metric is best along x in every slice, from one or two runs per cell.
 
@@ -57,33 +54,27 @@ def fit_few_draws(
 
     Status of a slice: as in `fit_optimum`, and undetermined with fewer than five values of x.
     """
+    check_options(level, turn)
+    logarithmic = in_log(frame[x].to_numpy(np.float64)) if logarithmic is None else logarithmic
+    found = slice_places(frame, [x], y, by, turn=turn, error=error, level=level, logarithmic=[logarithmic])
+    return fit_of(found, by, turn, level)
+
+
+def fit_of(found: SlicePlaces, by: Sequence[str], turn: str, level: float) -> Fit:
+    """The best values along the only axis of a surface as `fit_few_draws` returns them. by: the keys of its slices."""
     import pandas as pd
 
-    check_options(level, turn)
-    keys = list(by)
-    logarithmic = in_log(frame[x].to_numpy(np.float64)) if logarithmic is None else logarithmic
-    slices = slices_of(frame, [x], y, keys, turn=turn, logarithmic=[logarithmic], error=error)
+    slices, lines = found.slices, []
     draws = np.zeros(len(slices.settings), dtype=int)
     np.maximum.at(draws, slices.cells.slices, np.where(slices.cells.diverged, 0, slices.cells.draws).astype(int))
-    lines = []
-    with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-        try:
-            surface = fit_surface(slices.cells)
-        except ValueError:
-            surface = None  # all cells are equal
-        for s, setting in enumerate(slices.settings):
-            about = {
-                "diverged_from": slices.limit[s, 0],
-                "points": slices.values[s, 0],
-                "draws": draws[s],
-                "turn": turn,
-            }
-            lines.append({**dict(zip(keys, setting, strict=True)), **_line(surface, slices, s, level), **about})
-    table = pd.DataFrame(lines).reindex(columns=[*keys, *COLUMNS, "choice", "regret"])
+    for s, setting in enumerate(slices.settings):
+        about = {"diverged_from": slices.limit[s, 0], "points": slices.values[s, 0], "draws": draws[s], "turn": turn}
+        lines.append({**dict(zip(by, setting, strict=True)), **_line(found.bests[s], slices, s), **about})
+    table = pd.DataFrame(lines).reindex(columns=[*by, *COLUMNS, "choice", "regret"])
     return Fit(
-        kind=kind,
+        kind="optimum",
         level=level,
-        points=int(frame[x].nunique()),
+        points=len(np.unique(slices.cells.x)),
         draws=int(table["draws"].max()),
         rows=slices.rows,
         dropped=slices.dropped,
@@ -96,18 +87,16 @@ def fit_few_draws(
     )
 
 
-def _line(surface: Surface | None, slices: Slices, s: int, level: float) -> dict[str, Any]:
+def _line(one: Best | None, slices: Slices, s: int) -> dict[str, Any]:
     """The fit of a slice as a row of the table."""
     out: dict[str, Any] = dict.fromkeys(("estimate", "low", "high", "choice", "regret", "method_spread"), np.nan)
     out |= {"exact": False, "halved": False, "method": METHOD, "low_simultaneous": np.nan, "high_simultaneous": np.nan}
     values = int(slices.values[s, 0])
-    if surface is None or values < FEWEST:
-        reason = Reason.FLAT if surface is None else Reason.TOO_FEW_POINTS
+    if one is None or values < FEWEST:
+        reason = Reason.TOO_FEW_POINTS if values < FEWEST else Reason.FLAT
         return out | {"status": Status.UNDETERMINED} | because(reason, points=values, least=FEWEST)
-    low, high = slices.ends(s)
-    found = best(surface, s, level, low=float(low[0]), high=float(high[0]), values=values)
-    ends = {"low": found.low, "high": found.high, "estimate": found.estimate, "choice": found.choice}
+    ends = {"low": one.low, "high": one.high, "estimate": one.estimate, "choice": one.choice}
     out |= {name: slices.back(0, end) if np.isfinite(end) else end for name, end in ends.items()}
-    if slices.logarithmic[0] and found.low == -np.inf:
+    if slices.logarithmic[0] and one.low == -np.inf:
         out["low"] = 0.0
-    return out | {"regret": found.regret, "status": found.status} | because(found.reason)
+    return out | {"regret": one.regret, "status": one.status} | because(one.reason)

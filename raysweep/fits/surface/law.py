@@ -33,13 +33,14 @@ ROUNDS = 2
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where a slice is best, on a log scale: draws inside of its grid, the ends of the grid, and the share of the draws
-    at each end."""
+    at each end. common: a standard error that all slices share, as far as their curves have one form."""
 
     draws: np.ndarray
     low: float
     high: float
     below: float
     above: float
+    common: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
 
     There is none with fewer slices than coefficients and `SPARE`, or if the axes vary together.
     """
-    logs = np.log(np.asarray(axes, dtype=float).reshape(len(places), -1))
+    logs = np.log(np.asarray(axes, dtype=float))
     size = logs.shape[1] + 1
     design = np.column_stack([np.ones(len(logs)), logs - logs.mean(0)]) if len(logs) else np.empty((0, size))
     reason = Reason.NONE
@@ -113,7 +114,9 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
         theta = weight @ some
         root = np.linalg.cholesky((some - theta).T @ ((some - theta) * weight[:, None]) + 1e-10 * np.eye(size + 1))
     kept = some[rng.choice(PROPOSED, KEPT, p=weight)]
-    return Law(kept[:, :-1], np.exp(kept[:, -1]), _likely(data, design, kept), logs)
+    likely = _likely(data, design, kept)
+    kept[:, 0] += np.median([place.common for place in places]) * rng.standard_normal(KEPT)
+    return Law(kept[:, :-1], np.exp(kept[:, -1]), likely, logs)
 
 
 @dataclass(frozen=True, eq=False)

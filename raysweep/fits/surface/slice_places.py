@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.best import Best, Pair, best, jointly
 from raysweep.fits.surface.law import Place, fit_law
-from raysweep.fits.surface.posterior import fit_surface
+from raysweep.fits.surface.posterior import Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ class SlicePlaces:
     places: list[Place | None]
     bests: list[Best | None]
     pairs: list[Pair | None]
+
+    def part(self, which: slice) -> SlicePlaces:
+        """Some neighbouring slices, which differ only in the last key."""
+        whole, number = self.slices, np.arange(len(self.places))[which]
+        some = np.isin(whole.cells.slices, number)
+        cells = {name: values[some] for name, values in vars(whole.cells).items()}
+        slices = replace(
+            whole,
+            settings=[setting[-1:] for setting in whole.settings[which]],
+            cells=Cells(**cells | {"slices": cells["slices"] - number[0]}),
+            values=whole.values[which],
+            limit=whole.limit[which],
+        )
+        return SlicePlaces(slices, self.places[which], self.bests[which], self.pairs[which])
 
 
 def slice_places(
@@ -74,7 +88,8 @@ def _place(one: Best | None) -> Place | None:
         return None
     below, above = (one.edge == -1), (one.edge == 1)
     inside = one.draws[~below & ~above]
-    return Place(inside, float(one.points[0]), float(one.points[-1]), float(below.mean()), float(above.mean()))
+    low, high = float(one.points[0]), float(one.points[-1])
+    return Place(inside, low, high, float(below.mean()), float(above.mean()), one.resolution)
 
 
 def held_out(places: Sequence[Place], axes: np.ndarray, out: np.ndarray, level: float, seed: int = 0) -> np.ndarray:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SHOWN = 0.9
 """The colours end at this quantile of the regrets: beyond it lie cliffs."""
+SHORT = 24
+"""Letters of a title over one of three panels that a colour bar stands next to."""
 
 
 @draw.register(PairPlot)
@@ -25,6 +27,7 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
     """The figure of the maps and its caption."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import PowerNorm
+    from matplotlib.ticker import MaxNLocator
 
     titles = [settings(one.where, one.where.values(), workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
@@ -43,10 +46,11 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
         panel.plot(*one.diverged.T, "x", color="crimson", markersize=4.5)
         diverged |= bool(len(one.diverged))
         panel.plot(*one.choice, "*", color="white", markeredgecolor="black", markersize=11)
-        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+        panel.set_title(drawing.in_lines(title, SHORT) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(plot.x, workload), axis_label(plot.y, workload))
     metric = called(plot.metric, workload)
-    figure.colorbar(ScalarMappable(norm, "viridis_r"), ax=axes, label=f"expected distance from the best {metric}")
+    shades = ScalarMappable(norm, "viridis_r")
+    figure.colorbar(shades, ax=axes, label=f"expected distance from the best {metric}", ticks=MaxNLocator(4))
     marks = [
         drawing.mark("runs", marker=".", color="0.35"),
         diverged and drawing.mark("diverged", marker="x", color="crimson"),

@@ -1,0 +1,165 @@
+"""How often laws of the best rate and best pairs of two axes are covered: surfaces whose truth is known.
+
+{ python -m benchmarks.surfaces; python -m benchmarks.laws; } > raysweep/fits/surface/COVERAGE.md
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import raysweep
+from benchmarks import pairs, regimes
+from benchmarks.pairs import bound, with_noise
+from benchmarks.shares import markdown
+from benchmarks.surfaces import DRAWS, NOISES, SHAPES, SPAN
+from raysweep.fits.surface.law import fit_law
+from raysweep.fits.surface.slice_places import held_out, slice_places
+
+TEXT = """
+# Laws: how often their intervals hold the truth
+
+Measured by `python -m benchmarks.laws {repeats}`, on the families above. 12 slices (4 widths, 3 lengths, each over a
+factor of 30) of 9 rates over 8 octaves. The best rate is a product of powers of width and length, -0.8 to 0.4 each and
+one in four exactly 0, with scatter between slices of 0, 0.1 or 0.3 octaves. In half of the sweeps every slice lacks a
+quarter of its cells, at random; some best rates lie at an edge or beyond.
+
+Exponents, and the best rate of a *new* slice where nothing was run: inside of the range, and at twice the largest width
+and length. Told from 0: exponents of 0 that are called different from it. Width: that of the interval over that of an
+oracle who knows the family, the noise and the scatter (Cramér and Rao's bound in each slice, then least squares); its
+median. Without scatter intervals are wide, because 12 slices cannot show that there is none; with 0.3 octaves they are
+covered as often as they say. `RESOLUTION` counts as an error that all slices share, since it comes from the form of the
+curve: it widens forecasts and leaves exponents alone.
+"""
+TEXT_OF_REGIMES = """
+# Regimes: how the best rate changes with the length, with one run per cell
+
+The forms of `benchmarks/regimes.py`, each alone: 6 lengths of 9 or 13 rates, slopes from -0.9 to 0.3, noise of 0.5 to
+5 % of the curve's range, in half of the sweeps mostly shared by all lengths.
+"""
+STEPLAW = Path(__file__).parents[2] / "shared" / "data" / "steplaw" / "dense.csv"
+TEXT_OF_STEPLAW = """
+# Step Law
+
+1,911 language models (arXiv 2503.04715), one run per cell, 17 settings of weights N and tokens D. Inside: slices whose
+best rate lies in the interval that all settings of other N forecast. Regret: of the forecast from the four smaller N
+at the largest one, in nats above the lowest loss there, at its best batch, mean over D; published: of the published
+law, which has seen all of them.
+"""
+WIDTHS, LENGTHS = np.geomspace(1, 30, 4), np.geomspace(1, 30, 3)
+RATES = 9
+SCATTERS = (0.0, 0.1, 0.3)
+
+
+def law_measured(shape: str, noise: str, draws: int, number: int) -> pd.DataFrame:
+    """One sweep: a row per exponent and per forecast of a new slice."""
+    rng = np.random.default_rng([number, sum(map(ord, shape + noise)), draws])
+    axes = np.array(list(itertools.product(WIDTHS, LENGTHS)))
+    power = rng.uniform(-0.8, 0.4, 2) * (rng.random(2) > 0.25)
+    scatter = rng.choice(SCATTERS)
+    logs = np.log2(axes) - np.log2(axes).mean(0)
+    best = SPAN / 2 + logs @ power + scatter * rng.standard_normal(len(axes))
+    gain, level = 0.05 * np.exp(0.3 * rng.standard_normal(len(axes))), 3 + 0.2 * rng.standard_normal(len(axes))
+    x = np.linspace(0, SPAN, RATES)
+    here = rng.random((len(axes), RATES)) > 0.25 * (number % 2)
+    values, information = with_noise(gain[:, None] * SHAPES[shape](x - best[:, None]), noise, draws, rng)
+    variance = [
+        bound(lambda move, s=s: gain[s] * SHAPES[shape](x[here[s]] - best[s] - move), information[s][here[s]], 1)[0, 0]
+        for s in range(len(axes))
+    ]
+    seed, s, k = np.nonzero(np.broadcast_to(here, values.shape))
+    frame = pd.DataFrame({"width": axes[s, 0], "length": axes[s, 1], "rate": 2 ** x[k], "seed": seed})
+    frame["loss"] = (level[:, None] + values)[seed, s, k]
+    found = slice_places(frame, ["rate"], "loss", ["width", "length"], turn="min")
+    usable = np.array([place is not None for place in found.places])
+    law = fit_law([place for place in found.places if place], np.array(found.slices.settings)[usable])
+    new = np.array([np.exp(rng.uniform(0, np.log(30), 2)), (60.0, 60.0)])
+    design, at = (np.column_stack([np.ones(len(one)), one]) for one in (logs, np.log2(new) - np.log2(axes).mean(0)))
+    covariance = np.linalg.inv(design.T @ (design / (np.array(variance) + scatter**2)[:, None]))
+    oracle = np.sqrt([*np.diag(covariance)[1:], *(np.einsum("ij,jk,ik->i", at, covariance, at) + scatter**2)])
+    truth = np.r_[power, at @ np.r_[SPAN / 2, power] + scatter * rng.standard_normal(2)]
+    low, high = np.full((2, 4), np.nan)
+    if not law.reason:
+        drawn = np.column_stack([law.coefficients[:, 1:], law.at(np.log(new), rng) / np.log(2)])
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    return pd.DataFrame(
+        {
+            "what": ["exponents", "exponents", "a new slice inside", "a new slice at twice the range"],
+            "shape": shape,
+            "noise": noise,
+            "draws": draws,
+            "cells missing": "a quarter" if number % 2 else "none",
+            "scatter": scatter,
+            "decided": not law.reason,
+            "inside": (low <= truth) & (truth <= high),
+            "wrong": (low > 0) | (high < 0),
+            "zero": [*(power == 0), False, False],
+            "ratio": (high - low) / (2 * 1.96 * oracle),
+        }
+    )
+
+
+def law_lines(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """What was measured of laws, by group."""
+    lines = []
+    for key, part in table.groupby(by, sort=False):
+        done = part[part["decided"]]
+        lines.append(
+            dict(zip(by, key, strict=True))
+            | {
+                "answers": len(part),
+                "coverage": done["inside"].mean(),
+                "told from 0": part.loc[part["zero"], "wrong"].mean(),
+                "width / oracle's": done["ratio"].median(),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def steplaw() -> pd.DataFrame:
+    """Forecasts of the best rates of Step Law."""
+    read = raysweep.analyse(pd.read_csv(STEPLAW), "smooth loss", ["lr", "bs"], ["N", "D"], questions=[])
+    runs = read.results()  # rates that were rounded are one
+    found = slice_places(runs, ["lr", "bs"], "smooth loss", ["N", "D"], turn="min")
+    axes, places = np.array(found.slices.settings), [place for place in found.places if place]
+    rng, largest = np.random.default_rng(0), axes[:, 0] == axes[:, 0].max()
+    hits = np.concatenate([held_out(places, axes, axes[:, 0] == n, 0.95) for n in np.unique(axes[:, 0])])
+    law = fit_law([places[s] for s in np.flatnonzero(~largest)], axes[~largest])
+    forecast = np.exp(np.median(law.at(np.log(axes[largest]), rng, new=False), axis=0))
+    regrets = []
+    for (n, d), rate in zip(axes[largest], forecast, strict=True):
+        here = runs[(runs["N"] == n) & (runs["D"] == d)].groupby("lr")["smooth loss"].min()
+        known = 1.79 * n**-0.713 * d**0.307
+        regrets.append([float(np.interp(one, here.index, here)) - here.min() for one in (rate, known)])
+    ours, published = 1e3 * np.mean(regrets, axis=0)
+    names = {"settings": len(axes), "inside": f"{int(hits.sum())} of {len(hits)}"}
+    return pd.DataFrame([names | {"regret, 1e-3 nats": ours, "published": published}])
+
+
+def report(repeats: int) -> str:
+    """The tables, as Markdown."""
+    few = range(-(-repeats // 4))
+    jobs = itertools.product(SHAPES, NOISES, DRAWS, range(repeats))
+    laws = pd.concat([law_measured(*job) for job in jobs], ignore_index=True)
+    parts = [TEXT.format(repeats=repeats)]
+    parts += [law_lines(laws, by) for by in (["what"], ["what", "shape"], ["what", "noise"], ["what", "draws"])]
+    parts += [law_lines(laws, ["what", other]) for other in ("cells missing", "scatter")]
+    jobs = itertools.product(pairs.PAIRS | pairs.OPEN_PAIRS, NOISES, DRAWS, few)
+    two = pd.concat([pairs.measured(*job) for job in jobs], ignore_index=True)
+    turning = two[two["shape"].isin(list(pairs.PAIRS))]
+    parts += [pairs.TEXT, *(pairs.lines_of(turning, by) for by in (["axis"], ["shape", "axis"], ["noise"], ["draws"]))]
+    parts += ["Surfaces without a best batch:", pairs.lines_of(two[~two["turns"]], ["shape", "draws"]).iloc[:, :4]]
+    jobs = itertools.product(regimes.SLOPES, regimes.FORMS, [1], range(-(-repeats // 2)))
+    found = pd.DataFrame([regimes.few_judged(*job) for job in jobs])
+    parts += [TEXT_OF_REGIMES, regimes.few_lines_of(found).drop(columns="seeds")]
+    if STEPLAW.exists():
+        parts += [TEXT_OF_STEPLAW, steplaw()]
+    return "\n\n".join(part if isinstance(part, str) else markdown(part) for part in parts)
+
+
+if __name__ == "__main__":
+    print(report(int(sys.argv[1]) if len(sys.argv) > 1 else 4))
