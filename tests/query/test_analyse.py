@@ -46,6 +46,13 @@ def test_the_best_rate_of_each_setting_lies_in_its_interval(tmp_path: Path) -> N
     assert (found.report(tmp_path / "report").directory / "report.html").is_file()
 
 
+def test_a_question_over_two_axes_is_about_the_metric_of_the_table() -> None:
+    frame = curves(BEST).assign(gain=lambda rows: np.log(rows["lr"] / rows["depth"].map(BEST)))
+    question = [{"boundary": {"x": "lr", "y": "depth"}}]
+    found = raysweep.analyse(frame.drop(columns="loss"), "gain:maximize", "lr", "depth", question, seed="seed")
+    np.testing.assert_allclose(found.table["estimate"], list(BEST.values()), rtol=1e-6)
+
+
 def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None:
     frame = curves(BEST)
     columns = {name: frame[name].to_numpy() for name in frame}
