@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.kernel import apart, basis, compressed, hinges, matern, matern_slope, restored
@@ -41,7 +40,7 @@ START, ROUNDS = 3, 6
 for a shape: then places are located in pure noise."""
 FEW = 2
 """With at most so many draws a cell, only the other cells say how large the noise is."""
-ORDERS, ANY_ORDER = 999, 0.2
+ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
 FLAT = 100.0
 """The prior variance of the level of a slice, in compressed heights squared."""
 SMALL = 1e-8
@@ -49,6 +48,8 @@ NEAR = 31
 """Points along each input on which the lowest point is sought."""
 SWEEPS, KEPT, APART = 40, 4, 6
 """Of so many sweeps of the sampler the last ones are kept, so far apart."""
+FARTHEST = 20
+"""Hyperparameters more prior standard deviations away are not looked at."""
 HYPERS = 8
 """Draws of the hyperparameters."""
 
@@ -196,7 +197,7 @@ def fit_surface(cells: Cells) -> Surface:
     from scipy.optimize import minimize  # slow to load, and reports without a surface load this file
 
     surface = _padded(cells)
-    surface.structured = structured(cells)
+    surface.structured = structured(surface)
     for number in range(START + ROUNDS):
         surface.bent = number >= START
         found = minimize(
@@ -214,29 +215,30 @@ def fit_surface(cells: Cells) -> Surface:
     return surface
 
 
-def structured(cells: Cells, seed: int = 0) -> np.ndarray:
+def structured(surface: Surface, seed: int = 0) -> np.ndarray:
     """Whether each slice has a shape, (slices,): else its best place would be read off noise.
 
-    Neighbouring cells agree more than in other orders: by the ranks of the cells, over all slices in all but 5 % of the
-    orders and in the slice in all but `ANY_ORDER`. A slice with known errors or more than two draws a cell is not
-    asked: it has its own measure of noise.
+    Its compressed heights lie nearer to their neighbours' and to a quadratic than in other orders: over all slices in
+    all but 5 % of the orders, in the slice in all but `ANY_ORDER`. A slice with known errors or more than `FEW` draws a
+    cell is not asked: it has its own measure of noise.
     """
-    rng, out = np.random.default_rng(seed), np.ones(int(cells.slices.max()) + 1, dtype=bool)
-    shares, width = {}, np.maximum(np.ptp(cells.x, axis=0), 1e-12)
-    for s in range(len(out)):
-        own = cells.slices == s
-        x, rank = cells.x[own] / width, rankdata(np.where(cells.diverged[own], np.inf, cells.y[own]))
-        known = np.isfinite(cells.error[own]).all() or np.median(cells.draws[own]) > FEW
-        if known or len(rank) <= 2 * x.shape[1] or np.ptp(rank) == 0:
+    rng, out = np.random.default_rng(seed), np.ones(len(surface.g), dtype=bool)
+    rough = {}
+    for s, mask in enumerate(surface.mask):
+        x, g = surface.x[s, mask], surface.g[s, mask]
+        quadratic, _ = np.linalg.qr(basis(x))
+        if np.median(surface.draws[s, mask]) > FEW or len(g) <= quadratic.shape[1] or np.ptp(g) == 0:
             continue
         away = np.abs(x[:, None] - x).sum(-1) + np.diag(np.full(len(x), np.inf))
         near = np.argsort(away, axis=1, kind="stable")[:, : 2 * x.shape[1]]
-        orders = np.vstack([rank, *(rng.permutation(rank) for _ in range(ORDERS))])
-        shares[s] = ((orders[..., None] - orders[:, near]) ** 2).sum((1, 2)) / rank.var() / len(rank)
-    if shares:
-        total = np.sum(list(shares.values()), axis=0)
+        orders = np.vstack([g, *(rng.permutation(g) for _ in range(ORDERS))]) - g.mean()
+        apart = ((orders[..., None] - orders[:, near]) ** 2).sum((1, 2)) / (g.var() * len(g))
+        left = 1 - ((orders @ quadratic) ** 2).sum(1) / (g.var() * len(g))
+        rough[s] = np.log(apart) + np.log(np.maximum(left, 0) + SMALL_SHARE)
+    if rough:
+        total = np.sum(list(rough.values()), axis=0)
         every = (total[1:] <= total[0]).mean() <= 1 - LEVEL
-        out[list(shares)] = [every and (one[1:] <= one[0]).mean() <= ANY_ORDER for one in shares.values()]
+        out[list(rough)] = [every and (one[1:] <= one[0]).mean() <= ANY_ORDER for one in rough.values()]
     return out
 
 
@@ -332,6 +334,8 @@ def _objective(surface: Surface, theta: np.ndarray) -> tuple[float, np.ndarray]:
     """Minus the log posterior of the hyperparameters, the shared mean integrated out, and its gradient."""
     prior = surface.prior
     z = (theta - prior[:, 0]) / prior[:, 1]
+    if np.abs(z).max() > FARTHEST:
+        return 1e10, np.zeros_like(theta)
     try:
         now = state(surface, theta)
     except np.linalg.LinAlgError:
