@@ -36,7 +36,7 @@ and length. Told from 0: exponents of 0 that are called different from it. Width
 oracle who knows the family, the noise and the scatter (Cramér and Rao's bound in each slice, then least squares); its
 median. Without scatter intervals are wide, because 12 slices cannot show that there is none; with 0.3 octaves they are
 covered as often as they say. `RESOLUTION` counts as an error that all slices share, since it comes from the form of the
-curve: it widens forecasts and leaves exponents alone.
+curve: it widens forecasts and leaves exponents alone. Forecasts of knees are covered least, since they are off alike.
 """
 TEXT_OF_REGIMES = """
 # Regimes: how the best rate changes with the length, with one run per cell
