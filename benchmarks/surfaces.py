@@ -23,7 +23,7 @@ TEXT = """# One run per cell: how often the interval holds the best value
 Measured by `python -m benchmarks.surfaces {repeats}`. Simulated surfaces of families that the model is not made of
 (`benchmarks/surfaces.py`): 6 slices of 7 values or 24 of 12, over 8 octaves, 1 to 5 draws a cell. Best values follow a
 line over the slices, with scatter. Noise is normal, Student's t with 3 degrees of freedom, or grows by a tenth of the
-height; its size is 5, 10 or 30 % of the height one octave from the best value.
+height; its size is 5, 10, 30 or 100 % of the height one octave from the best value.
 
 Coverage is that of all slices that are decided (located, or bounded on one side); width is in octaves, the median of
 those that are located. `RESOLUTION` in `best.py`, a fifth of a gap of the grid, was chosen so that the lowest family
@@ -44,16 +44,19 @@ SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 LEVEL_SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "falls and stays": lambda u: np.log1p(np.exp(-2 * u)) / 2,
     "falls": lambda u: -0.3 * u,
+    "noise alone": lambda u: 0.0 * u,
 }
 """Curves without a best value inside."""
 NOISES = ("normal", "t3", "growing")
+SHARES = (0.05, 0.1, 0.3, 1.0)
+"""The size of the noise, in heights one octave from the best value."""
 SIZES = ((6, 7), (24, 12))
 """Slices and values of the axis."""
 DRAWS = (1, 2, 3, 5)
 
 
 def simulated(
-    shape: str, noise: str, size: tuple[int, int], draws: int, rng: np.random.Generator
+    shape: str, noise: str, share: float, size: tuple[int, int], draws: int, rng: np.random.Generator
 ) -> tuple[Cells, np.ndarray]:
     """(cells, the best value of each slice; NaN where it has none). Best values follow a line over slices, with
     scatter; heights and levels differ by slice."""
@@ -63,7 +66,7 @@ def simulated(
     level, gain = 3 + 0.2 * np.arange(count), 0.05 * np.exp(0.3 * rng.standard_normal(count))
     turns = shape in SHAPES
     curve = (SHAPES | LEVEL_SHAPES)[shape](x - truth[:, None]) * gain[:, None]
-    sd = 0.05 * rng.choice([0.05, 0.1, 0.3])
+    sd = 0.05 * share
     e = (
         rng.standard_t(3, (draws, count, values)) / np.sqrt(3)
         if noise == "t3"
@@ -86,11 +89,11 @@ def simulated(
     return cells, truth if turns else np.full(count, np.nan)
 
 
-def measured(job: tuple[str, str, tuple[int, int], int, int]) -> pd.DataFrame:
+def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataFrame:
     """One surface: one row per slice."""
-    shape, noise, size, draws, number = job
+    shape, noise, share, size, draws, number = job
     rng = np.random.default_rng([number, sum(map(ord, shape + noise)), *size, draws])
-    cells, truth = simulated(shape, noise, size, draws, rng)
+    cells, truth = simulated(shape, noise, share, size, draws, rng)
     surface = fit_surface(cells)
     found = [best(surface, s, low=0.0, high=SPAN, values=size[1]) for s in range(size[0])]
     low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
@@ -98,6 +101,7 @@ def measured(job: tuple[str, str, tuple[int, int], int, int]) -> pd.DataFrame:
         {
             "shape": shape,
             "noise": noise,
+            "noise size": share,
             "size": f"{size[0]}x{size[1]}",
             "draws": draws,
             "located": [one.status == Status.LOCATED for one in found],
@@ -128,7 +132,7 @@ def measure_some(
     sizes: tuple[tuple[int, int], ...] = SIZES, draws: tuple[int, ...] = DRAWS, repeats: int = 1, workers: int = 1
 ) -> pd.DataFrame:
     """All families and noises of these sizes and draws, each `repeats` times."""
-    every = itertools.product([*SHAPES, *LEVEL_SHAPES], NOISES, sizes, draws, range(repeats))
+    every = itertools.product([*SHAPES, *LEVEL_SHAPES], NOISES, SHARES, sizes, draws, range(repeats))
     if workers == 1:
         return pd.concat(map(measured, every), ignore_index=True)
     with ProcessPoolExecutor(workers) as pool:
@@ -144,7 +148,7 @@ def main() -> None:
     table = measure_some(SIZES, DRAWS, asked.repeats, asked.workers)
     turning = table[table["turns"]]
     print(TEXT.format(repeats=asked.repeats))
-    for by in ([], ["shape"], ["noise"], ["size", "draws"]):
+    for by in ([], ["shape"], ["noise"], ["noise size"], ["size", "draws"]):
         print(markdown(summary(turning, by)), "\n")
     print("Curves that do not turn:\n")
     print(markdown(summary(table[~table["turns"]], ["shape", "draws"]).drop(columns="coverage")))

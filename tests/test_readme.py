@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -141,3 +142,25 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
     table = raysweep.open("my-space", tmp_path / "sweeps").results()
     assert script.stdout.split() == [str(len(table)), str(table["accuracy"].sum())]
     assert len(table) == 140
+
+
+@pytest.mark.long
+def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = README.split("## Is this checkpoint overtrained?\n")[1].split("\n## ")[0]
+    lines = re.findall(r"^ {4}(.*)$", shown, re.MULTILINE)
+    assert len(lines) == 5
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "checkpoints.yaml").write_text((HOME / "docs" / "checkpoints.yaml").read_text())
+    for name in ("HF_HUB_CACHE", "HF_HUB_OFFLINE"):
+        monkeypatch.setenv(name, "")  # as it was, when the test ends
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if words[0] == "export":
+            for name, value in (word.split("=") for word in words[1:]):
+                monkeypatch.setenv(name, value)
+        else:
+            done = process(*words[1:], cwd=tmp_path)
+            assert done.code == 0, done
+    rows = raysweep.open("checkpoints", storage=tmp_path / "sweeps").results()
+    assert len(rows) == 6
+    assert set(rows.status) == {"ok"}

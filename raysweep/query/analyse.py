@@ -161,7 +161,9 @@ def analyse(
         )
     runs = tables.read(frame, metrics, axes, by, **options)
     first = next(iter(runs.space["function"]["metrics"]))
-    entries = [{kind: with_metric(asked or {}, first) for kind, asked in each.items()} for each in questions]
+    entries = [
+        {kind: with_metric(asked or {}, first, [*axes, *by]) for kind, asked in each.items()} for each in questions
+    ]
     for asked in (each["law"] for each in entries if "law" in each):
         rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
         if len(rest) == 1:  # optimized too
@@ -172,7 +174,7 @@ def analyse(
         return Findings(runs, workload, space, findings_of(runs.rows, design, workload))
 
 
-def with_metric(asked: Mapping[str, Any], metric: str) -> dict[str, Any]:
-    """The options of a question, about this metric if they name none."""
-    named = {"metric", "metrics", "y"} & asked.keys()
+def with_metric(asked: Mapping[str, Any], metric: str, axes: Sequence[str]) -> dict[str, Any]:
+    """The options of a question, about this metric if they name none. A `y` that is no axis is one."""
+    named = {"metric", "metrics"} & asked.keys() or asked.get("y") not in (None, *axes)
     return dict(asked) if named else {"metric": metric, **asked}

@@ -110,7 +110,7 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     text = f"the best {called(finding.x, workload)} goes as {' · '.join(powers)}"
     if out := finding.facts.get("largest_out"):
         first = called(finding.facts["over"][0], workload)
-        text = _longer(text, f"{out['inside']} of {out['of']} largest {first} forecast", "; {}")
+        text = _longer(text, f"{out['inside']} of {out['of']} at the largest {first} lie as forecast", "; {}")
     return text
 
 

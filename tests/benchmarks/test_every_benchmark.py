@@ -131,6 +131,21 @@ def run_held_out_lines(patch: pytest.MonkeyPatch, folder: Path) -> None:
     held_out.main(held_out.lines, ["Gompertz"], ["1"])
 
 
+def run_checkpoints(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Both ways of training take the same steps."""
+    from benchmarks import checkpoints
+
+    shape = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    for name, few in (("SHAPE", shape), ("STEPS", 3), ("ROUNDS", 1), ("LENGTH", 16), ("BATCH", 2)):
+        patch.setattr(checkpoints, name, few)
+    assert len(checkpoints.rows()) == 1
+    ours, theirs = (run(checkpoints.tokens())[1].state_dict() for run in (checkpoints.ours, checkpoints.theirs))
+    start = checkpoints.model().state_dict()
+    for name, weight in ours.items():
+        torch.testing.assert_close(weight, theirs[name], rtol=0, atol=1e-6)
+        assert (weight - start[name]).abs().max() > 1e-5
+
+
 def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
     from benchmarks import boundaries, coverage, held_out_lines, real_fits, real_slopes, regimes, turns
 
@@ -239,7 +254,7 @@ def run_surfaces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A surface of each family."""
     from benchmarks import surfaces
 
-    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",))):
+    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",)), ("SHARES", (0.1,))):
         monkeypatch.setattr(surfaces, name, few)
     monkeypatch.setattr(sys, "argv", ["surfaces", "1"])
     printed = io.StringIO()
@@ -280,6 +295,7 @@ def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 RUNS = {
     "__main__": run_main,
     "boundaries": run_boundaries,
+    "checkpoints": run_checkpoints,
     "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps
     "covariance": run_covariance,
     "factorizations": run_factorizations,

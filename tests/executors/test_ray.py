@@ -21,7 +21,7 @@ from tests.chaos.waiting import PATIENCE
 run = functools.partial(run_anywhere, executor="ray")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_rows_are_the_same_on_any_number_of_workers(
     workers: int, ray_cluster: str, sandbox: Path, storage: Path
 ) -> None:

@@ -58,7 +58,13 @@ def assert_right(found: Sweep) -> None:
 
 
 @pytest.mark.parametrize(
-    ("executor", "workers", "keep"), [("inline", None, []), ("ray", 1, []), ("ray", 2, ["tune"]), ("ray", 4, [])]
+    ("executor", "workers", "keep"),
+    [
+        ("inline", None, []),
+        ("ray", 2, ["tune"]),
+        pytest.param("ray", 1, [], marks=pytest.mark.long),
+        pytest.param("ray", 4, [], marks=pytest.mark.long),
+    ],
 )
 def test_each_stage_is_computed_once_and_the_rows_are_the_same_everywhere(
     executor: str, workers: int | None, keep: list[str], ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path

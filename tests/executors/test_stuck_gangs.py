@@ -26,7 +26,7 @@ def gang_of(ray_cluster: str, sandbox: Path) -> Iterator[Callable[[int], Gang]]:
         yield lambda workers: stack.enter_context(impatient_gang(workers))
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
     workers: int, gang_of: Callable[[int], Gang], tmp_path: Path
 ) -> None:
@@ -54,7 +54,7 @@ def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "tries"), [(2, 3), (4, 2)])
+@pytest.mark.parametrize(("workers", "tries"), [(2, 3), pytest.param(4, 2, marks=pytest.mark.long)])
 def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_at_a_time(
     workers: int, tries: int, gang_of: Callable[[int], Gang], storage: Path, tmp_path: Path
 ) -> None:
@@ -83,10 +83,10 @@ def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_a
     ("words", "named", "lost"),
     [
         (["waited", ""], [1], True),
-        (["", "waited", "failed", "waited"], [0, 2], True),
-        (["waited", "waited"], [], False),  # each for the other: none of them is stuck
         (["failed", ""], [], False),
-        (["rows", "lost"], [], True),
+        pytest.param(["", "waited", "failed", "waited"], [0, 2], True, marks=pytest.mark.long),
+        pytest.param(["waited", "waited"], [], False, marks=pytest.mark.long),  # each for the other: none is stuck
+        pytest.param(["rows", "lost"], [], True, marks=pytest.mark.long),
     ],
 )
 def test_who_is_named(

@@ -148,7 +148,7 @@ def _read(
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:
         status, reason = Status.UNDETERMINED, Reason.TOO_FEW_POINTS
-    elif not (clear_low or clear_high):
+    elif not surface.structured[s] or not (clear_low or clear_high):
         status, reason = Status.UNDETERMINED, Reason.NO_CLEAR_CHANGE
     elif not clear_high:
         status = Status.CENSORED_HIGH

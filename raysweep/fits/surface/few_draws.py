@@ -13,14 +13,13 @@ from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.best import FEWEST, Best
+from raysweep.fits.surface.posterior import FEW
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 from raysweep.fits.surface.slices import Slices
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW = 2
-"""With at most so many draws per cell, slices cannot be fitted one by one."""
 CELLS = 15
 """From so many cells on, their roughness says how large the noise is."""
 METHOD = "posterior of the whole surface, noise pooled over its slices"

@@ -112,9 +112,9 @@ def losses(module: nn.Module, tokens: Tensor) -> Tensor:
     """Loss in nats at each token, (sequences, length), of tokens (sequences, length + 1); see training/trainer.py."""
     read = torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
     logits = module(input_ids=read, use_cache=False).logits.float()
-    return functional.cross_entropy(
-        logits.transpose(1, 2), tokens[:, 1:].clamp(min=-1), ignore_index=-1, reduction="none"
-    )
+    wanted = tokens[:, 1:].clamp(min=-1)
+    each = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=-1, reduction="none")
+    return each.view(wanted.shape)
 
 
 def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:

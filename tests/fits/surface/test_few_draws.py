@@ -70,12 +70,50 @@ def test_an_edge_is_an_edge_and_divergence_bounds_the_place() -> None:
     assert (bounded["high"] <= bounded["diverged_from"]).all()
 
 
-def test_nothing_is_located_on_fewer_than_five_values_or_on_noise() -> None:
+def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it() -> None:
+    decided = {0.0: 0, 0.01: 0}
+    for seed in range(8):
+        for curve in decided:
+            table = fit_few_draws(runs(BEST, noise=1.0, curve=curve, seed=seed), "lr", "loss", ["size"]).table
+            decided[curve] += int((table["status"] != Status.UNDETERMINED).sum())
+    assert decided[0.0] <= 2  # of 48
+    assert decided[0.01] <= 8
+
+
+def test_with_noise_as_large_as_the_curve_intervals_are_wide_and_hold_the_best() -> None:
+    inside = []
+    for seed in range(4):
+        table = fit_few_draws(runs(BEST * 2, noise=0.3, seed=seed), "lr", "loss", ["size"]).table
+        inside += (table["low"].lt(BEST * 2) & table["high"].gt(BEST * 2))[table["status"] == Status.LOCATED].tolist()
+    assert len(inside) > 24
+    assert np.mean(inside) > 0.9
+
+
+@pytest.mark.parametrize("values", [5, 7])
+def test_few_values_with_little_noise_locate_the_best(values: int) -> None:
+    frame = runs(BEST, seed=1)
+    frame = frame[frame["lr"].isin(RATES[:: 10 // (values - 1)][:values] if values == 5 else RATES[2:9])]
+    table = fit_few_draws(frame, "lr", "loss", ["size"]).table
+    assert (table["status"] == Status.LOCATED).sum() >= 5
+    assert (table["low"].lt(BEST) & table["high"].gt(BEST)).all()
+
+
+def test_a_flat_slice_among_others_has_no_best_value() -> None:
+    decided = 0
+    for seed in range(6):
+        frame, noise = runs(BEST, seed=seed), np.random.default_rng(seed)
+        flat = frame["size"] == 3
+        frame.loc[flat, "loss"] = 2 + 0.02 * noise.standard_normal(flat.sum())
+        table = fit_few_draws(frame, "lr", "loss", ["size"]).table.set_index("size")
+        assert (table["status"].drop(3) == Status.LOCATED).all()
+        decided += table["status"][3] != Status.UNDETERMINED
+    assert decided <= 2
+
+
+def test_nothing_is_located_on_fewer_than_five_values() -> None:
     four = runs(BEST)
     four = four[four["lr"].isin(RATES[3:7])]
     assert set(fit_few_draws(four, "lr", "loss", ["size"]).table["reason"]) == {Reason.TOO_FEW_POINTS}
-    noise = fit_few_draws(runs(BEST, curve=0.0), "lr", "loss", ["size"]).table
-    assert Status.LOCATED not in set(noise["status"])
     equal = fit_few_draws(runs(BEST, noise=0.0, curve=0.0), "lr", "loss", ["size"]).table
     assert set(equal["reason"]) == {Reason.FLAT}
 

@@ -90,3 +90,7 @@ def test_two_axes_have_their_best_values_jointly() -> None:
     low, _, high, _ = law.exponents()
     assert low[0] < -0.5 < high[0]
     assert high[0] - low[0] < 0.6
+
+
+def test_without_any_place_there_is_no_law() -> None:
+    assert fit_law([], np.empty((0, 2))).reason == Reason.TOO_FEW_SLICES

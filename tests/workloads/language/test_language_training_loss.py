@@ -25,6 +25,7 @@ def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
     assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
 
 
+@pytest.mark.long
 def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp_path):
     """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
     lengths = [5, 640]
