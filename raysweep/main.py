@@ -206,6 +206,7 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 @click.option("--status", metavar="COLUMN", help="Column that says how a run ended [default: what SOURCE says].")
 @click.option("--error", metavar="COLUMN", help="Column of the known standard errors of the first metric.")
 @click.option("--labels", default="", metavar="A,B", help="Axes whose numbers are only names.")
+@click.option("--workload", metavar="W", help="A workload or FILE.py:NAME that computes the cells which are missing.")
 @click.option("--repeats", is_flag=True, help="Several runs of a cell without a seed are draws of it.")
 @click.option("--dry-run", is_flag=True, help="Show what is guessed of the columns; create nothing.")
 @SETS

@@ -29,6 +29,7 @@ def run(
     error: str | None,
     labels: str,
     repeats: bool,
+    workload: str | None,
 ) -> list[str]:
     """Import the runs, unless this is a dry run. Returns the lines for the user: what was guessed, and what there is.
 
@@ -55,19 +56,27 @@ def run(
         name=name,
         source=without_credentials(source),
     )
-    space = copy.deepcopy(found.space)
-    for key, value in sets.items():
-        space_files.apply_set(space, key, value)
-    found = replace(found, space=space)
-    importing.space_of(found)  # which refuses a set that does not fit, also in a dry run
+    if workload is None:
+        space = copy.deepcopy(found.space)
+        for key, value in sets.items():
+            space_files.apply_set(space, key, value)
+        found = replace(found, space=space)
+        importing.space_of(found)  # which refuses a set that does not fit, also in a dry run
+        computed: tuple[Any, Any] = None, None
+    else:
+        computed = importing.space_of_workload(found, workload, sets)
     lines = found.guesses.to_string(index=False, justify="left").splitlines()
     rows = counted(len(found.rows), "row")
     cells = counted(int(found.rows["cell"].nunique()), "cell")
     left_out = f"; {counted(found.missing, 'run')} that did not end or lack a value left out" if found.missing else ""
     lines += ["", f"{name}: {rows} of {cells}{left_out}"]
     if not dry_run:
-        importing.create(found, storage)
-        lines.append(f"go on with: {command('report', name, paths.storage(storage))}")
+        sweep = importing.create(found, storage, *computed)
+        lacking = sweep.state().missing().rows
+        if lacking:
+            lines.append(f"{counted(lacking, 'row')} that {workload} can compute")
+        what = "resume" if lacking else "report"
+        lines.append(f"go on with: {command(what, name, paths.storage(storage))}")
     return lines
 
 

@@ -19,6 +19,9 @@ from raysweep import plain_json as json
 from raysweep.errors import InputError, RaysweepError, shown, told
 from raysweep.workloads.declaration import Stage, Workload
 
+ELSEWHERE = "elsewhere"
+"""The code version of rows that the workload of their sweep did not compute."""
+
 
 def canonical(value: Any) -> str:
     """Canonical JSON: sorted keys, no spaces, shortest float digits, infinities as words; otherwise TypeError."""

@@ -17,7 +17,7 @@ from raysweep.ledger import curves, segments, sweep_record
 from raysweep.phrases import counted, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
-from raysweep.plan.identity import cell_id, code_version
+from raysweep.plan.identity import ELSEWHERE, cell_id, code_version
 from raysweep.query import changed_content
 from raysweep.query.code_note import code_note
 from raysweep.search.known_steps import KnownSteps
@@ -131,7 +131,7 @@ class State:
         """Rows that other code computed and that are to be computed again: those that failed always, because the
         code may have been mended. Raises InputError if they are refused."""
         current = code_version(self.workload)
-        older = {key for key, row in self.rows.items() if row["code_version"] != current}
+        older = {key for key, row in self.rows.items() if row["code_version"] not in (current, ELSEWHERE)}
         failed = {key for key in older if self.rows[key]["status"] == FAILED}
         if failed and on_code_change == "reuse":
             name = self.workload.name

@@ -158,3 +158,30 @@ def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, c
     own = raysweep.analyse(rows, "acc:maximize", "step", questions=question, error="acc_standard_error")
     assert sweep.findings()[0].table["p"].tolist() == own.table["p"].tolist()
     assert sweep.findings()[0].table["outcome"].tolist() == [Outcome.LOCATED]
+
+
+def test_a_function_computes_the_missing_cells_of_an_import_and_extends_it(
+    storage: Path, tmp_path: Path, call: Callable[..., Any]
+) -> None:
+    text = "def train(lr, depth, seed):\n    return {'loss': lr * depth + seed}\n"
+    (tmp_path / "train.py").write_text(text)
+    runs = [{"lr": lr, "depth": d, "seed": s, "loss": 7.0} for lr in (1e-3, 1e-2, 1e-1) for d in (2, 4) for s in (0, 1)]
+    pd.DataFrame(runs).drop(index=[0, 5]).to_csv(tmp_path / "runs.csv", index=False)
+    words = ("--from", str(tmp_path / "runs.csv"), "--axes", "lr,depth", "--metric", "loss", "--seed", "seed")
+    file = f"{tmp_path / 'train.py'}:train"
+    assert call("import", "mine", *words, "--workload", file, "--storage", str(storage)).code == 0
+    assert raysweep.open("mine", storage).state().missing().rows == 2
+    ran = call("resume", "mine", "--storage", str(storage), "--tracking-uri", "none", "--executor", "inline")
+    assert ran.code == 0
+    assert "changed" not in ran.err
+    rows = raysweep.open("mine", storage).results()
+    own = rows["code_version"] != "elsewhere"
+    assert rows.loc[own, "loss"].tolist() == [1e-3 * 2, 1e-2 * 2 + 1]
+    assert set(rows.loc[~own, "loss"]) == {7.0}
+    assert "10 rows computed elsewhere" in (storage / "mine" / "report" / "report.html").read_text()
+    wider = {"axes.lr": [1e-3, 1e-2, 1e-1, 1.0], "axes.depth": [2, 4], "workload": file, "seeds": 2}
+    inline = {"tracking_uri": "none", "executor": "inline", "report": False, "storage": storage, "name": "mine"}
+    assert len(raysweep.run({"workload": file}, set=wider, **inline).results()) == 16
+    unknown = call("import", "other", *words, "--workload", f"{file}s", "--storage", str(storage))
+    assert (unknown.code, (storage / "other").exists()) == (2, False)
+    assert "unknown function" in unknown.err
