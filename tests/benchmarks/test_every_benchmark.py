@@ -286,6 +286,7 @@ def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(laws, "STEPLAW", folder / "dense.csv")
     for module, name in ((laws, "SHAPES"), (pairs, "PAIRS"), (pairs, "OPEN_PAIRS"), (regimes, "FORMS")):
         monkeypatch.setattr(module, name, dict(islice(getattr(module, name).items(), 1)))
+    monkeypatch.setattr(laws, "SETS", dict(islice(laws.SETS.items(), 1)))
     for module, name in ((laws, "NOISES"), (laws, "DRAWS"), (regimes, "SLOPES")):
         monkeypatch.setattr(module, name, getattr(module, name)[:1])
     assert "8 of 8" in laws.report(1)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.checkpoints import data, hub
+from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.metrics import METRICS
 from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
 from raysweep.workloads.language.texts import BadText
@@ -134,6 +134,12 @@ PARAMETERS = (
     Evaluation(
         "evaluation_tokens", int, 65536, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
     ),
+    Evaluation(
+        "tasks",
+        str,
+        "",
+        "tasks of lm-eval, separated by commas: names, or task files (.yaml); what they take is not in estimates",
+    ),
 )
 
 
@@ -159,6 +165,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     model, revision = str(parameters["model"]), str(parameters["revision"])
     if str(parameters["source"]).startswith(data.CHAT):
         return "source", f"expected {data.FORMS}, got conversations"
+    if parameters["tasks"] and (why := harness.complaint(str(parameters["tasks"]))):
+        return "tasks", why
     try:
         folder = hub.place(model, revision)
     except ValueError as error:

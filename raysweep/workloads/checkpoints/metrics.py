@@ -1,5 +1,6 @@
-"""What the workload measures, under the names that `language` has for it."""
+"""What the workload measures, under the names that `language` has for it, and the accuracy on tasks."""
 
+from raysweep.workloads.declaration import Metric
 from raysweep.workloads.language.metrics import METRICS as LANGUAGE
 
 _NAMES = (
@@ -16,4 +17,25 @@ _NAMES = (
     "distance_moved",
     "finetune_epochs",
 )
-METRICS = tuple(metric for metric in LANGUAGE if metric.name in _NAMES)
+METRICS = (
+    *(metric for metric in LANGUAGE if metric.name in _NAMES),
+    Metric(
+        "task_accuracy",
+        "mean accuracy (acc) on `tasks` after noise on the weights or fine-tuning; NaN without tasks",
+        direction="maximize",
+        label="accuracy on tasks",
+        share=True,
+    ),
+    Metric(
+        "task_accuracy_error",
+        "its standard error, by lm-eval, over the examples of the tasks",
+        label="error of accuracy on tasks",
+    ),
+    Metric(
+        "task_accuracy_before",
+        "the same accuracy of the checkpoint itself",
+        direction="maximize",
+        label="accuracy on tasks before",
+        share=True,
+    ),
+)

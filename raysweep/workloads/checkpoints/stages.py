@@ -18,7 +18,7 @@ from torch.nn import functional
 from raysweep.errors import InputError
 from raysweep.training import devices, draws, schedules, sizes, trainer
 from raysweep.training.trainer import Recipe, Trainer
-from raysweep.workloads.checkpoints import data, hub
+from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language.texts import Text
@@ -84,12 +84,13 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     row, fetched = rows.row(), parent.parent
     assert fetched is not None
     module = _module(fetched, row)
-    alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens"))
+    alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens", "tasks"))
 
     def before() -> dict[str, float]:
         put(module, _adapters(module, 0) | _start(fetched))
         asked = {"pretrain_loss": "source", "finetune_loss_before": "target"}
-        return {name: mean_loss(module, row, which, "test") for name, which in asked.items()}
+        losses = {name: mean_loss(module, row, which, "test") for name, which in asked.items()}
+        return losses | {"task_accuracy_before": _accuracy(module, row)[0]}
 
     found = dict(fetched.once(("before", *alike), before))
     put(module, _adapters(module, 0) | perturbed(fetched, row) | parent.tensors()["weights"])
@@ -105,7 +106,17 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
             found[name.replace("loss", "perplexity")] = float(np.exp(found[name]))
         found["sensitivity_perplexity"] = found["pretrain_perplexity_after"] - found["pretrain_perplexity"]
-    return Result(metrics=found, status=OK if np.isfinite(list(found.values())).all() else DIVERGED)
+    found["task_accuracy"], found["task_accuracy_error"] = _accuracy(module, row)
+    finite = [value for name, value in found.items() if row["tasks"] or not name.startswith("task_")]
+    return Result(metrics=found, status=OK if np.isfinite(finite).all() else DIVERGED)
+
+
+def _accuracy(module: nn.Module, row: Row) -> tuple[float, float]:
+    """Accuracy on the row's tasks, and its standard error; NaN without tasks."""
+    if not row["tasks"]:
+        return float("nan"), float("nan")
+    with trainer.mixed_precision(devices.device()):
+        return harness.accuracy(module, data.tokenizer(_folder(row)), str(row["tasks"]), _at_once(row))
 
 
 def losses(module: nn.Module, tokens: Tensor) -> Tensor:
@@ -121,7 +132,7 @@ def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     """Mean loss over the predicted tokens of a held-out part (validation or test) of the row's source or target."""
     length, text = int(row["context"]), _text(row, which)
     count = max(1, int(row["evaluation_tokens"]) // length)
-    at_once = max(1, min(AT_ONCE, int(sizes.PIECE_BYTES / _sample_bytes(row))))
+    at_once = _at_once(row)
     total, predicted = 0.0, 0
     pieces: Iterable[np.ndarray] = (
         [text.held_out(part, count, length)] if isinstance(text, Text) else text.held_out(part, count, at_once, length)
@@ -228,6 +239,11 @@ def _epochs(row: Row) -> float:
     if isinstance(text, Text):
         return seen * int(row["context"]) / text.train_tokens
     return seen / len(text.splits["train"])
+
+
+def _at_once(row: Row) -> int:
+    """Sequences evaluated at a time."""
+    return max(1, min(AT_ONCE, int(sizes.PIECE_BYTES / _sample_bytes(row))))
 
 
 def _sample_bytes(row: Row) -> float:
