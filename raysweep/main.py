@@ -258,9 +258,9 @@ def export(sweep: str, storage: str, **options: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="File to write [default: STORAGE/SWEEP/forecasts/DATE.json].")
 @STORAGE
 def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) -> None:
-    """Forecast the best rate of SWEEP at a setting that was not computed, and freeze it in a file.
+    """Forecast the best rate of SWEEP, or where it turns, at a setting that was not computed; freeze it in a file.
 
-    The interval is that of a new setting, by the law of the best rate over the axes of --at.
+    The interval is that of a new setting, by the law of these places over the axes of --at.
     """
     from datetime import UTC, datetime
     from pathlib import Path

@@ -42,8 +42,9 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path) -> list[
     lines = []
     for one in made["forecasts"]:
         where = _setting(made["at"] | one["where"])
-        best = interval(one["estimate"], one["low"], one["high"])
-        lines.append(f"{where}: best {made['law']['lr']} {best}, {100 * made['level']:g} % of a new setting")
+        ends = interval(one["estimate"], one["low"], one["high"])
+        what = f"{made['place']} {made['law']['lr']}"
+        lines.append(f"{where}: {what} {ends}, {100 * made['level']:g} % of a new setting")
         lines += [f"  {name} lies {number(x)} times outside of what was computed" for name, x in one["outside"].items()]
     return [*lines, f"frozen: {place(target)}"]
 

@@ -94,7 +94,7 @@ class Findings(Sequence[Finding]):
         return self.runs.rows
 
     def forecast(self, **at: float | Sequence[float]) -> pd.DataFrame:
-        """The best rate where nothing was computed, from the law of the first question that asks for a best rate.
+        """The best rate, or the turn, where nothing was computed: from the law of the first question that asks for it.
 
         at: for each axis of the law a value, or several; the first ones belong together, and so on.
         Returns a row for each: the axes, estimate, low and high of a new setting, and outside, how many times the

@@ -1,4 +1,4 @@
-"""Forecasts of the best rate where nothing was computed, frozen in a file, and their scores against later rows."""
+"""Forecasts of a best rate or a turn where nothing was computed, frozen in a file, and scored against later rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from raysweep.analyses.kinds.law import Laws, laws_of, over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
+from raysweep.query.turn_laws import TurnLaws
 from raysweep.space.analyses import opened
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
     from raysweep.space.schema import Space
 
-VERSION = 1
+VERSION = 2
+BEST, TURN = "best", "turning"
 QUANTILES = np.arange(1, 100) / 100
 """Of the forecast, which a score reads."""
-RATES = {"law": "lr", "regime": "lr", "optimum": "x"}
-"""The analyses that ask for a best value, the most telling first, and the option that names its axis."""
+TURNS = "inflection"
+PLACES = {"law": "lr", "regime": "lr", "optimum": "x", TURNS: "x"}
+"""The analyses that ask for a best value or a turn, the most telling first, and the option that names its axis."""
 
 
 class Asked(Protocol):
@@ -41,9 +44,10 @@ class Asked(Protocol):
 
 
 def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
-    """The best rate at the values `at` of some axes, from the law of the sweep: plain data for JSON.
+    """The best rate, or the turn, at the values `at` of some axes, from the law of the sweep: plain data for JSON.
 
-    The law is that of the first `law` of the space, else of its first `regime` or `optimum`, over the axes in `at`.
+    The law is that of the first `law` of the space, else of its first `regime`, `optimum` or `inflection`, over the
+    axes in `at`.
     Each setting of the other axes has an entry: median, low and high of a new setting, and how far `at` lies outside of
     the values that were computed, as a factor by axis.
 
@@ -57,6 +61,7 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
         "sweep": sweep.name,
         "rows": len(question.rows),
         "law": {name: options[name] for name in ("metric", "lr", "at_best") if options.get(name)} | {"over": laws.over},
+        "place": options["place"],
         "at": {name: float(value) for name, value in at.items()},
         "level": question.level,
         "forecasts": entries(laws, question.level, at),
@@ -64,21 +69,22 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
     return made | {"digest": digest(made)}
 
 
-def question_and_laws(sweep: Asked, at: Mapping[str, float]) -> tuple[Question, Laws]:
+def question_and_laws(sweep: Asked, at: Mapping[str, float]) -> tuple[Question, Laws | TurnLaws]:
     """The law of a sweep for forecasts over the axes in `at`."""
     question = _question(sweep, at)
-    laws = laws_of(question)
+    laws = _laws(question)
     if gone := [name for name in laws.over if name not in at]:
         raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(laws.over)}")
     if all(law.reason for _, law, _ in laws.laws):
         reason = laws.laws[0][1].reason if laws.laws else "no rows"
         raise InputError(
-            sweep.name, f"has no law of the best {question.options['lr']}: {str(reason).replace('_', ' ')}"
+            sweep.name,
+            f"has no law of the {question.options['place']} {question.options['lr']}: {str(reason).replace('_', ' ')}",
         )
     return question, laws
 
 
-def entries(laws: Laws, level: float, at: Mapping[str, float]) -> list[dict[str, Any]]:
+def entries(laws: Laws | TurnLaws, level: float, at: Mapping[str, float]) -> list[dict[str, Any]]:
     """What each law forecasts: an entry per setting of the axes that are not in the law."""
     logs = np.log([[float(at[name]) for name in laws.over]])
     tail, out = (1 - level) / 2, []
@@ -115,8 +121,11 @@ def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
     if made.get("version") != VERSION or made.get("digest") != digest(made):
         raise InputError("FORECAST", "was changed after it was made, or is no forecast")
     at, law = made["at"], made["law"]
-    question = _question(sweep, at, {"law": {**law, "level": made["level"]}})
-    laws, lines = laws_of(question), []
+    entry = {"law": {**law, "level": made["level"]}}
+    if made["place"] == TURN:
+        entry = {TURNS: {"metric": law["metric"], "x": law["lr"], "level": made["level"]}}
+    question = _question(sweep, at, entry)
+    laws, lines = _laws(question), []
     for entry in made["forecasts"]:
         own = _value_at(laws, entry["where"], at)
         if own is None:
@@ -136,7 +145,7 @@ def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
         )
     if not lines:
         places = ", ".join(f"{name} = {value:g}" for name, value in at.items())
-        raise InputError(sweep.name, f"locates no best {law['lr']} at {places} yet")
+        raise InputError(sweep.name, f"locates no {made['place']} {law['lr']} at {places} yet")
     signs = [line["sign"] for line in lines if line["sign"] is not None]
     return {
         "forecast": made["digest"],
@@ -166,25 +175,32 @@ def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | 
             raise unknown("--at", f"axis of {sweep.name}", name, names)
         if rows[name].nunique() < 2 and entry is None:
             raise InputError("--at", f"{name} was never varied in {sweep.name}")
-        if not float(value) > 0:
+        if not 0 < float(value) < np.inf:
             raise InputError("--at", f"expected a value above 0 of {name}, got {shown(value)}")
     if rows.empty:
         raise InputError(sweep.name, "there are no rows yet")
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     entries = [opened(one) for one in ([entry] if entry else design.analyses())]
-    asked = {kind: options for kind, options in reversed(entries) if kind in RATES}
-    kind = next((kind for kind in RATES if kind in asked), None)
+    asked = {kind: options for kind, options in reversed(entries) if kind in PLACES}
+    kind = next((kind for kind in PLACES if kind in asked), None)
     if kind is None:
-        raise InputError(sweep.name, "asks for no best value; give its space an analysis law, regime or optimum")
+        raise InputError(
+            sweep.name, f"asks for no best value and no turn; give its space an analysis {', '.join(PLACES)}"
+        )
     options = dict(asked[kind])
-    options |= {"lr": options[RATES[kind]], "over": over_of(options) if kind == "law" else list(at)}
+    options |= {"lr": options[PLACES[kind]], "over": over_of(options) if kind == "law" else list(at)}
+    options |= {"place": TURN if kind == TURNS else BEST}
     if stray := [name for name in at if name not in options["over"]]:
         raise InputError("--at", f"{stray[0]} is not in the law, which is over {', '.join(options['over'])}")
     chosen, _ = restricted(rows, options, workload)
     return Question(for_analyses(chosen, [options["metric"]]), options, workload, "law", design)
 
 
-def _value_at(laws: Laws, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
+def _laws(question: Question) -> Laws | TurnLaws:
+    return TurnLaws.of(question) if question.options["place"] == TURN else laws_of(question)
+
+
+def _value_at(laws: Laws | TurnLaws, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
     """The best value that the rows themselves give at a setting; None if it is not located there."""
     for own, _, part in laws.laws:
         if {name: _plain(value) for name, value in own.items()} != dict(where):

@@ -57,6 +57,36 @@ def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> No
             found.forecast(**wrong)
 
 
+def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
+    """Losses that turn at step 4000 (width / 64)^0.5."""
+    rng = np.random.default_rng(0)
+    grid = [(step, w, seed) for w in widths for step in np.geomspace(500, 128e3, 11) for seed in range(4)]
+    step, width, seed = (np.array(values) for values in zip(*grid, strict=True))
+    loss = 2 + 0.1 * np.log(step / (4000 * (width / 64) ** 0.5)) ** 2 + 0.05 * rng.standard_normal(len(step))
+    rows = pd.DataFrame({"step": step, "width": width, "seed": seed, "loss": loss})
+    read = table.read(rows, ["loss"], ["step", "width"], seed="seed", name=name)
+    analysis = [{"inflection": {"metric": "loss", "x": "step"}}]
+    return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
+
+
+def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path) -> None:
+    sweep, file = turning(storage, "small", [64, 128, 256, 512]), tmp_path / "turn.json"
+    lines = forecasts.forecast(sweep, {"width": 2048}, file)
+    assert lines[0].startswith("width = 2048: turning step ")
+    made = plain_json.loads(file.read_bytes())
+    (one,) = made["forecasts"]
+    assert one["low"] < 4000 * 32**0.5 < one["high"]
+    assert one["high"] / one["low"] < 10
+    assert one["outside"] == {"width": pytest.approx(4)}
+    assert one["exponents"]["width"] == pytest.approx(0.5, abs=0.15)
+    later = score(made, turning(storage, "all", [64, 128, 256, 512, 2048]))
+    assert (later["inside"], later["of"], later["signs_right"]) == (1, 1, 1)
+    with pytest.raises(InputError, match="step is where loss turns"):
+        forecast(sweep, {"step": 1e6})
+    with pytest.raises(InputError, match="above 0"):
+        forecast(sweep, {"width": float("inf")})
+
+
 def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
     made = forecast(imported(storage, "small", [64, 128, 256]), AT)
     later = score(made, imported(storage, "moved", [64, 128, 512], turn=1.7))

@@ -17,7 +17,7 @@ COUNT = 1024
 RESOLUTION = 0.2
 """The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
 chosen: with it a knee and a cusp are covered too."""
-CLEAR = 4.0
+CLEAR = 3.5
 """Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge."""
 FEWEST = 5
 """With fewer values of the axis nothing is located."""
