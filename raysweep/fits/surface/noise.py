@@ -63,6 +63,8 @@ def run_errors(cells: pd.DataFrame, x: str, keys: Sequence[str], *, turn: str, l
             return None
     variance = np.mean([surface.noise(sample.hypers) for sample in surface.samples], axis=0)
     scale = np.sqrt(variance) * surface.unit[:, None] * np.exp(surface.height)  # of a height, by a compressed one's
+    for s in np.flatnonzero(~surface.structured):  # all of its scatter is noise
+        scale[s] = data.y[slices == s].std(ddof=1) * np.sqrt(np.median(draws[slices == s])) / HEAVY
     errors = np.empty(len(cells))
     errors[np.argsort(slices, kind="stable")] = HEAVY * scale[surface.mask]
     return errors / np.sqrt(draws)

@@ -39,6 +39,17 @@ def test_intervals_of_single_runs_hold_the_truth_in_95_percent() -> None:
     assert 0.92 < np.mean(inside) < 0.98
 
 
+def test_the_error_of_noise_alone_is_its_size() -> None:
+    inside = []
+    for seed in range(6):
+        frame, _ = cells(0.0, 8, 11, seed)
+        noise = np.random.default_rng(seed).standard_normal(len(frame))
+        errors = run_errors(frame.assign(mean=noise), "lr", KEYS, turn="min", logarithmic=True)
+        assert errors is not None
+        inside.append(np.abs(noise) < 1.96 * errors)
+    assert 0.92 < np.mean(inside) < 0.98
+
+
 def test_a_maximum_has_the_same_errors_in_any_order_of_rows() -> None:
     frame, _ = cells(0.05, 6, 9, 1)
     least = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
