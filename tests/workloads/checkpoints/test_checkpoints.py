@@ -213,7 +213,7 @@ def test_a_row_that_is_killed_in_any_stage_ends_as_any_other(killed, trainings, 
     )
     assert status == ["ok"]
     assert len(trained) == trainings
-    assert {name: values[0] for name, values in again.items()} == {name: values[0] for name, values in whole.items()}
+    np.testing.assert_equal(again, whole)  # not measured is equal to itself
 
 
 def test_an_interrupted_fine_tuning_goes_on_to_the_same_weights(chats, tmp_path, monkeypatch):
