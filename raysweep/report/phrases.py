@@ -261,7 +261,8 @@ METHODS: Mapping[str, str] = {
     "known errors explain (Holm over all curves). A curve that stays near its first value, as at chance level, has no "
     "turn. The CSV has each fall.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
-    "Intervals hold for one setting at a time. Rows from a value on at which most draws diverged are left out.",
+    "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "
+    "show the mean. Rows from a value on at which most draws diverged are left out.",
     "single_runs": "Cells have one run each. Its error is the known one, or comes from how rough neighbouring cells "
     "are, pooled over all slices. The best of many runs is too good; new seeds show how much.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
