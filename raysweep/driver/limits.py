@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from raysweep.driver.progress import duration
-from raysweep.driver.signal_handlers import amid_import
+from raysweep.driver.signal_handlers import is_untimely
 
 _LONGEST = 1e9  # seconds, about 30 years; a timer takes at most 292 years
 _CLOSING = 30.0  # seconds kept for MLflow and the record at the end; of a short limit, 5 %
@@ -62,7 +62,7 @@ class TimeLimit:
             return
 
         def stop(number: int, frame: Any) -> None:
-            if not amid_import(number, frame):
+            if not is_untimely(number, frame):
                 raise self.over()
 
         before = signal.signal(signal.SIGALRM, stop)

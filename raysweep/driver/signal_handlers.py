@@ -22,8 +22,8 @@ DEADLINE = 18.0
 """Seconds from the signal to the end of the process, whatever the process is doing."""
 _TAKEN: list[Callable[[], object]] = []
 """For each block that hears signals now, what gives them back."""
-_HELD = threading.local()  # mask: the signals that were blocked before a fork
-_MOMENT = 0.02  # seconds after which a signal that arrived during an import is sent again
+_HELD = threading.local()  # forking: whether this thread forks now; mask: the signals that were blocked before
+_MOMENT = 0.02  # seconds after which an untimely signal is sent again
 PATIENCE = 6.0
 """Seconds to wait for the main thread, which a single call into a numerical library may block for minutes."""
 
@@ -52,8 +52,8 @@ def once(close: Callable[..., object]) -> Callable[..., None]:
 def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """Let SIGTERM and SIGHUP raise KeyboardInterrupt in the block, as Ctrl-C does.
 
-    They raise it only once, however many signals come. No signal raises it in the middle of an import (see
-    `amid_import`). A signal that was ignored before the block (SIGHUP under nohup) stays ignored.
+    They raise it only once, however many signals come. No signal raises it in the middle of an import or a fork
+    (see `is_untimely`). A signal that was ignored before the block (SIGHUP under nohup) stays ignored.
 
     If the block does not end within PATIENCE seconds of the signal, another thread calls `close`. If it does not end
     within DEADLINE seconds, the process exits.
@@ -72,12 +72,12 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     told, over = threading.Event(), threading.Event()
 
     def stop(number: int, frame: Any) -> None:
-        if not told.is_set() and not amid_import(number, frame):
+        if not told.is_set() and not is_untimely(number, frame):
             told.set()
             raise KeyboardInterrupt
 
     def interrupt(number: int, frame: Any) -> None:
-        if not amid_import(number, frame):
+        if not is_untimely(number, frame):
             raise KeyboardInterrupt
 
     def install() -> None:
@@ -117,7 +117,7 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
 
 def _before_fork() -> None:
     """Hold signals back, so that none reaches the new process before it hears them as it should."""
-    _HELD.mask = None
+    _HELD.forking, _HELD.mask = True, None
     if _TAKEN:
         _HELD.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
 
@@ -125,6 +125,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     if _HELD.mask is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, _HELD.mask)
+    _HELD.forking = False
 
 
 def _in_forked_process() -> None:
@@ -136,16 +137,19 @@ def _in_forked_process() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_forked_process)
 
 
-def amid_import(number: int, frame: Any) -> bool:
-    """Whether a signal arrived while the main thread runs Python's own import code. If so, it is sent again later.
+def is_untimely(number: int, frame: Any) -> bool:
+    """Whether a signal arrived while the main thread runs Python's own import code or forks. If so, it is sent again
+    later.
 
-    That code may hold an import lock. An exception raised there can be swallowed and leave the lock held, and then
-    every thread that imports waits for ever.
+    Import code may hold an import lock. An exception raised there can be swallowed and leave the lock held, and then
+    every thread that imports waits for ever. One raised in a hook of a fork is swallowed always.
 
     number: the signal.
     frame: the frame that the main thread was executing, as Python passes it to a signal handler.
     """
-    if frame is None or not frame.f_code.co_filename.startswith("<frozen importlib"):
+    code = frame and frame.f_code
+    forks = getattr(_HELD, "forking", False) or code is _before_fork.__code__
+    if not forks and not (code and code.co_filename.startswith("<frozen importlib")):
         return False
     again = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, number))
     again.daemon = True

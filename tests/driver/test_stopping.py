@@ -181,3 +181,41 @@ def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number: in
         timeout=PATIENCE,
     )
     assert done.stdout.split("\n") == ["the import went on", "stopped", ""]
+
+
+FORKING = """
+import os, signal, sys, threading
+asked, sent = threading.Event(), threading.Event()
+
+def other():  # a thread that hears signals while the main one holds them back
+    asked.wait()
+    signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))
+    sent.set()
+
+threading.Thread(target=other, daemon=True).start()
+os.register_at_fork(**{sys.argv[2]: lambda: [asked.set(), sent.wait()]})  # as `logging` has a hook for its locks
+from raysweep.driver import signal_handlers
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    with signal_handlers.on_signals(lambda: None):
+        if os.fork() == 0:
+            os._exit(0)
+        threading.Event().wait(60)  # until the signal comes again
+        print("never stopped")
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize("hook", ["before", "after_in_parent"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_amid_a_fork_is_not_lost_in_a_hook(number: int, hook: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, str(int(number)), hook],
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE,
+    )
+    assert (done.stdout, done.stderr) == ("stopped\n", "")
