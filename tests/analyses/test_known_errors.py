@@ -1,4 +1,4 @@
-"""Standard errors that a workload declares for a metric, as lm-eval gives for accuracies, reach fits of a report."""
+"""Standard errors that a workload declares for a metric, as lm-eval gives for accuracies, reach a report's fits."""
 
 from __future__ import annotations
 
