@@ -70,6 +70,7 @@ def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_clos
     assert np.ptp(means["risk_theory"].mean()) > 0.1
 
 
+@pytest.mark.long
 def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimizer(
     call: Call, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
