@@ -70,6 +70,7 @@ def test_an_edge_is_an_edge_and_divergence_bounds_the_place() -> None:
     assert (bounded["high"] <= bounded["diverged_from"]).all()
 
 
+@pytest.mark.simulation
 def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it() -> None:
     decided = {0.0: 0, 0.01: 0}
     for seed in range(8):
