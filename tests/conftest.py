@@ -313,6 +313,14 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
     ray.shutdown()
 
 
+@pytest.fixture(params=["inline", pytest.param("ray", marks=pytest.mark.long)])
+def executor(request: pytest.FixtureRequest) -> str:
+    """This process, and in `make test-long` Ray too."""
+    if request.param == "ray":
+        request.getfixturevalue("ray_cluster")
+    return str(request.param)
+
+
 @pytest.fixture
 def local(tmp_path: Path) -> Store:
     """A stage store in a folder."""

@@ -42,7 +42,10 @@ def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> 
 
 def known_error(frame: pd.DataFrame, metric: str, workload: Workload) -> str | None:
     """The column of the known standard errors of a metric, if the rows have one: METRIC_standard_error, which no
-    workload measures."""
+    workload measures; or the one that the workload declares, where each cell has one draw."""
+    declared = next((known.error for known in workload.metrics if known.name == metric), "")
+    if declared in frame.columns and not frame.duplicated(frame.columns.intersection(["sweep", "cell"])).any():
+        return declared
     name = f"{metric}{ERROR}"
     return name if name in frame.columns and name not in workload.metric_names() else None
 

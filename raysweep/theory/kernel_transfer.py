@@ -43,15 +43,6 @@ def carried(source: Array, labels: Array, inputs: Array) -> Array:
     return np.asarray(relu.slopes(inputs, source) @ solver(source)(labels))
 
 
-def length_squared(inputs: Array, residual: Array) -> Array:
-    """rᵀ H∞⁻¹ r: the squared change of the weights that fits the residual r, (samples, ...) to (...).
-
-    With r = y_Q - y_{P→Q} its root is the bound of D's Thm 2 without the terms that vanish; with r = ỹ, the residual
-    where fine-tuning starts, it stands in T's Thm 6.1.
-    """
-    return np.asarray((residual * solver(inputs)(residual)).sum(0))
-
-
 def start_covariance(source: Array, inputs: Array) -> Array:
     """The covariance, (inputs, inputs), of f(inputs; W(P)) over initializations with κ = 1, in the limit m → ∞.
 

@@ -35,17 +35,6 @@ def scratch_risk(n: ArrayLike, dim: ArrayLike, noise: ArrayLike, target_norm: Ar
         return np.where((sigma > 0) & (samples > 0), signal + sigma**2 * factor, signal)
 
 
-def scratch_risk_limit(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """Limit of `scratch_risk` as d → ∞ at γ = n/d, broadcast (F Thm 3.6); inf at γ = 1 with noise.
-
-    t²(1-γ) + σ² γ/(1-γ) for γ < 1, σ²/(γ-1) for γ > 1.
-    """
-    ratio, sigma, norm = broadcast(gamma, noise, target_norm)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(ratio == 1, np.inf, np.minimum(ratio, 1.0) / np.abs(1 - ratio))
-        return norm**2 * np.maximum(1 - ratio, 0.0) + np.where(sigma > 0, sigma**2 * factor, 0.0)
-
-
 def risk(
     angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0, effective_ridge: ArrayLike = 0.0
 ) -> Array:
@@ -72,13 +61,6 @@ def risk(
     return np.where(samples > 0, plain, along**2 + across**2)
 
 
-def risk_limit(angle: ArrayLike, target_norm: ArrayLike = 1.0, effective_ridge: ArrayLike = 0.0) -> Array:
-    """Limit of `risk` as n → ∞, broadcast: t²(1 - cos²θ (1+2λ)/(1+λ)²) (F Thm 3.8, eq. 15)."""
-    cosine, _ = cosine_sine(angle)
-    ridge = np.asarray(effective_ridge, float)
-    return np.asarray(target_norm, float) ** 2 * (1 - cosine**2 * (1 + 2 * ridge) / (1 + ridge) ** 2)
-
-
 def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
     """Expected risk of max(a, 0)·e_s for the least-squares a, broadcast: behind frozen layers, two or more are trained.
 
@@ -94,33 +76,6 @@ def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_no
     if random.any():
         risk[random] = across[random] ** 2 + _truncated(along[random], spread[random], samples[random])
     return np.where(samples > 0, risk, along**2 + across**2)
-
-
-def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> tuple[Array, Array]:
-    """(γ₋, γ₊) between which linear transfer hurts for γ < 1 as n → ∞, broadcast; NaN if it never hurts.
-
-    γ± = ½[q ± √(q² - 4 cos²θ)], q = 1 + cos²θ - σ²/t² (F §3.3). Such an interval exists iff σ < t and θ > arccos(1 -
-    σ/t). Above 90 degrees it is the same as at 180 - θ.
-    """
-    cosine, _ = cosine_sine(angle)
-    cos_angle, sigma, norm = broadcast(np.abs(cosine), noise, target_norm)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = sigma / norm
-        exists = (relative < 1) & (cos_angle < 1 - relative)
-        q = 1 + cos_angle**2 - relative**2
-        # (1 - cos θ)² - σ² times (1 + cos θ)² - σ² is q² - 4cos²θ, without cancellation
-        root = np.sqrt(((1 - cos_angle) ** 2 - relative**2) * ((1 + cos_angle) ** 2 - relative**2))
-        upper = (q + root) / 2
-        lower = cos_angle**2 / upper
-    return np.where(exists, lower, np.nan), np.where(exists, upper, np.nan)
-
-
-def boundary_gamma_above(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """The γ > 1 above which linear transfer hurts as n → ∞: 1 + σ²/(t² sin²θ), broadcast; inf if it never hurts."""
-    _, sine = cosine_sine(angle)
-    across, sigma = broadcast(sine * target_norm, noise)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(across > 0, 1 + sigma**2 / across**2, np.inf)
 
 
 def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ import functools
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.arrays import broadcast, cosine_sine, distinct
+from raysweep.theory.arrays import broadcast, distinct
 
 Array = np.ndarray
 
@@ -39,56 +39,6 @@ def source_loss(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, sour
     z, side, norm = _state(length, depth, init_scale, source_norm)
     with np.errstate(over="ignore", under="ignore"):
         return 0.5 * (norm * np.exp(-z - _log1p_exp(z, side))) ** 2
-
-
-def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
-    """Flow time at which the norm of the map is `scale` (broadcast): the inverse of `scale`.
-
-    0 at the start, inf at source_norm, NaN for a norm that the flow never passes.
-    """
-    c, layers, start, norm = broadcast(scale, depth, init_scale, source_norm)
-    z0, side = _start(layers, start, norm)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        z = np.log(c) - np.log(np.abs(norm - c))
-        passed = (np.sign(norm - c) == side) & (z >= z0)
-        at_start = np.abs(np.log(c) - layers * np.log(start)) <= 1e-15 * np.maximum(1.0, np.abs(np.log(c)))
-        time = _elapsed(z0, np.where(passed, z, z0), layers, side)
-        length = time / (layers * norm ** (2 - 2 / layers))
-    return np.where(at_start, 0.0, np.where(c == norm, np.inf, np.where(passed, length, np.nan)))
-
-
-def inflection_scale_limit(
-    angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0
-) -> Array:
-    """Norm c0* above which more pretraining makes fine-tuning worse as d → ∞ (THEORY §3), broadcast.
-
-    c0* = (t cos θ)^L / s*^((L-1)/2), s* = (t cos θ)² (1-γ) + t² γ + σ² γ/(1-γ), for a target of norm t at `angle`
-    degrees. NaN for γ >= 1, where fine-tuning forgets c0; 0 for θ >= 90 degrees, where any pretraining hurts. At t = 1,
-    c0* <= cos θ. For other t it may be larger than source_norm; then it is never reached.
-    """
-    degrees, layers, ratio, sigma, norm = broadcast(angle, depth, gamma, noise, target_norm)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        along = norm * np.maximum(cosine_sine(degrees)[0], 0.0)
-        s = along**2 * (1 - ratio) + norm**2 * ratio + sigma**2 * ratio / (1 - ratio)
-        log_value = layers * np.log(along) - (layers - 1) / 2 * np.log(s)
-        return np.where(ratio >= 1, np.nan, np.where(along > 0, np.exp(log_value), 0.0))
-
-
-def inflection_length_limit(
-    angle: ArrayLike,
-    depth: ArrayLike,
-    gamma: ArrayLike,
-    noise: ArrayLike,
-    init_scale: ArrayLike,
-    source_norm: ArrayLike = 1.0,
-    target_norm: ArrayLike = 1.0,
-) -> Array:
-    """Flow time of the source task at which c0* is reached as d → ∞ (broadcast).
-
-    NaN if it is never reached: γ >= 1, c0* below the initialization, or c0* above source_norm.
-    """
-    turning = inflection_scale_limit(angle, depth, gamma, noise, target_norm)
-    return length_for_scale(turning, depth, init_scale, source_norm)
 
 
 def _log1p_exp(z: Array, side: Array) -> Array:

@@ -68,18 +68,6 @@ def whole_mode_noise_losses(spectrum: ArrayLike, noise: float, depth: int) -> Ar
     return ((learned - sigma) ** 2).sum(-1) + noise_excess(learned ** (1 / depth), noise, depth)
 
 
-def whole_mode_finetune_losses(spectrum: ArrayLike, target: ArrayLike, penalty: float) -> tuple[Array, Array]:
-    """(pretraining loss, in-domain loss) after fine-tuning from n whole modes, n = 0 … d, (d+1,) each.
-
-    THEORY §5, O App. A. Valid while the modes from n+1 on stay negligible.
-    """
-    sigma, goal = np.asarray(spectrum, float), np.asarray(target, float)
-    learned = np.tril(np.ones((len(sigma) + 1, len(sigma))), -1) > 0
-    before = np.where(learned, ((goal - sigma) / (1 + penalty)) ** 2, sigma**2)
-    domain = np.where(learned, (penalty * (sigma - goal) / (1 + penalty)) ** 2, goal**2)
-    return before.sum(-1), domain.sum(-1)
-
-
 def first_rise(losses: ArrayLike, first: int) -> int:
     """O Def. 4.2: the smallest r >= first with losses[r] < losses[r+1]; the last index if there is no such r."""
     values = np.asarray(losses, float)

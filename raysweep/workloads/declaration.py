@@ -74,6 +74,7 @@ class Metric:
     positive, negative: what a value above or below 0 means, in two or three words ("transfer helps", "transfer hurts");
         figures write them where the metric has that sign. Empty if they mean nothing in particular.
     share: whether it is a share, from 0 to 1, so that no interval of its mean reaches further.
+    error: the metric that is its standard error in one draw. Fits take it for the noise where each cell has one draw.
     label: what sentences and figures call it ("risk from scratch"); empty: its name. A name of one word, which may be a
         word of a sentence, has none.
     """
@@ -88,6 +89,7 @@ class Metric:
     negative: str = ""
     label: str = ""
     share: bool = False
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,8 @@ class Workload:
         for metric in self.metrics:
             if unknown := set(metric.free_of) - set(parameters):
                 raise ValueError(f"{self.name}: metric {metric.name} is free of {min(unknown)}, which is no parameter")
+            if metric.error and metric.error not in metrics:
+                raise ValueError(f"{self.name}: metric {metric.name} has the error {metric.error}, which is no metric")
         if both := set(parameters) & set(metrics):
             raise ValueError(f"{self.name}: a parameter and a metric are called {min(both)}: rename one")
         for metric in self.metrics:

@@ -147,6 +147,7 @@ def test_the_chain_of_a_workload_is_shown_with_the_parameters_of_each_stage(call
     assert any(chain.metrics[:-1])
 
 
+@pytest.mark.long
 def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: Path) -> None:
     listed = call("spaces").out.splitlines()
     legend = [line.split(maxsplit=2) for line in listed if line.startswith("paper ")]

@@ -151,6 +151,7 @@ def test_damaged_stages_are_named_where_they_cannot_be_set_aside(
     assert outcome.out.count("left where it is") == 2
 
 
+@pytest.mark.long
 def test_what_reads_works_where_permissions_forbid_to_write(filled: Path, tmp_path: Path, elsewhere: Path) -> None:
     """The same without a mount."""
     storage = tmp_path / "storage"

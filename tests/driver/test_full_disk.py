@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
 from disks import NO_BYTECODE, disk, no_file_beyond
-from spaces import small_space, written
+from spaces import language_space, small_space, written
 
 import raysweep
 from raysweep.query.sweep import open_sweep
@@ -33,12 +33,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "disk"
 
 
-@pytest.mark.parametrize("executor", ["inline", "ray"])
 def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
-    executor: str, request: pytest.FixtureRequest, call: Call, small_disk: Path, tmp_path: Path, sandbox: Path
+    executor: str, call: Call, small_disk: Path, tmp_path: Path, sandbox: Path
 ) -> None:
-    if executor == "ray":
-        request.getfixturevalue("ray_cluster")
     storage = small_disk / "storage"
     space = small_space(workload="apart", axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
     expected = raysweep.run(
@@ -96,28 +93,18 @@ def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
     assert files_of(storage) == before
 
 
-@pytest.mark.slow
-def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(storage: Path, tmp_path: Path) -> None:
-    space = {
-        "name": "words",
-        "workload": "language",
-        "axes": {"pretrain_length": [8192, 16384]},
-        "seeds": 1,
-        "fixed": {
-            "preset": "tiny",
-            "source": "grammar:0",
-            "target": "grammar:0.5",
-            "finetune_steps": 2,
-            "evaluation_tokens": 1024,
-        },
-    }
-    written(tmp_path, space)
+def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(
+    call: Call, small_disk: Path, tmp_path: Path
+) -> None:
+    storage, filler = small_disk / "storage", small_disk / "filler"
+    written(tmp_path, language_space(name="words", axes={"finetune_lr": [1e-3]}, seeds=1))
+    filler.write_bytes(bytes(2**20 - 60_000))
     arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
-    done = process("run", tmp_path / "space.yaml", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
+    done = call("run", tmp_path / "space.yaml", *arguments)
     assert done.code == 2, done
     last = done.err.splitlines()[-1]
     assert last.startswith(f"{storage}/store: the store is full")
     assert "go on with: raysweep resume words" in last
-    resumed = process("resume", "words", *arguments)
-    assert resumed.code == 0, resumed
+    filler.unlink()
+    assert call("resume", "words", *arguments).code == 0
     assert open_sweep("words", storage).results()["status"].tolist() == ["ok", "ok"]

@@ -99,6 +99,7 @@ def test_a_space_a_call_and_ray_give_the_same_rows(folder: Path, storage: Path, 
     assert rows_of(raysweep.open("ray", storage).results()) == by_hand()
 
 
+@pytest.mark.long
 def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_cluster: str) -> None:
     code = (
         "import shutil, raysweep\n"
@@ -146,7 +147,7 @@ def test_the_best_cell_follows_the_direction(folder: Path, storage: Path, call: 
 
 def killed(folder: Path, storage: Path) -> None:
     """Run the space until some rows are there, and kill that."""
-    slow = SOURCE.replace("    return", "    import time\n    time.sleep(0.05)\n    return")
+    slow = SOURCE.replace("    return", "    import time\n    time.sleep(0.02)\n    return")
     (folder / "my_file.py").write_text(slow)
     running = subprocess.Popen(
         command("run", folder / "tried.yaml", "--storage", storage, *QUIET), stderr=subprocess.PIPE, text=True
@@ -183,7 +184,7 @@ def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
-def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage: Path) -> None:
+def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage: Path, call: Call) -> None:
     killed(folder, storage)
     trace = folder / "trace"
     (folder / "my_file.py").write_text(f"open({str(trace)!r}, 'w')\n" + SOURCE)
@@ -191,7 +192,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     cell = raysweep.open("tried", storage).cells.ids[0]
     for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
         for named in ([], ["--workload", folder / "my_file.py:train"]):
-            refused = process(*what, "--storage", storage, *named)
+            refused = call(*what, "--storage", storage, *named)
             assert refused.code == 2, refused.err
             assert "changed" in refused.err
             assert len(refused.err.splitlines()) == 1
@@ -339,7 +340,7 @@ def test_the_words_of_the_issue_work_as_a_script_and_as_code(tmp_path: Path) -> 
     )
     (tmp_path / "script.py").write_text(script)
     notebook = f"import __main__; exec({script!r}, vars(__main__))"
-    for number, how in enumerate((["script.py"], ["-c", script], ["-c", notebook])):
+    for number, how in enumerate((["script.py"], ["-c", notebook])):
         done = subprocess.run(
             [sys.executable, *(str(tmp_path / word) if word == "script.py" else word for word in how)],
             cwd=tmp_path,

@@ -16,6 +16,7 @@ from driven import drivers, run_statuses, values
 from spaces import small_space, written
 
 from raysweep.query.sweep import open_sweep
+from raysweep.tracking import database as mlflow_database
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
@@ -125,6 +126,7 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
     monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
     assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    monkeypatch.setattr(mlflow_database, "PATIENCE", 0.1)
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")

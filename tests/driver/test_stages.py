@@ -190,7 +190,7 @@ def test_the_report_says_what_became_of_the_stages(call: Call, storage: Path, sp
     assert "stages: 4 distinct, 4 computed, 0 reused" in (storage / "small" / "report" / "report.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_stages_are_shared_on_ray_and_computed_once(
     ray_cluster: str, call: Call, storage: Path, space: Callable[..., Path]
 ) -> None:

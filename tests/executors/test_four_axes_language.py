@@ -17,6 +17,7 @@ import raysweep
 from raysweep.ledger import segments
 from tests.goldens import SPACES
 
+pytestmark = pytest.mark.long
 NAME = "four_axes_language"
 GANGS = {1: 1, 2: 2, 3: 4}  # workers by depth
 TINY: dict[str, Any] = {
@@ -35,7 +36,6 @@ def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Callable[
     assert re.search(r"together [\d.]+ GPU-(minutes|hours); a plain grid, .* GPU-hours: [\d.]+ times as much", told)
 
 
-@pytest.mark.long
 def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_process(
     storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

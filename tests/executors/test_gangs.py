@@ -92,6 +92,7 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
     assert (tmp_path / "die_twice-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # the row, and taken up there
 
 
+@pytest.mark.long
 def test_a_gang_computes_what_its_packs_share_before_them_and_once(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
 ) -> None:

@@ -158,7 +158,7 @@ def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
     assert set(table["workers"]) == {2}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_are_the_same_on_two_machines(growing_cluster: dict[str, str], storage: Path, tmp_path: Path) -> None:
     asked = small_space(axes={**GRID, "dim": [20, 100]}, fixed={"noise": 0.2}, seeds=8)
     expected = rows(run(storage / "inline", asked, executor="inline"))

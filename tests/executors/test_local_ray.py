@@ -34,7 +34,7 @@ def short() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_path: Path, storage: Path) -> None:
     (tmp_path / "reached.py").write_text(CODE)
     fixed = {"folder": str(tmp_path)}
@@ -80,7 +80,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(
     assert (elsewhere / "lock").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_row_that_starts_tasks_of_ray_is_computed_or_fails_and_waits_for_no_cores(
     ray_cluster: str, storage: Path
 ) -> None:

@@ -61,7 +61,7 @@ def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: P
     assert ray.is_initialized()  # a Ray that was there before stays
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_row_that_kills_every_worker_is_recorded_as_failed(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_row_that_kills_every_worker_is_recorded_as_failed(
     assert "the process computing this row was killed by SIGKILL" in reasons[1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
@@ -89,6 +89,7 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
     assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
     written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "wait"]))
     process = subprocess.Popen(
@@ -123,6 +124,7 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
     ]
 
 
+@pytest.mark.long
 def test_a_relative_path_is_found_from_where_the_command_was_given(
     ray_cluster: str, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ from raysweep.query.sweep import Sweep, open_sweep
 from tests.chaos.waiting import PATIENCE
 
 QUIET = ("--no-report", "--tracking-uri", "none")
-INLINE_OR_RAY = pytest.mark.parametrize("executor", ["inline", "ray"])
 
 
 def space(folder: Path, trouble: str = "none", **changes: Any) -> dict[str, Any]:
@@ -58,19 +57,22 @@ def assert_right(found: Sweep) -> None:
 
 
 @pytest.mark.parametrize(
-    ("executor", "workers", "keep"),
+    ("workers", "keep"),
     [
-        ("inline", None, []),
-        ("ray", 2, ["tune"]),
-        pytest.param("ray", 1, [], marks=pytest.mark.long),
-        pytest.param("ray", 4, [], marks=pytest.mark.long),
+        (None, []),
+        (2, ["tune"]),
+        pytest.param(1, [], marks=pytest.mark.long),
+        pytest.param(4, [], marks=pytest.mark.long),
     ],
 )
 def test_each_stage_is_computed_once_and_the_rows_are_the_same_everywhere(
-    executor: str, workers: int | None, keep: list[str], ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+    workers: int | None, keep: list[str], request: pytest.FixtureRequest, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
+    """In this process, and on Ray with so many workers."""
+    if workers:
+        request.getfixturevalue("ray_cluster")
     asked = space(tmp_path, "take time", keep=keep)
-    found = run_anywhere(storage, asked, executor=executor, workers=workers)
+    found = run_anywhere(storage, asked, executor="ray" if workers else "inline", workers=workers)
     kept = noted(tmp_path, "end", "trunk", "pretrain", *keep)
     assert set(kept.values()) == {1}
     assert len(kept) == 2 * 3 + 2 * 2 + (24 if keep else 0)
@@ -95,10 +97,9 @@ def test_rows_do_not_depend_on_the_order_of_packs(
         assert_right(run_anywhere(storage / str(number), space(tmp_path)))
 
 
-@INLINE_OR_RAY
 @pytest.mark.parametrize("name", ["trunk", "pretrain"])
 def test_a_stage_that_fails_is_tried_twice_and_not_once_for_each_row_that_needs_it(
-    name: str, executor: str, ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+    name: str, executor: str, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
     found = run_anywhere(storage, space(tmp_path, f"raise {name}"), executor=executor)
     table = found.results()
@@ -112,7 +113,7 @@ def test_a_stage_that_fails_is_tried_twice_and_not_once_for_each_row_that_needs_
     assert set(noted(tmp_path, "end", "trunk", "pretrain").values()) == {1}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_rows_that_need_it(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
@@ -162,10 +163,9 @@ def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(
     assert set(noted(tmp_path, "end", "trunk", "pretrain").values()) == {1}
 
 
-@INLINE_OR_RAY
 def test_nobody_waits_on_a_core_for_what_another_sweep_computes(
     executor: str,
-    ray_cluster: str,
+    request: pytest.FixtureRequest,
     sandbox: Path,
     storage: Path,
     tmp_path: Path,
@@ -174,7 +174,8 @@ def test_nobody_waits_on_a_core_for_what_another_sweep_computes(
 ) -> None:
     """The first sweep computes a trunk and lets others wait. The second computes what it can, and no trial of it is
     under way meanwhile."""
-    monkeypatch.setenv("RAY_ADDRESS", ray_cluster)
+    if executor == "ray":
+        monkeypatch.setenv("RAY_ADDRESS", request.getfixturevalue("ray_cluster"))
     axes = {"source": [0], "length": [1], "rate": list(range(6)), "probe": [0, 1]}
     first = drive(space(tmp_path, "wait trunk", name="first", axes=axes), "--executor", "inline")
     until(lambda: noted(tmp_path, "begin", "trunk"), first)

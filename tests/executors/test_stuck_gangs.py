@@ -18,6 +18,8 @@ from raysweep.executors.gang import Gang
 from raysweep.stages.store import Store
 from raysweep.trial.pack import WorkerLost
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def gang_of(ray_cluster: str, sandbox: Path) -> Iterator[Callable[[int], Gang]]:
@@ -26,7 +28,7 @@ def gang_of(ray_cluster: str, sandbox: Path) -> Iterator[Callable[[int], Gang]]:
         yield lambda workers: stack.enter_context(impatient_gang(workers))
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("workers", [2, 4])
 def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
     workers: int, gang_of: Callable[[int], Gang], tmp_path: Path
 ) -> None:
@@ -40,7 +42,6 @@ def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
     assert (tmp_path / "stopped-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
-@pytest.mark.long
 def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
     gang_of: Callable[[int], Gang], tmp_path: Path
 ) -> None:
@@ -53,8 +54,7 @@ def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
     assert (tmp_path / "die_in_turn-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("workers", "tries"), [(2, 3), pytest.param(4, 2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("workers", "tries"), [(2, 3), (4, 2)])
 def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_at_a_time(
     workers: int, tries: int, gang_of: Callable[[int], Gang], storage: Path, tmp_path: Path
 ) -> None:
@@ -84,9 +84,9 @@ def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_a
     [
         (["waited", ""], [1], True),
         (["failed", ""], [], False),
-        pytest.param(["", "waited", "failed", "waited"], [0, 2], True, marks=pytest.mark.long),
-        pytest.param(["waited", "waited"], [], False, marks=pytest.mark.long),  # each for the other: none is stuck
-        pytest.param(["rows", "lost"], [], True, marks=pytest.mark.long),
+        (["", "waited", "failed", "waited"], [0, 2], True),
+        (["waited", "waited"], [], False),  # each for the other: none is stuck
+        (["rows", "lost"], [], True),
     ],
 )
 def test_who_is_named(

@@ -28,6 +28,7 @@ def two_workers(ray_cluster: str) -> Iterator[Gang]:
         yield own
 
 
+@pytest.mark.long
 def test_workers_wait_longer_where_one_may_be_late(two_workers: Gang, tmp_path: Path) -> None:
     asked, _ = job(tmp_path, "late")
     assert LATE > IN_STEP

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import limits
 import numpy as np
 import pytest
 from conftest import Outcome as Ended
@@ -15,7 +16,7 @@ from scipy.stats import beta
 import raysweep
 from raysweep.analyses.closed_form import extremum, zeros
 from raysweep.analyses.finding import Outcome
-from raysweep.theory import finetune, finetune_mean, pretraining, transfer
+from raysweep.theory import finetune, finetune_mean, transfer
 
 mean = finetune_mean.transferability
 
@@ -63,7 +64,7 @@ def test_it_is_the_mean_over_draws(count, n, d, angle, noise, depth, scale, norm
     exact = float(mean(angle, n, d, noise, 1, np.log(scale), norm))
     assert abs(z_score(deep, expected)) < 4
     assert abs(z_score(deep - linear, expected - exact)) < 4  # sharper: most of the scatter is that of depth 1
-    limit = float(finetune.transferability_limit(angle, n / d, noise, depth, np.log(scale), norm))
+    limit = float(limits.transferability(angle, n / d, noise, depth, np.log(scale), norm))
     assert abs(z_score(deep - linear, limit - exact)) > 6  # these draws can tell the limit apart, at 73 dimensions too
 
 
@@ -115,11 +116,7 @@ def test_one_layer_no_samples_and_many_samples_are_exact():
 def test_it_tends_to_its_limit_like_one_over_d():
     angle, gamma, noise, depth, scale = 50.0, 0.6, [0.0, 0.3, 1.0], [5, 2, 3], np.log([0.6, 1.0, 0.8])
     gaps = [
-        d
-        * (
-            mean(angle, gamma * d, d, noise, depth, scale)
-            - finetune.transferability_limit(angle, gamma, noise, depth, scale)
-        )
+        d * (mean(angle, gamma * d, d, noise, depth, scale) - limits.transferability(angle, gamma, noise, depth, scale))
         for d in (500, 5000, 50000)
     ]
     assert (np.abs(gaps[0]) > 0.05).all()
@@ -182,7 +179,7 @@ def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_a
 
         return float(zeros(surface, 10.0, 90.0, False)[0][0])
 
-    limit = float(finetune.boundary_angle_limit(0.5, 1.0, 5))
+    limit = float(limits.boundary_angle(0.5, 1.0, 5))
     near, far = boundary(12) - limit, boundary(1200) - limit
     assert abs(near) > 1
     assert 50 * abs(far) < abs(near) < 200 * abs(far)
@@ -195,7 +192,7 @@ def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_a
 
         return extremum(curve, -6.0, 0.5, "max", False)
 
-    limit = float(np.log(pretraining.inflection_scale_limit(45, 3, 0.5, 0.8)))
+    limit = limits.inflection_log_scale(45, 3, 0.5, 0.8)
     near, far = turn(12) - limit, turn(1200) - limit
     assert abs(near) > 0.05
     assert 50 * abs(far) < abs(near) < 200 * abs(far)

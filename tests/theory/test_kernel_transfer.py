@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from limits import length_squared
 from scipy.integrate import quad
 
 from raysweep.theory import kernel_transfer, relu
@@ -66,11 +67,9 @@ def test_random_features_approach_the_kernel_and_their_least_change_is_the_lengt
     np.testing.assert_allclose(kernel_transfer.carried(source, labels, target), of_target @ moved, atol=0.1)
     residual = wanted[:8] - of_target @ moved
     then = np.linalg.lstsq(of_target, residual, rcond=None)[0]
-    assert kernel_transfer.length_squared(target, residual) == pytest.approx(then @ then, rel=0.05)
+    assert length_squared(target, residual) == pytest.approx(then @ then, rel=0.05)
     columns = np.stack([residual, 2 * residual], 1)
-    np.testing.assert_allclose(
-        kernel_transfer.length_squared(target, columns), kernel_transfer.length_squared(target, residual) * [1, 4]
-    )
+    np.testing.assert_allclose(length_squared(target, columns), length_squared(target, residual) * [1, 4])
 
 
 def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> None:
@@ -81,12 +80,12 @@ def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> Non
     for _ in range(4000):
         start = scale * kernel_transfer.outputs_at_start(both, random.standard_normal(25))
         after = start[15:] + kernel_transfer.carried(source, source_labels - start[:15], target)
-        squares.append(kernel_transfer.length_squared(target, labels - after))
+        squares.append(length_squared(target, labels - after))
         changes.append(((labels - after) ** 2).sum() - ((labels - start[15:]) ** 2).sum())
     carried = kernel_transfer.carried(source, source_labels, target)
     added, less = (scale**2 * each for each in kernel_transfer.mean_excess(source, target))
     for seen, expected in (
-        (squares, kernel_transfer.length_squared(target, labels - carried) + added),
+        (squares, length_squared(target, labels - carried) + added),
         (changes, ((labels - carried) ** 2).sum() - labels @ labels + less),
     ):
         assert abs(np.mean(seen) - expected) < 4 * np.std(seen) / np.sqrt(4000)
@@ -109,7 +108,7 @@ def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times(
     for samples, dim in ((5, 8), (50, 8), (200, 4), (1500, 4)):
         inputs = sphere(samples, dim, samples)
         map_ = np.random.default_rng(12).standard_normal(dim)
-        lengths.append(np.sqrt(kernel_transfer.length_squared(inputs, inputs @ map_)) / np.linalg.norm(map_))
+        lengths.append(np.sqrt(length_squared(inputs, inputs @ map_)) / np.linalg.norm(map_))
     assert lengths == sorted(lengths)
     assert 1.95 < lengths[-1] < 2
 
@@ -126,7 +125,7 @@ def test_the_distance_of_the_kernel_at_start_falls_with_the_root_of_the_width_wh
 def test_ds_bound_from_scratch_lacks_a_root() -> None:
     """After Thm 2, yᵀH⁻¹y is said to bound ‖W(Q) - W(0)‖; the root does, and is larger for small labels."""
     inputs = sphere(40, 10, 14)
-    square = kernel_transfer.length_squared(inputs, 0.1 * inputs[:, 0])
+    square = length_squared(inputs, 0.1 * inputs[:, 0])
     assert np.sqrt(square) > 4 * square
 
 
@@ -136,7 +135,7 @@ def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass() -
     inputs, fresh = sphere(samples, dim, 15), sphere(4000, dim, 16)
     apart = np.array([1.0, -1.0, 0.0, 0.0])  # θ_T - θ_S at 90°
     assert np.linalg.norm(inputs @ apart) > 1
-    bound = 2 * np.sqrt(kernel_transfer.length_squared(inputs, inputs @ apart) / samples)
+    bound = 2 * np.sqrt(length_squared(inputs, inputs @ apart) / samples)
     smallest = float(np.linalg.eigvalsh(relu.slopes(inputs, inputs))[0])
     bound += kernel_transfer.remainder(samples, smallest, 0.05)
     assert np.minimum(np.abs(fresh @ apart), 1).mean() > 1.5 * bound

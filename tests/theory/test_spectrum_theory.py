@@ -129,18 +129,6 @@ def test_deeper_networks_lose_a_mode_to_less_or_more_noise_as_their_losses_say()
         assert index == len(SOURCE) or losses[index + 1] > losses[index]
 
 
-def test_finetuning_ends_at_the_minimum_of_its_penalized_loss():
-    target, penalty = np.array([1.0, 1.5, 0.3, 0.9, 0.8, 0.05]), 0.7
-    before, domain = spectrum.whole_mode_finetune_losses(SOURCE, target, penalty)
-    for n in range(7):
-        ends = [
-            minimize_scalar(lambda x, i=i: (x - target[i]) ** 2 + penalty * (x - SOURCE[i]) ** 2).x for i in range(n)
-        ]
-        ends += [0.0] * (6 - n)
-        assert before[n] == pytest.approx(((ends - SOURCE) ** 2).sum(), rel=1e-7)
-        assert domain[n] == pytest.approx(((ends - target) ** 2).sum(), rel=1e-7)
-
-
 def test_finetune_inflection_is_the_first_rise_and_moves_out_with_the_penalty():
     random = np.random.default_rng(6)
     located = 0

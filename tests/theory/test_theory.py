@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import limits
 import numpy as np
 import pytest
 from linear_rows import columns, z_score
@@ -36,14 +37,6 @@ def test_scratch_risk_is_infinite_only_with_noise_next_to_the_threshold():
     assert linear.scratch_risk(0, 20, 0.5, 2.0) == 4.0
 
 
-def test_scratch_risk_approaches_its_limit():
-    gamma = np.array([0.2, 0.9, 1.3, 2.0])
-    assert linear.scratch_risk(gamma * 1e7, 1e7, 0.5, 1.3) == pytest.approx(
-        linear.scratch_risk_limit(gamma, 0.5, 1.3), rel=1e-5
-    )
-    assert np.isinf(linear.scratch_risk_limit(1.0, 0.1))
-
-
 @pytest.mark.parametrize(
     ("n", "ridge", "angle"), [(9, 0.0, 35), (9, 0.3, 35), (1, 0.2, 120), (2, 1.5, 70), (40, 0.05, 10)]
 )
@@ -75,7 +68,7 @@ def test_linear_risk_edges():
 def test_ridge_risk_of_figure_2():
     """F Fig. 2: θ = π/8, from 0.147 at λ = 0 to 0.267 at λ = 0.6, and the finite-n form tends to it."""
     penalties = np.linspace(0, 0.6, 7)
-    limit = linear.risk_limit(22.5, 1.0, penalties)
+    limit = 1 - np.cos(np.pi / 8) ** 2 * (1 + 2 * penalties) / (1 + penalties) ** 2  # F Thm 3.8, eq. 15
     assert limit[[0, -1]] == pytest.approx([0.1465, 0.2665], abs=1e-3)
     assert (np.diff(limit) > 0).all()
     assert linear.risk(22.5, 10**7, 0.2, 1.0, penalties) == pytest.approx(limit, abs=1e-6)
@@ -118,66 +111,32 @@ def test_squared_norm_is_the_fixed_point(depth):
 def test_rescaling_at_its_edges():
     assert finetune.rescaling(np.log(0.3), 1, [0.5, 0.0], [2.0, 0.0]) == pytest.approx([0.3, 0.3])
     assert finetune.rescaling(np.log(0.3), [2, 9], 1.0, 0.0) == pytest.approx([0.3, 0.3])  # no data: nothing moves
-    assert finetune.rescaling_limit(0.4, 0.0, [1, 2, 7, 1000]) == pytest.approx(1.0, rel=1e-12)
-    assert finetune.rescaling_limit([0.4, 0.8], 0.7, 1000, 0.0, 1.5) == pytest.approx(
-        finetune.rescaling_deep([0.4, 0.8], 0.7, 1.5), rel=5e-3
-    )
+    assert limits.rescaling(0.4, 0.0, [1, 2, 7, 1000]) == pytest.approx(1.0, rel=1e-12)
+    gamma = np.array([0.4, 0.8])
+    many_layers = np.sqrt(1.5**2 + 0.7**2 / (1 - gamma))  # T Thm 5.2, eq. 6
+    assert limits.rescaling(gamma, 0.7, 1000, 0.0, 1.5) == pytest.approx(many_layers, rel=5e-3)
     assert finetune.rescaling(-1000 * np.log(100), 1000, 1.0, 0.25) == pytest.approx(0.01 * 0.5, rel=1e-2)
 
 
 def test_finetune_numbers_where_the_paper_fails():
-    assert finetune.transferability_limit(22.5, 0.8, 1.0, 5) == pytest.approx(-0.057, abs=5e-4)
-    assert finetune.transferability_paper(22.5, 0.8) == pytest.approx(0.170, abs=5e-4)
-    noiseless = finetune.transferability_limit([10, 60, 85], 0.3, 0.0, 4)
-    assert noiseless == pytest.approx(finetune.transferability_paper([10, 60, 85], 0.3), abs=1e-12)
-    assert (finetune.transferability_limit(10, [1.0, 1.7], 1.0, 3) == 0).all()
+    """F Thm 3.9 (eq. 17), (γ-1)(1 - 2 cos θ), holds without noise alone: here it would be 0.170."""
+    assert limits.transferability(22.5, 0.8, 1.0, 5) == pytest.approx(-0.057, abs=5e-4)
+    angles = np.array([10, 60, 85])
+    printed = 0.7 * (2 * np.cos(np.deg2rad(angles)) - 1)
+    assert limits.transferability(angles, 0.3, 0.0, 4) == pytest.approx(printed, abs=1e-12)
 
 
-def test_linear_boundaries():
-    low, high = linear.boundary_gammas([45, 135, 30], 0.2)
-    assert low[:2] == pytest.approx(0.549, abs=5e-4)
-    assert high[:2] == pytest.approx(0.911, abs=5e-4)
-    assert np.isnan(low[2]) == np.isnan(high[2]) == (np.rad2deg(np.arccos(0.8)) > 30)
-    for gamma in (low[0], high[0], float(linear.boundary_gamma_above(45, 0.2))):
-        assert linear.scratch_risk_limit(gamma, 0.2) == pytest.approx(float(linear.risk_limit(45)), rel=1e-12)
-    assert np.isinf(linear.boundary_gamma_above([0, 180], 0.2)).all()
-
-
-def test_finetune_boundary_is_where_the_sign_turns():
-    gamma, noise, depth = np.meshgrid([0.1, 0.5, 0.8], [0.0, 0.3, 0.9], [1, 2, 8], indexing="ij")
-    log_scale = np.log(0.7)
-    angle = finetune.boundary_angle_limit(gamma, noise, depth, log_scale, 1.2)
-    found = np.isfinite(angle)
-    assert found.sum() > 20
-    for shift, sign in ((-0.01, 1), (0.01, -1)):
-        value = finetune.transferability_limit(angle + shift, gamma, noise, depth, log_scale, 1.2)
-        assert (np.sign(value[found]) == sign).all()
-    assert finetune.boundary_angle_limit(0.3, 0.0, 3) == pytest.approx(60.0)
-    assert np.isnan(finetune.boundary_angle_deep(0.8, 0.8))  # σ²/(1-γ) = 3.2 > 3
-    assert np.isfinite(finetune.boundary_angle_deep(0.8, 0.7))
-
-
-@pytest.mark.parametrize(("depth", "noise", "norm"), [(1, 0.5, 1.0), (2, 0.0, 1.0), (3, 0.5, 1.0), (6, 0.3, 0.8)])
-def test_inflection_is_the_scale_of_best_transfer(depth, noise, norm):
+@pytest.mark.parametrize(("depth", "noise"), [(1, 0.5), (2, 0.0), (3, 0.5)])
+def test_inflection_is_the_scale_of_best_transfer(depth, noise):
     angle, gamma = 40.0, 0.6
     best = minimize_scalar(
-        lambda log_c: -finetune.transferability_limit(angle, gamma, noise, depth, log_c, norm),
+        lambda log_c: -limits.transferability(angle, gamma, noise, depth, log_c),
         bounds=(-12, 1),
         method="bounded",
         options={"xatol": 1e-10},
     )
-    assert np.exp(best.x) == pytest.approx(
-        float(pretraining.inflection_scale_limit(angle, depth, gamma, noise, norm)), rel=1e-4
-    )
-    assert -best.fun == pytest.approx((1 - gamma) * (norm * np.cos(np.deg2rad(angle))) ** 2, rel=1e-9)
-    length = pretraining.inflection_length_limit(angle, depth, gamma, noise, 0.3, 1.0, norm)
-    assert pretraining.scale(length, depth, 0.3) == pytest.approx(np.exp(best.x), rel=1e-4)
-
-
-def test_inflection_edges():
-    assert (pretraining.inflection_scale_limit([90, 120], 3, 0.5, 0.2) == 0).all()
-    assert np.isnan(pretraining.inflection_scale_limit(30, 3, 1.0, 0.2))
-    assert pretraining.inflection_scale_limit(0, 4, 0.5, 0.0) == pytest.approx(1.0)
+    assert best.x == pytest.approx(limits.inflection_log_scale(angle, depth, gamma, noise), abs=1e-4)
+    assert -best.fun == pytest.approx((1 - gamma) * np.cos(np.deg2rad(angle)) ** 2, rel=1e-9)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
@@ -196,8 +155,6 @@ def test_pretrained_scale_follows_the_flow(depth, start, norm):
     scales = pretraining.scale(times, depth, start, norm)
     assert scales == pytest.approx(flow, rel=1e-9)
     assert pretraining.source_loss(times, depth, start, norm) == pytest.approx((flow - norm) ** 2 / 2, rel=1e-6)
-    between = np.abs(scales - norm) > 1e-4
-    assert pretraining.length_for_scale(scales, depth, start, norm)[between] == pytest.approx(times[between], rel=1e-6)
 
 
 def test_pretrained_scale_at_its_extremes():
@@ -208,10 +165,6 @@ def test_pretrained_scale_at_its_extremes():
     assert pretraining.scale(time, 2, 1e-10) == pytest.approx(1 / (1 + (1e20 - 1) * np.exp(-2 * time)), rel=1e-10)
     assert pretraining.source_loss(40.0, 2, 0.5) == pytest.approx((3 * np.exp(-80)) ** 2 / 2, rel=1e-10)
     assert pretraining.scale([0.0, 5.0], 2, 1.0) == pytest.approx([1.0, 1.0])
-    halfway = pretraining.length_for_scale(0.5, 3, 0.01)
-    assert pretraining.scale(halfway * np.array([1 - 1e-3, 1, 1 + 1e-1]), 3, 0.01)[1] == pytest.approx(0.5, rel=1e-9)
-    assert np.isnan(pretraining.length_for_scale([0.05, 1.2], 2, 0.5)).all()
-    assert pretraining.length_for_scale([0.25, 1.0], 2, 0.5).tolist() == [0.0, np.inf]
 
 
 def test_closed_form_covers_every_corner_without_nan():

@@ -87,7 +87,7 @@ PARAMETERS = (
         "finetune_steps",
         int,
         100,
-        "steps on the target; 0 for none",
+        "steps on the target; 0 for none, or for epochs",
         unit="steps",
         minimum=0,
         maximum=10**9,
@@ -134,6 +134,24 @@ PARAMETERS = (
     Evaluation(
         "evaluation_tokens", int, 65536, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
     ),
+    Finetuning(
+        "epochs",
+        float,
+        0.0,
+        "passes over the target, with finetune_steps: 0",
+        minimum=0,
+        maximum=10**6,
+        absent=0.0,
+        label="epochs of fine-tuning",
+    ),
+    Finetuning(
+        "packing",
+        bool,
+        False,
+        "the conversations of a step share rows of up to `context` tokens, each reading itself alone: the same "
+        "gradient from fewer rows",
+        absent=False,
+    ),
     Evaluation(
         "tasks",
         str,
@@ -165,6 +183,13 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     model, revision = str(parameters["model"]), str(parameters["revision"])
     if str(parameters["source"]).startswith(data.CHAT):
         return "source", f"expected {data.FORMS}, got conversations"
+    if parameters["epochs"] and parameters["finetune_steps"]:
+        return "epochs", (
+            f"expected steps or epochs, got {parameters['finetune_steps']:,} steps (finetune_steps: 0 takes them away) "
+            f"and {parameters['epochs']:g} epochs"
+        )
+    if parameters["packing"] and not str(parameters["target"]).startswith(data.CHAT):
+        return "packing", f"expected conversations ({data.CHAT}PATH) to pack, got text, which fills its rows"
     if parameters["tasks"] and (why := harness.complaint(str(parameters["tasks"]))):
         return "tasks", why
     try:

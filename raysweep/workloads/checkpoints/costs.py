@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from raysweep.workloads.checkpoints import hub
+from raysweep.workloads.checkpoints import data, hub
 from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.language.costs import GPU_FLOPS
 
@@ -29,10 +29,11 @@ def fetch(columns: Columns) -> Cost:
 def finetune(columns: Columns) -> Cost:
     """Cost of fine-tuning one row."""
     row = _first(columns)
-    size, steps = hub.shape(row), int(row["finetune_steps"])
+    size, length = hub.shape(row), int(row["context"])
+    steps = data.steps(row, data.guessed_size(str(row["target"]), length) if row["epochs"] else 0.0)
     if not steps:
         return Cost(0.0, _BASE_BYTES, 0.0)
-    tokens, lora = steps * int(row["finetune_batch"]) * int(row["context"]), row["finetune_method"] == "lora"
+    tokens, lora = steps * int(row["finetune_batch"]) * length, row["finetune_method"] == "lora"
     flops = (4.0 if lora else 6.0) * size.parameters * tokens
     copies = 2 if lora else 6  # as read, in the module; and a gradient, two moments, what is kept
     return Cost(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ Segment = tuple[str, bool]
 """A part of a conversation as text, and whether it is predicted."""
 _SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
 _NOTHING = -1  # token 0, read and not predicted: what fills a batch after the end of a conversation
+BEGIN = -(2**30)
+"""Added to a token that begins another conversation in a row. It is read and not predicted."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,13 @@ class Chats:
     digest: str
     splits: Mapping[str, Sequence[np.ndarray]]
 
-    def batch(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
-        """Conversations first … first+count-1 of a seed's stream, int32 (count, longest). Each epoch has an order of
-        its own."""
+    def batch(self, seed: int, first: int, count: int, length: int, packs: bool = False) -> np.ndarray:
+        """Conversations first … first+count-1 of a seed's stream, int32 (count, longest); if `packs`, in as few rows as
+        they fit into. Each epoch has an order of its own."""
         train = self.splits["train"]
         places = [divmod(first + i, len(train)) for i in range(count)]
-        return padded([train[_order(self.digest, seed, epoch, len(train))[i]] for epoch, i in places], length)
+        chosen = [train[_order(self.digest, seed, epoch, len(train))[i]] for epoch, i in places]
+        return padded(packed(chosen, length) if packs else chosen, length)
 
     def held_out(self, part: str, count: int, at_once: int, length: int) -> Iterator[np.ndarray]:
         """Up to `count` conversations of a held-out split, those of like length together."""
@@ -64,6 +68,19 @@ def padded(conversations: Sequence[np.ndarray], length: int) -> np.ndarray:
     for row, tokens in zip(found, cut, strict=True):
         row[: len(tokens)] = tokens
     return found
+
+
+def packed(conversations: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
+    """Conversations one after the other in rows of up to length + 1 tokens, each in the first row with room for it."""
+    rows: list[list[np.ndarray]] = []
+    for tokens in sorted((each[-(length + 1) :] for each in conversations), key=len, reverse=True):
+        row = next((row for row in rows if sum(map(len, row)) + len(tokens) <= length + 1), None)
+        if row is None:
+            rows.append([tokens])
+        else:
+            first = int(tokens[0])
+            row += [np.asarray([BEGIN + min(first, -1 - first)], np.int32), tokens[1:]]
+    return [np.concatenate(row) for row in rows]
 
 
 @functools.lru_cache(maxsize=8)
@@ -149,6 +166,22 @@ def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -
         found += [(asked[len(before) :], False), (whole[len(asked) :], True)]
         before = whole
     return found
+
+
+def steps(row: Mapping[str, Any], size: float) -> int:
+    """Steps of a row's fine-tuning, stated or by epochs. size: conversations, or contexts of text, to train on."""
+    return int(row["finetune_steps"]) or math.ceil(float(row["epochs"]) * size / int(row["finetune_batch"]))
+
+
+def size(text: Text | Chats, length: int) -> float:
+    """Conversations, or contexts of text, to train on."""
+    return text.train_tokens / length if isinstance(text, Text) else len(text.splits["train"])
+
+
+def guessed_size(name: str, length: int) -> float:
+    """`size` of a text that no tokenizer has read: exact for conversations, of text as if a token were 4 bytes."""
+    train = documents(name).splits["train"]
+    return len(train) if name.startswith(CHAT) else sum(map(len, train)) / 4 / length
 
 
 def load(name: str, template: str, folder: Path) -> Text | Chats:

@@ -25,6 +25,7 @@ METRICS = (
         direction="maximize",
         label="accuracy on tasks",
         share=True,
+        error="task_accuracy_error",
     ),
     Metric(
         "task_accuracy_error",

@@ -6,6 +6,7 @@ One module serves all fine-tunings of a checkpoint in a process: each begins by 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +51,13 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Perturb and fine-tune a checkpoint. Its artifact has the weights that training changed: all of them, adapters, or
     none without steps. Diverged: a loss or gradient was not finite."""
     row = rows.row()
-    steps, batch, length, seed = (int(row[name]) for name in ("finetune_steps", "finetune_batch", "context", "seed"))
-    if not steps:
+    batch, length, seed = (int(row[name]) for name in ("finetune_batch", "context", "seed"))
+    text, packs = _text(row, "target"), bool(row["packing"])
+    if not (steps := data.steps(row, data.size(text, length))):
         return Result({"weights": {}})
     module = _module(parent, row)
+    if packs and getattr(module, "_is_stateful", False):
+        raise InputError("packing", f"expected false: what {row['model']} keeps of a conversation would reach the next")
     put(module, _adapters(module, seed) | perturbed(parent, row))
     recipe = Recipe(
         float(row["finetune_lr"]),
@@ -61,7 +65,7 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
         float(row["finetune_weight_decay"]),
         sample_bytes=_sample_bytes(row),
     )
-    trained, text = Trainer(module, losses, recipe), _text(row, "target")
+    trained = Trainer(module, partial(losses, packs=packs), recipe)
     if (state := context.restored()) is not None:
         put(module, state["weights"])
         trained.restore(state)
@@ -69,7 +73,7 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     def batches(step: int) -> np.ndarray:
         if isinstance(text, Text):
             return text.sequences("train", seed, "finetune", step * batch, batch, length)
-        return text.batch(seed, step * batch, batch, length)
+        return text.batch(seed, step * batch, batch, length, packs)
 
     def after_step(trained: Trainer, loss: Tensor) -> None:
         context.log(trained.step, training_loss=loss)
@@ -119,10 +123,18 @@ def _accuracy(module: nn.Module, row: Row) -> tuple[float, float]:
         return harness.accuracy(module, data.tokenizer(_folder(row)), str(row["tasks"]), _at_once(row))
 
 
-def losses(module: nn.Module, tokens: Tensor) -> Tensor:
-    """Loss in nats at each token, (sequences, length), of tokens (sequences, length + 1); see training/trainer.py."""
+def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
+    """Loss in nats at each token, (sequences, length), of tokens (sequences, length + 1); see training/trainer.py.
+
+    packs: whether conversations begin within rows (data.packed). transformers sees from the positions where they do.
+    """
+    more = {}
+    if packs:
+        begins, places = tokens < data.BEGIN, torch.arange(tokens.shape[1], device=tokens.device)
+        positions = places - (places * begins).cummax(1).values
+        tokens, more = torch.where(begins, tokens - data.BEGIN, tokens), {"position_ids": positions[:, :-1]}
     read = torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
-    logits = module(input_ids=read, use_cache=False).logits.float()
+    logits = module(input_ids=read, use_cache=False, **more).logits.float()
     wanted = tokens[:, 1:].clamp(min=-1)
     each = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=-1, reduction="none")
     return each.view(wanted.shape)
@@ -235,10 +247,8 @@ def _distance(module: nn.Module, start: Weights) -> float:
 
 def _epochs(row: Row) -> float:
     """How often fine-tuning goes over the target's training text or conversations."""
-    text, seen = _text(row, "target"), int(row["finetune_steps"]) * int(row["finetune_batch"])
-    if isinstance(text, Text):
-        return seen * int(row["context"]) / text.train_tokens
-    return seen / len(text.splits["train"])
+    size = data.size(_text(row, "target"), int(row["context"]))
+    return data.steps(row, size) * int(row["finetune_batch"]) / size
 
 
 def _at_once(row: Row) -> int:

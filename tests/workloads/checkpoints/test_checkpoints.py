@@ -19,7 +19,7 @@ from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.training import schedules, trainer
 from raysweep.trial import context
-from raysweep.workloads.checkpoints import WORKLOAD, data, hub, stages
+from raysweep.workloads.checkpoints import WORKLOAD, costs, data, hub, stages
 
 pytestmark = pytest.mark.usefixtures("one_thread", "hub_cache")
 
@@ -254,6 +254,9 @@ def test_a_checkpoint_is_identified_by_its_commit_and_a_folder_by_its_content(ch
     before = identity()
     assert identity(pretrain_length=5.0) == before  # a label
     assert identity(lora_rank=3) == before  # of adapters that are not there
+    assert (
+        len({before, identity(packing=True), identity(finetune_steps=0), identity(finetune_steps=0, epochs=1.0)}) == 4
+    )
     assert identity(revision="step2") != before
     assert identity(revision=hashlib.sha1(b"step1").hexdigest()) == before
     refs = hub._cache() / "models--test--tiny-llama" / "refs"
@@ -306,6 +309,54 @@ def test_only_what_the_assistant_says_is_predicted():
         "<|system|>\nBe brief.\n<|user|>\nHi\n<|assistant|>\nHello<eos>\n<|user|>\nBye\n<|assistant|>\nCiao<eos>\n"
     )
     assert [text for text, predicted in told if predicted] == ["Hello<eos>\n", "Ciao<eos>\n"]
+
+
+SHAPE = {"vocab_size": 257, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+SHAPE |= {"num_attention_heads": 2, "max_position_embeddings": 64}
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt_neox", "olmo", "olmo2"])
+def test_packed_conversations_have_the_losses_that_they_have_alone(chats, kind):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = transformers.AutoConfig.for_model(kind, **SHAPE, initializer_range=0.2, pad_token_id=None)
+        model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    text = data.load(chats, "tokenizer", hub.place(tiny_hub.MODEL, "step1"))
+    alone, together = (torch.as_tensor(text.batch(0, 0, 24, 48, packs)).long() for packs in (False, True))
+    assert len(together) == 8  # three of 15 or 16 tokens in rows of 49
+
+    def losses(tokens, packs):
+        each = stages.losses(model, tokens, packs).flatten()
+        return each[each != 0].sort().values
+
+    single = losses(alone, False)
+    assert len(single) == (alone[:, 1:] >= 0).sum() == (together[:, 1:] >= 0).sum()
+    torch.testing.assert_close(losses(together, True), single, rtol=0, atol=1e-5)
+    without_marks = torch.where(together < data.BEGIN, together - data.BEGIN, together)
+    assert (losses(without_marks, False) - single).abs().max() > 1e-2  # they read each other
+
+
+def test_packing_changes_neither_batches_nor_what_is_learned(chats, tmp_path):
+    rows = [{"target": chats, "context": 48, "packing": packing} for packing in (False, True)]
+    for row in rows:
+        compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    own, packed = (kept(Store(tmp_path / "store"), row) for row in rows)
+    for name, values in own.items():
+        torch.testing.assert_close(packed[name], values, rtol=0, atol=1e-5)
+
+
+def test_epochs_are_so_many_steps(chats, texts):
+    rows = [
+        {"target": chats, "finetune_steps": 18},  # batches of 8 of 72 conversations
+        {"target": chats, "finetune_steps": 0, "epochs": 2.0},
+        {"target": texts, "finetune_steps": 0, "epochs": 0.5},
+    ]
+    found, status = compute(table(*rows), np.zeros(3, int))
+    assert set(status) == {"ok"}
+    assert found["finetune_loss"][0] == found["finetune_loss"][1] < found["finetune_loss_before"][0]
+    assert found["finetune_epochs"][:2].tolist() == [2, 2]
+    assert 0.5 <= found["finetune_epochs"][2] < 0.55
+    assert costs.finetune(table(rows[1])) == costs.finetune(table(rows[0]))
 
 
 def test_of_a_conversation_longer_than_a_context_the_beginning_is_cut():

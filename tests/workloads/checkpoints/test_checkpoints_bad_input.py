@@ -107,6 +107,8 @@ CASES = {
     "no such file": (lambda p: {"target": f"chat:{p}/none.jsonl"}, "target: ", ("none.jsonl",)),
     "a short text": (lambda p: {"source": f"file:{text(p)}"}, "source: ", ("no more than a context",)),
     "conversations as a source": (lambda p: {"source": lines(p / "c.jsonl")}, "source: ", ("got conversations",)),
+    "steps and epochs": (lambda p: {"epochs": 2}, "epochs: ", ("got 5 steps", "finetune_steps: 0", "2 epochs")),
+    "packed text": (lambda p: {"packing": True}, "packing: ", ("chat:PATH", "got text")),
     "tokens": (lambda p: {"target": "tokens:500:0:/x.npy"}, "target: ", ("chat:PATH",)),
 }
 

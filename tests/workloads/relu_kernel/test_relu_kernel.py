@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from limits import length_squared
 from torch import Tensor
 
 import raysweep
-from raysweep.theory import kernel_transfer, relu
+from raysweep.theory import relu
 from raysweep.trial.computation import Computation
 from raysweep.trial.compute import compute
 from raysweep.workloads.image_data import FORMS
@@ -202,7 +203,7 @@ def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -
         target, _ = task.labels(np.array([angle]), np.zeros(1))
         distance = 2 * np.sin(np.deg2rad(angle) / 2)
         left = target[0] - task.target_labels[0]  # f(X, Θ(0)) = X θ_S
-        assert np.sqrt(kernel_transfer.length_squared(task.target, left)) <= 2 * distance + 1e-12
+        assert np.sqrt(length_squared(task.target, left)) <= 2 * distance + 1e-12
 
 
 # Labels

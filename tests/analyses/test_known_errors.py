@@ -1,0 +1,85 @@
+"""Standard errors that a workload declares for a metric, as lm-eval gives for accuracies, reach a report's fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raysweep
+from raysweep import workloads
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.findings import one_finding
+from raysweep.workloads.declaration import Metric, Workload
+
+LENGTHS, RATES = np.geomspace(1e9, 1e12, 12), (1e-5, 1e-4)
+ENTRIES: list[dict[str, Any]] = [
+    {"inflection": {"metric": "task_accuracy", "x": "pretrain_length", "by": ["finetune_lr"]}},
+    {"optimum": {"metric": "task_accuracy", "x": "pretrain_length", "by": ["finetune_lr"]}},
+    {"best": {"metric": "task_accuracy"}},
+]
+
+
+def rows(error: float, seeds: int = 1) -> pd.DataFrame:
+    """Accuracies that rise to 1e11 tokens and fall behind, without noise, and their errors."""
+    lines = [
+        {"sweep": "s", "cell": f"{length} {rate}", "seed": seed, "status": "ok", "pretrain_length": length}
+        | {
+            "finetune_lr": rate,
+            "task_accuracy": 0.7 - 0.05 * np.log10(length / 1e11) ** 2,
+            "task_accuracy_error": error,
+        }
+        for length in LENGTHS
+        for rate in RATES
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(lines)
+
+
+def found(frame: pd.DataFrame, entry: dict[str, Any]) -> Finding:
+    axes = {"pretrain_length": LENGTHS.tolist(), "finetune_lr": list(RATES)}
+    return one_finding(frame, {"name": "s", "workload": "checkpoints", "axes": axes, "fixed": {}}, entry, "s")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: next(iter(entry)))
+def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry: dict[str, Any]) -> None:
+    (kind, options), frame = next(iter(entry.items())), rows(0.01)
+    own = found(frame, entry)
+    by = [name for name in ("finetune_lr",) if kind != "best"]
+    axes = ["pretrain_length", *(["finetune_lr"] if kind == "best" else [])]
+    question = [{kind: {name: value for name, value in options.items() if name != "metric"}}]
+    told = raysweep.analyse(
+        frame.drop(columns=["sweep", "cell", "status", "seed"]),
+        "task_accuracy:maximize",
+        axes,
+        by=by,
+        questions=question,
+        error="task_accuracy_error",
+    )
+    numbers = [name for name in told.table.select_dtypes("number") if name in own.table]
+    assert len(numbers) > 2
+    pd.testing.assert_frame_equal(own.table[numbers], told.table[numbers], check_dtype=False)
+
+
+def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
+    small, large = (found(rows(error), ENTRIES[0]) for error in (0.005, 0.1))
+    assert small.table["outcome"].tolist() == [Outcome.LOCATED] * 2
+    assert small.table["low"].max() <= 1e11 <= small.table["high"].min()
+    assert large.table["outcome"].tolist() == [Outcome.UNCLEAR] * 2
+    assert (small.facts["method"], large.facts["method"]) == ("known_turns", "known_turns")
+
+
+def test_with_several_draws_their_scatter_is_the_noise() -> None:
+    frame = rows(0.1, seeds=4)
+    frame["task_accuracy"] += np.random.default_rng(0).normal(0, 0.003, len(frame))
+    finding = found(frame, ENTRIES[0])
+    assert "method" not in finding.facts
+    assert finding.table["outcome"].tolist() == [Outcome.LOCATED] * 2
+
+
+def test_an_error_that_is_no_metric_is_refused() -> None:
+    known = workloads.get("checkpoints")
+    with pytest.raises(ValueError, match="metric accuracy has the error acc_stderr, which is no metric"):
+        Workload("w", "", 1, known.parameters, (Metric("accuracy", "", error="acc_stderr"),), stages=known.stages)
