@@ -20,7 +20,7 @@ from tests.chaos.waiting import wait_for
 
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP
 LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for it
-# -SIGINT is 130 to a shell: Python ends itself so, after all is done, if KeyboardInterrupt passed through exec of a text
+# -SIGINT is 130 to a shell: Python ends itself so, after all is done, if a KeyboardInterrupt passed through exec(text)
 ORDERLY = (0, 130, -signal.SIGINT)
 UNWELL = (2.0, 30.0)  # seconds a server answers wrongly or not; raysweep waits 20 s for an answer
 
