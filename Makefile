@@ -70,7 +70,7 @@ test-simulations: $(STAMP) ## how often intervals hold the truth; notes for whic
 	$(PYTEST) -m simulation
 	$(BIN)/python -m tests.fits.coverage_digest --write
 
-test-long: $(STAMP) ## what takes longest: gangs, nodes and drivers that die, servers that go, Triton's interpreter
+test-long: $(STAMP) ## what takes longest: Ray, gangs, drivers that die, servers that go, the other goldens, plans of all packaged spaces
 	$(PYTEST) -m long
 
 test-full: test test-long test-simulations test-cluster ## every test there is, about an hour

@@ -115,6 +115,7 @@ def test_a_maximum_is_the_minimum_of_the_negative() -> None:
     assert (low.estimate, low.low, low.high) == (high.estimate, high.low, high.high)
 
 
+@pytest.mark.simulation
 def test_a_draw_effect_of_any_size_does_not_move_the_answer() -> None:
     t, rng = np.linspace(0, 1, 15), np.random.default_rng(6)
     values = (t - 0.4) ** 2 + 0.01 * rng.standard_normal((5, 15))

@@ -63,6 +63,7 @@ def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: [row["metrics"][name] for row in rows] for name in ("finetune_loss", "sharpness", "distance_moved")}
 
 
+@pytest.mark.long
 def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
