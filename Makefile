@@ -66,7 +66,7 @@ test: lint ## ruff, mypy and the tests that every change is tried with, some 18 
 test-once: $(STAMP) ## one test on a cluster and one of gangs, of those that `make test` leaves out
 	$(BIN)/python -m pytest -m once
 
-test-simulations: $(STAMP) ## how often intervals hold the truth; notes for which version of the fits it was as they say
+test-simulations: $(STAMP) ## the fits, and how often their intervals hold the truth; notes for which version of them it passed
 	$(PYTEST) -m simulation
 	$(BIN)/python -m tests.fits.coverage_digest --write
 

@@ -139,8 +139,6 @@ def test_a_huge_grid_says_its_size_and_asks_for_yes(call: Call, tmp_path: Path, 
     file.write_text(axis("{linspace: [0.1, 2, 1000]}") + "seeds: 500\n")
     for more in ([], ["--dry-run"]):
         refused(call("run", file, "--storage", storage, *QUIET, *more), "axes: 1,000,000 rows", "1,000 gamma", "--yes")
-    file.write_text(axis("{linspace: [0.1, 2, 1000]}") + "seeds: 499\n")
-    assert call("run", file, "--storage", storage, *QUIET, "--dry-run").code == 0
     file.write_text(axis("{linspace: [0.1, 2, 1e5]}").replace("[30, 60]", "{linspace: [1, 90, 101]}"))
     refused(call("run", file, "--storage", storage, *QUIET, "--yes"), "axes: 10,100,000 cells", "10,000,000")
     assert not storage.exists()

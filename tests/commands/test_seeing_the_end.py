@@ -113,6 +113,7 @@ def test_status_says_that_the_report_is_written_and_how_far(
     assert "writing" not in said
 
 
+@pytest.mark.long
 def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_is_not(
     storage: Path, slow_database: Path, tmp_path: Path, call: Call
 ) -> None:

@@ -374,6 +374,7 @@ def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(sto
     assert not (storage / "locked").exists()
 
 
+@pytest.mark.long
 def test_mlflow_shows_the_rows_of_a_function(storage: Path, database: Path) -> None:
     import mlflow
 

@@ -88,6 +88,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
     kind: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,6 +113,7 @@ def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
     assert "samples at a time instead of" in caplog.text
 
 
+@pytest.mark.long
 def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,9 @@ def imported(storage: Path, name: str, widths: list[int], analysis: Any = LAW, t
     return importing.create(table.Table(read.rows, {**read.space, "analysis": [analysis]}, read.guesses, 0), storage)
 
 
-@pytest.mark.parametrize("analysis", [LAW, {"optimum": {"metric": "loss", "x": "lr"}}])
+@pytest.mark.parametrize(
+    "analysis", [LAW, pytest.param({"optimum": {"metric": "loss", "x": "lr"}}, marks=pytest.mark.long)]
+)
 def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Path, analysis: Any) -> None:
     sweep = imported(storage, "small", [64, 128, 256], analysis)
     made = forecast(sweep, AT)
@@ -46,6 +48,7 @@ def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Pat
     assert 0 < score_of["crps"] < 0.5
 
 
+@pytest.mark.long
 def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> None:
     sweep = imported(storage, "small", [64, 128, 256])
     law = {"law": {"lr": "lr", "over": ["width", "tokens"]}}
@@ -70,6 +73,7 @@ def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
     return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
 
 
+@pytest.mark.long
 def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path) -> None:
     sweep, file = turning(storage, "small", [64, 128, 256, 512]), tmp_path / "turn.json"
     lines = forecasts.forecast(sweep, {"width": 2048}, file)

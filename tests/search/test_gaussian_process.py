@@ -95,6 +95,7 @@ def test_an_interrupted_sweep_ends_with_the_same_rows_in_the_same_order(sandbox:
     assert resumed.drop(columns="seconds").equals(whole.drop(columns="seconds"))
 
 
+@pytest.mark.long
 def test_the_last_digits_of_a_result_do_not_change_what_it_asks_for(sandbox: Path) -> None:
     """They may differ between packs, and so between numbers of workers."""
     space = validate(asked("gp", LR, 20))

@@ -43,6 +43,7 @@ def test_with_few_draws_the_axis_is_not_called_too_coarse(storage: Path) -> None
     assert endings.COARSE not in text
 
 
+@pytest.mark.long
 def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[..., Outcome]) -> None:
     said: list[str] = []
     one_left = [{"gamma": [0.6], "overlap_angle": [18 + 9 * k for k in range(9)]}]

@@ -10,6 +10,8 @@ from raysweep.fits.reasons import Reason
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.fits.surface.slice_places import held_out, slice_places
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 POWERS = np.array([-0.6, 0.3])
 AXES = np.array([(width, length) for width in np.geomspace(1, 100, 5) for length in np.geomspace(1, 30, 4)])
 
@@ -26,7 +28,6 @@ def places(seed: int, scatter: float = 0.1, low: float = -9.0, high: float = -3.
     return out
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize(("low", "high"), [(-9.0, -3.0), (-7.0, -5.0)])
 def test_exponents_are_covered_whether_places_are_located_or_bounds(low: float, high: float) -> None:
     covered = []
@@ -38,7 +39,6 @@ def test_exponents_are_covered_whether_places_are_located_or_bounds(low: float, 
     assert np.mean(covered) >= 0.83
 
 
-@pytest.mark.simulation
 def test_a_new_setting_lies_in_its_interval() -> None:
     covered = []
     for seed in range(12):
@@ -76,7 +76,6 @@ def test_without_enough_slices_or_with_axes_that_vary_together_there_is_no_law()
     assert np.isnan(together.exponents()).all()
 
 
-@pytest.mark.simulation
 def test_two_axes_have_their_best_values_jointly() -> None:
     rng = np.random.default_rng(0)
     rates, batches = np.geomspace(1e-4, 1e-1, 9), np.geomspace(8, 512, 7)

@@ -44,7 +44,11 @@ def test_svhn_is_read_with_the_digit_0_as_class_0(published: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "folder", "classes"), [("cifar10", "cifar-10-batches-bin", 10), ("cifar100", "cifar-100-binary", 100)]
+    ("kind", "folder", "classes"),
+    [
+        ("cifar10", "cifar-10-batches-bin", 10),
+        pytest.param("cifar100", "cifar-100-binary", 100, marks=pytest.mark.long),
+    ],
 )
 def test_cifar_is_read_in_its_binary_version(published: Path, kind: str, folder: str, classes: int) -> None:
     found = image_data.load(f"{kind}:{published}")

@@ -46,6 +46,7 @@ def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp
     assert frame["finetune_loss"].max() < 6
 
 
+@pytest.mark.long
 def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
     """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
     kinds = [

@@ -90,6 +90,7 @@ def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path, monkeypatch: pyt
 # Against the kernel
 
 
+@pytest.mark.long
 def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Path) -> None:
     widths = (64.0, 512.0, 4096.0)
     each = [grid((30.0, 90.0), 4, width=width) for width in widths]
@@ -123,6 +124,7 @@ def test_a_start_that_goes_to_zero_leaves_ds_formulas(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["risk"], found["risk_kernel"], rtol=1e-4)
 
 
+@pytest.mark.long
 def test_the_rate_of_gradient_descent_changes_little(tmp_path: Path) -> None:
     rows = [{"rate": rate, "width": 2048.0} for rate in (0.25, 0.5, 1.0)]
     found = computed(tmp_path, rows, [0, 0, 0]).metrics
