@@ -61,6 +61,7 @@ def space(tmp_path: Path) -> Path:
     return written(tmp_path, language_space({"finetune_lr": [1e-3, 2e-3]}))
 
 
+@pytest.mark.long
 def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
