@@ -108,6 +108,7 @@ def test_its_run_in_mlflow_is_taken_back_too(
     assert not list(client.search_runs(experiments))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gives", ["no result", "rows too many"])
 @pytest.mark.parametrize("resources", [{}, {"gang": 2}])
 def test_on_ray_it_is_the_same_line(
