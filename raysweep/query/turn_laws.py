@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Outcome
+from raysweep.analyses.held_out import place
 from raysweep.analyses.kinds import inflection
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups
 from raysweep.errors import InputError
-from raysweep.fits.statistics import normal_quantile
-from raysweep.fits.surface.law import Law, Place, fit_law
+from raysweep.fits.surface.law import Law, fit_law
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DRAWS = 400
-ABOVE = (Outcome.EDGE_HIGH, Outcome.BOUND_HIGH)
-BELOW = (Outcome.EDGE_LOW, Outcome.BOUND_LOW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,24 +46,3 @@ class TurnLaws:
             axes = part[over].to_numpy(float)[[one is not None for one in places]]
             laws.append((dict(zip(others, where, strict=True)), fit_law(known, axes), part))
         return cls(over, laws)
-
-
-def place(row: Mapping[str, Any], ends: np.ndarray, level: float) -> Place | None:
-    """A turn as the law takes it: normal on either side of the estimate, in log. ends: of the curves' axis, in log.
-
-    None where no turn is shown, since there may be none.
-    """
-    low, high = ends.tolist()
-    none = np.empty(0)
-    if row["outcome"] in ABOVE:
-        return Place(none, low, high, 0.0, 1.0)
-    if row["outcome"] in BELOW:
-        return Place(none, low, high, 1.0, 0.0)
-    if row["outcome"] != Outcome.LOCATED or not row["estimate"] > 0:
-        return None
-    centre = np.log(row["estimate"])
-    below = centre - np.log(max(row["low"], np.exp(low)))
-    above = np.log(row["high"]) - centre
-    z = np.array([normal_quantile(2 * share - 1) for share in (np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS])
-    spread = np.r_[-z * max(below, 1e-9), z * max(above, 1e-9)] / normal_quantile(level)
-    return Place(centre + spread, low, high, 0.0, 0.0)
