@@ -304,7 +304,7 @@ def test_a_storage_that_is_a_file_holds_no_sweeps(call: Call, tmp_path: Path) ->
         refused(call(*arguments, "--storage", tmp_path / "file"), "small: ")
 
 
-PROCESSES = ["unknown parameter on an axis", "deep nesting"]
+PROCESSES = ["unknown parameter on an axis"]
 
 
 @pytest.mark.parametrize("case", PROCESSES)

@@ -51,7 +51,7 @@ def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_p
     assert not Path((tmp_path / "session.txt").read_text()).exists()
 
 
-@pytest.mark.parametrize("error", ["RuntimeError('timed out\\nduring startup')", "OSError('no socket')"])
+@pytest.mark.parametrize("error", ["RuntimeError('timed out\\nduring startup')"])
 def test_a_ray_that_does_not_start_is_one_line(error: str, tmp_path: Path, storage: Path) -> None:
     first = f"import ray\ndef init(**options): raise {error}\nray.init = init"
     asked = ["run", written(tmp_path, small_space()), "--storage", storage, *QUIET, "--executor", "ray"]
