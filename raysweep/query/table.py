@@ -74,6 +74,7 @@ def read(
     status: str | None = None,
     scale: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
+    together: bool = True,
     repeats: bool = False,
     name: str = "runs",
     source: str = "",
@@ -87,6 +88,7 @@ def read(
     error: the column of the known standard errors of the first metric.
     status: the column that says how a run ended; None if none does: then a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
+    together: whether axes whose values come in pairs move together.
     repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
@@ -151,7 +153,7 @@ def read(
         if not (rows.loc[rows["status"] == OK, errors[0]] >= 0).all():
             raise InputError(error, "expected a standard error of at least 0 for each run")
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
-    zipped = _together(rows, varied)
+    zipped = _together(rows, varied) if together else []
     return Table(
         rows[order].reset_index(drop=True),
         _space(varied, found, zipped, directions, rows, name, source),
