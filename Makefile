@@ -16,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv data demo reports test test-once test-simulations test-long test-full test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
+.PHONY: help venv data demo reports test test-once test-simulations test-long test-full test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,9 +74,6 @@ test-long: $(STAMP) ## what takes longest: Ray, gangs, drivers that die, servers
 	$(PYTEST) -m long
 
 test-full: test test-long test-simulations test-cluster ## every test there is, about an hour
-
-test-fast: $(STAMP) ## the tests under ten seconds each
-	$(PYTEST) -m "not slow and not long and not cluster and not simulation"
 
 test-gpu: $(STAMP) ## on a machine with a GPU: rows, waits, memory, kernels and speed there (skipped with a reason without one)
 	$(BIN)/python -m pytest -m gpu tests/gpu tests/training

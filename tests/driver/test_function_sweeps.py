@@ -90,6 +90,7 @@ def test_rows_are_those_of_the_function_called_by_hand(storage: Path) -> None:
     assert (curves["loss"] == curves["lr"] * curves["step"]).all()
 
 
+@pytest.mark.long
 def test_a_space_a_call_and_ray_give_the_same_rows(folder: Path, storage: Path, ray_cluster: str, call: Call) -> None:
     alone = call("run", folder / "tried.yaml", "--storage", storage, *QUIET)
     assert alone.code == 0

@@ -98,6 +98,7 @@ def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path)
         forecast(sweep, {"width": float("inf")})
 
 
+@pytest.mark.long
 def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
     made = forecast(imported(storage, "small", [64, 128, 256]), AT)
     later = score(made, imported(storage, "moved", [64, 128, 512], turn=1.7))

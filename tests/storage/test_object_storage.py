@@ -256,6 +256,7 @@ def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) 
     assert len(after) == len(before) + 6
 
 
+@pytest.mark.long
 def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
     assert publishing.race(f"{s3}/files", "ab", 9) == publishing.FILES
     contents = objects(f"{s3}/files").values()
