@@ -322,7 +322,7 @@ RUNS = {
     "surfaces": run_surfaces,
     "symmetric": run_symmetric,
 }
-QUICK = {"__main__", "boundaries", "covariance", "factorizations", "held_out_lines", "shared_stages", "size"}
+QUICK = {"__main__", "boundaries", "covariance", "factorizations", "held_out_lines", "shared_stages"}
 WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
 
 

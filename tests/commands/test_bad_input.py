@@ -304,12 +304,8 @@ def test_a_storage_that_is_a_file_holds_no_sweeps(call: Call, tmp_path: Path) ->
         refused(call(*arguments, "--storage", tmp_path / "file"), "small: ")
 
 
-PROCESSES = ["unknown parameter on an axis", "deep nesting"]
-
-
-@pytest.mark.parametrize("case", PROCESSES)
-def test_a_process_says_the_same(case: str, tmp_path: Path, storage: Path) -> None:
-    text, begins, parts = TEXTS[case]
+def test_a_process_says_the_same(tmp_path: Path, storage: Path) -> None:
+    text, begins, parts = TEXTS["unknown parameter on an axis"]
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     outcome = process("run", file, "--storage", storage, env={"COLUMNS": "20"})

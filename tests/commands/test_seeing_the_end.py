@@ -57,6 +57,7 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
     assert not (storage / "small" / signs.PHASE).exists()
 
 
+@pytest.mark.long
 def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, storage: Path, database: Path) -> None:
     with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
         assert driver.stderr is not None

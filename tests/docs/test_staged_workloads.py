@@ -51,6 +51,7 @@ def halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(__import__("sys").modules, "halves_workload", raising=False)
 
 
+@pytest.mark.long
 def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_closed_form(
     halves: None, storage: Path
 ) -> None:

@@ -188,6 +188,7 @@ def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
     assert np.allclose(table["rate"], 3e-3 * (LENGTHS / 10) ** -0.3, rtol=0.1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("in_domain", "pretraining", "case"),
     [
@@ -262,6 +263,7 @@ def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle: lis
     assert found == pytest.approx(factor, abs=0.001)
 
 
+@pytest.mark.simulation
 def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     frame = frame_of(-0.3, np.random.default_rng(4))
     two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")

@@ -180,6 +180,7 @@ def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_networ
     assert tokenizer.model_max_length == 16
 
 
+@pytest.mark.long
 def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, call: Call) -> None:
     cell = raysweep.open("small", storage).results().cell[0]
     call("export", "small", cell, "--stage", "pretrain", "--to", tmp_path / "model", "--storage", storage)

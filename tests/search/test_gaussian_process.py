@@ -65,6 +65,7 @@ def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox: Pa
         assert np.diff(places).min() > 1e-3  # of 5 decades; without regard to the others they would be the same
 
 
+@pytest.mark.long
 def test_it_finds_the_best_of_listed_values_and_computes_none_twice(sandbox: Path) -> None:
     axes = {"lr": {"geomspace": [1e-4, 1, 41]}, "optimizer": ["adam", "sgd"]}
     cells = [cell for chosen in found(asked("gp", axes, 20)) for cell in chosen]

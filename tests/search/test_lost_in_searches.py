@@ -49,7 +49,7 @@ def swept(storage: Path, function: Any, **asked: Any) -> raysweep.Sweep:
     ("how", "sign", "sampler", "count"),
     [
         ("failed", 1.0, "tpe", 40),
-        ("nan", -1.0, "tpe", 40),
+        pytest.param("nan", -1.0, "tpe", 40, marks=pytest.mark.long),
         pytest.param("too large", 1.0, "tpe", 40, marks=pytest.mark.long),
         pytest.param("failed", -1.0, "gp", 24, marks=pytest.mark.long),
     ],

@@ -110,6 +110,7 @@ def _killed(url: str, half_way) -> None:
     Store(url, lease_seconds=1.0).once("long", compute, describe={})
 
 
+@pytest.mark.long
 def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str) -> None:
     half_way = CONTEXT.Event()
     holder = CONTEXT.Process(target=_killed, args=(f"{s3}/store", half_way))

@@ -95,6 +95,7 @@ def test_the_database_that_was_made_for_it_goes_too(sandbox: Path, call: Call, t
     assert not storage.exists()
 
 
+@pytest.mark.long
 def test_its_run_in_mlflow_is_taken_back_too(
     sandbox: Path, call: Call, tmp_path: Path, storage: Path, database: Path
 ) -> None:

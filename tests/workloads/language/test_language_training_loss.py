@@ -104,6 +104,7 @@ def test_what_early_stopping_keeps_is_what_is_judged(store):
     assert kept["finetune_training_loss_rise"] == pytest.approx(moved, abs=0.1)
 
 
+@pytest.mark.long
 def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
     """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
     rows = [

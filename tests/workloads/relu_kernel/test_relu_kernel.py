@@ -102,6 +102,7 @@ def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Pat
         assert -0.8 < slope < -0.3, (metric, errors)
 
 
+@pytest.mark.long
 def test_the_limit_has_the_mean_squares_of_many_initializations(tmp_path: Path) -> None:
     """deviation² and the change of the gradient at width = inf, beside the formulas for the samples of each draw."""
     draws = 40
@@ -153,6 +154,7 @@ def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_err
 # Bounds
 
 
+@pytest.mark.long
 def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path: Path) -> None:
     """T's with both terms (c = 1), in the limit and in networks; D's in the limit of a small start."""
     for width, scale in ((np.inf, 1e-6), (1024.0, 0.1)):
