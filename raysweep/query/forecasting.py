@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from raysweep import plain_json
-from raysweep.analyses.kinds.law import Laws, laws_of, over_of
+from raysweep.analyses.kinds.law import over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
 from raysweep.query.losses import Losses
-from raysweep.query.turn_laws import TurnLaws
+from raysweep.query.places import Places
 from raysweep.space.analyses import opened
 
 if TYPE_CHECKING:
@@ -47,64 +47,26 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What forecasts are made of: the question, its laws of the best value or turn, and its losses, None without them;
-    reasons: why one is not forecast."""
+    """What forecasts are made of. reasons: why the places or the losses are not forecast, by their names."""
 
     question: Question
-    laws: Laws | TurnLaws | None
-    losses: Losses | None
+    subjects: Sequence[Places | Losses]
     reasons: Mapping[str, str]
 
     def entries(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
         """What is forecast at a setting: an entry per subject and setting of the other axes."""
-        found = self._places(at) if self.laws else []
-        return [*found, *(self._losses(at) if self.losses else [])]
-
-    def _places(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
-        assert self.laws is not None
-        logs, out = np.log([[float(at[name]) for name in self.laws.over]]), []
-        for where, law in ((where, law) for where, law, _ in self.laws.laws if not law.reason):
-            new = law.at(logs, np.random.default_rng(0))[:, 0]
-            near = np.clip(logs, law.logs.min(0), law.logs.max(0))
-            entry = self._entry(_subject(self.question), where, np.exp(np.quantile(new, self._ranks)))
-            beyond = dict(zip(self.laws.over, law.beyond(logs)[0].tolist(), strict=True))
-            entry |= {
-                "outside": {name: factor for name, factor in beyond.items() if factor > 1},
-                "inside_estimate": float(np.exp(np.median(law.at(near, np.random.default_rng(0), new=False)))),
-                "exponents": dict(zip(self.laws.over, law.exponents()[1].tolist(), strict=True)),
-                "settings": len(law.logs),
-            }
-            out.append(entry)
+        tail, out = (1 - self.question.level) / 2, []
+        for subject in self.subjects:
+            scale = np.exp if isinstance(subject, Places) else np.asarray
+            for one in subject.forecasts(at):
+                low, middle, high, *quantiles = scale(
+                    np.quantile(one.new, np.r_[tail, 0.5, 1 - tail, QUANTILES])
+                ).tolist()
+                entry = {"of": subject.name, "where": {name: _plain(value) for name, value in one.where.items()}}
+                entry |= {"estimate": middle, "low": low, "high": high, "quantiles": quantiles}
+                entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
+                out.append({**entry, "inside_estimate": float(scale(np.median(one.edge))), **one.more})
         return out
-
-    def _losses(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
-        assert self.losses is not None
-        try:
-            along, curves = self.losses.curves(at)
-        except InputError:  # of another point than that of `reasons`
-            return []
-        out = []
-        for where, logs, curve in curves:
-            at_log = np.log([at[along]])
-            near = np.clip(at_log, logs.min(), logs.max())
-            new = curve.at(at_log, np.random.default_rng(0))[:, 0]
-            inside = float(np.median(curve.at(near, np.random.default_rng(0), new=False)))
-            factor = float(np.exp(np.abs(at_log - near)[0]))
-            entry = self._entry(self.losses.metric, where, np.quantile(new, self._ranks))
-            entry |= {"outside": {along: factor} if factor > 1 else {}, "inside_estimate": inside}
-            out.append(entry | {"along": along, "settings": len(logs), "families": curve.families})
-        return out
-
-    @property
-    def _ranks(self) -> np.ndarray:
-        tail = (1 - self.question.level) / 2
-        return np.r_[tail, 0.5, 1 - tail, QUANTILES]
-
-    @staticmethod
-    def _entry(of: str, where: Mapping[str, Any], values: np.ndarray) -> dict[str, Any]:
-        low, middle, high, *quantiles = values.tolist()
-        where = {name: _plain(value) for name, value in where.items()}
-        return {"of": of, "where": where, "estimate": middle, "low": low, "high": high, "quantiles": quantiles}
 
 
 def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
@@ -138,19 +100,22 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
 def known_of(sweep: Asked, at: Mapping[str, float]) -> Known:
     """What a sweep knows for forecasts over the axes in `at`. Raises InputError if that is nothing."""
     question = _question(sweep, at)
-    laws, losses, problems = None, None, dict[str, InputError]()
+    subjects, problems = list[Places | Losses](), dict[str, InputError]()
     try:
-        laws = _laws(question, at, sweep.name)
+        subjects.append(places := _places(question, at))
+        if reason := places.why_not():
+            raise InputError(sweep.name, f"has no law of the {places.name}: {reason}")
     except InputError as problem:
-        problems[_subject(question)] = problem
+        subjects, problems = [], {_name(question): problem}
     try:
-        losses = _losses(question, at)
+        subjects.append(losses := _losses(question, at))
         losses.curves(at)
     except InputError as problem:
+        subjects = [one for one in subjects if isinstance(one, Places)]
         problems[question.metric] = problem
-    if len(problems) == 2:
-        raise problems[_subject(question)]
-    return Known(question, laws, losses, {of: str(problem) for of, problem in problems.items()})
+    if not subjects:
+        raise problems[_name(question)]
+    return Known(question, subjects, {name: str(problem) for name, problem in problems.items()})
 
 
 def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
@@ -169,17 +134,14 @@ def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
     if made["place"] == TURN:
         asked = {TURNS: {"metric": law["metric"], "x": law["lr"], "level": made["level"]}}
     question = _question(sweep, at, asked)
-    losses = _losses(question, at) if any("along" in entry for entry in made["forecasts"]) else None
-    laws = _laws(question, at) if any("along" not in entry for entry in made["forecasts"]) else None
+    kinds = {"along" in entry for entry in made["forecasts"]}
+    subjects: dict[bool, Places | Losses] = {loss: (_losses if loss else _places)(question, at) for loss in kinds}
     lines = list[dict[str, Any]]()
     for entry in made["forecasts"]:
-        if "along" in entry:
-            own, unit = losses.value_at(entry["where"], at) if losses else None, ""
-        else:
-            own, unit = _value_at(laws, entry["where"], at) if laws else None, "log units"
-        if own is None:
+        loss = "along" in entry
+        if (own := subjects[loss].value_at(entry["where"], at)) is None:
             continue
-        scale = np.log if unit else np.asarray
+        scale = np.asarray if loss else np.log
         drawn, value, edge = scale(entry["quantiles"]), scale(own["estimate"]), scale(entry["inside_estimate"])
         apart = np.abs(drawn[:, None] - drawn[None]).mean() / 2
         same = np.sign(value - edge) == np.sign(scale(entry["estimate"]) - edge)
@@ -191,7 +153,7 @@ def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
                 "measured": [own["low"], own["estimate"], own["high"]],
                 "inside": bool(entry["low"] <= own["estimate"] <= entry["high"]),
                 "crps": float(np.abs(drawn - value).mean() - apart),
-                "unit": unit,
+                "unit": "" if loss else "log units",
                 "sign": bool(same) if entry["outside"] else None,
             }
         )
@@ -254,37 +216,18 @@ def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | 
     return Question(for_analyses(chosen, [options["metric"]]), options, workload, "law", design)
 
 
-def _subject(question: Question) -> str:
+def _name(question: Question) -> str:
     """What the laws forecast, such as "best lr"."""
     return f"{question.options['place']} {question.options['lr']}"
 
 
-def _laws(question: Question, at: Mapping[str, float], name: str = "") -> Laws | TurnLaws:
-    """name: of the sweep, if one of the laws must be known."""
-    laws = TurnLaws.of(question) if question.options["place"] == TURN else laws_of(question)
-    if gone := [axis for axis in laws.over if axis not in at]:
-        raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(laws.over)}")
-    if name and all(law.reason for _, law, _ in laws.laws):
-        reason = str(laws.laws[0][1].reason if laws.laws else "no rows").replace("_", " ")
-        raise InputError(name, f"has no law of the {_subject(question)}: {reason}")
-    return laws
+def _places(question: Question, at: Mapping[str, float]) -> Places:
+    return Places.of(question, at, _name(question), turns=question.options["place"] == TURN)
 
 
 def _losses(question: Question, at: Mapping[str, float]) -> Losses:
     searched = [question.options[name] for name in ("lr", "at_best") if question.options.get(name)]
     return Losses.of(question, searched if question.options["place"] == BEST else [], at)
-
-
-def _value_at(laws: Laws | TurnLaws, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
-    """The best value that the rows themselves give at a setting; None if it is not located there."""
-    for own, _, part in laws.laws:
-        if {name: _plain(value) for name, value in own.items()} != dict(where):
-            continue
-        near = np.all([np.isclose(part[name].to_numpy(float), value) for name, value in at.items()], axis=0)
-        found = part[near & np.isfinite(part["estimate"].to_numpy(float))]
-        if len(found):
-            return {name: float(found[name].iloc[0]) for name in ("estimate", "low", "high")}
-    return None
 
 
 def _plain(value: Any) -> Any:

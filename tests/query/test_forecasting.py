@@ -125,7 +125,8 @@ def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage: Path, tm
     lines = forecasts.forecast(sweep, {"tokens": 200, "width": 128}, file)
     assert lines[0].startswith("tokens = 200, width = 128: best lr 0.0")
     assert lines[2].startswith("tokens = 200, width = 128: loss 2.")
-    assert lines[3] == "  tokens lies 2 times outside of what was computed"
+    assert lines[3].startswith("  power law ")
+    assert lines[4] == "  tokens lies 2 times outside of what was computed"
     made = plain_json.loads(file.read_bytes())
     rate, loss = made["forecasts"]
     assert (rate["of"], loss["of"], made["version"], made["not_forecast"]) == ("best lr", "loss", 3, {})
