@@ -128,7 +128,7 @@ def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
     Raises InputError if the file was changed after it was made, or if no row of these settings is there.
     """
     if made.get("version") != VERSION or made.get("digest") != digest(made):
-        raise InputError("FORECAST", "was changed after it was made, or is no forecast")
+        raise InputError("FORECAST", "was changed after it was made, or is no forecast of this version")
     at, law = made["at"], made["law"]
     asked = {"law": {**law, "level": made["level"]}}
     if made["place"] == TURN:
