@@ -12,6 +12,7 @@ from typing import Any
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.metrics import METRICS
 from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.language import BATCH, FINETUNE_SCHEDULES, STEPS, TOKENS, TUNED
 from raysweep.workloads.language.texts import BadText
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
@@ -26,20 +27,8 @@ PARAMETERS = (
         "tokens that the revision was pretrained on, as published; the axis that revisions are zipped with",
         unit="tokens",
         minimum=0,
-        label="pretraining length",
     ),
-    Finetuning(
-        "finetune_lr",
-        float,
-        1e-5,
-        "peak rate of AdamW",
-        minimum=0,
-        open_minimum=True,
-        scale="log",
-        symbol="η",
-        searched_by="optimum",
-        label="fine-tuning rate",
-    ),
+    Finetuning("finetune_lr", float, 1e-5, "peak rate of AdamW", **TUNED, scale="log"),
     Fetching(
         "precision",
         str,
@@ -65,12 +54,7 @@ PARAMETERS = (
         choices=data.TEMPLATES,
     ),
     Finetuning(
-        "finetune_method",
-        str,
-        "full",
-        "all weights, or adapters at all linear layers (LoRA)",
-        choices=("full", "lora"),
-        label="fine-tuning method",
+        "finetune_method", str, "full", "all weights, or adapters at all linear layers (LoRA)", choices=("full", "lora")
     ),
     Finetuning("lora_rank", int, 16, "rank of adapters", minimum=1, maximum=65536, label="rank of adapters"),
     Finetuning("lora_alpha", float, 32.0, "adapters are multiplied by it and divided by their rank", minimum=0),
@@ -83,26 +67,8 @@ PARAMETERS = (
         minimum=0,
         symbol="σ",
     ),
-    Finetuning(
-        "finetune_steps",
-        int,
-        100,
-        "steps on the target; 0 for none, or for epochs",
-        unit="steps",
-        minimum=0,
-        maximum=10**9,
-        label="fine-tuning steps",
-    ),
-    Finetuning(
-        "finetune_batch",
-        int,
-        256,
-        "sequences or conversations a step",
-        unit="sequences",
-        minimum=1,
-        maximum=65536,
-        label="fine-tuning batch",
-    ),
+    Finetuning("finetune_steps", int, 100, "steps on the target; 0 for none, or for epochs", **STEPS),
+    Finetuning("finetune_batch", int, 256, "sequences or conversations a step", **BATCH),
     Finetuning(
         "context",
         int,
@@ -112,44 +78,16 @@ PARAMETERS = (
         minimum=8,
         maximum=10**6,
     ),
-    Finetuning(
-        "finetune_schedule",
-        str,
-        "cosine",
-        "cosine and constant_warmup warm up",
-        choices=("cosine", "constant", "constant_warmup"),
-        label="fine-tuning schedule",
-    ),
-    Finetuning(
-        "finetune_warmup",
-        int,
-        20,
-        "steps of linear warm-up (O Table 2); 0: a tenth of all",
-        unit="steps",
-        minimum=0,
-        maximum=10**9,
-        label="fine-tuning warm-up",
-    ),
-    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0, label="fine-tuning weight decay"),
-    Evaluation(
-        "evaluation_tokens", int, 65536, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
-    ),
-    Finetuning(
-        "epochs",
-        float,
-        0.0,
-        "passes over the target, with finetune_steps: 0",
-        minimum=0,
-        maximum=10**6,
-        absent=0.0,
-        label="epochs of fine-tuning",
-    ),
+    Finetuning("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up", choices=FINETUNE_SCHEDULES),
+    Finetuning("finetune_warmup", int, 20, "steps of linear warm-up (O Table 2); 0: a tenth of all", **STEPS),
+    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0),
+    Evaluation("evaluation_tokens", int, 65536, "held-out tokens for each loss", **TOKENS),
+    Finetuning("epochs", float, 0.0, "passes over the target, with finetune_steps: 0", minimum=0, absent=0.0),
     Finetuning(
         "packing",
         bool,
         False,
-        "the conversations of a step share rows of up to `context` tokens, each reading itself alone: the same "
-        "gradient from fewer rows",
+        "conversations of a step share rows of up to `context` tokens, each reading itself alone: the same gradient",
         absent=False,
     ),
     Evaluation(

@@ -22,8 +22,13 @@ Trunk, Pretraining, Finetuning, Evaluation = (
     partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
 )
 """Parameters by the first stage that they matter to."""
+RATE: dict[str, Any] = {"minimum": 0, "open_minimum": True}
+STEPS: dict[str, Any] = {"unit": "steps", "minimum": 0, "maximum": 10**9}
 BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
+TOKENS: dict[str, Any] = {"unit": "tokens", "minimum": 1, "maximum": 10**9}
+TUNED: dict[str, Any] = {**RATE, "symbol": "η", "searched_by": "optimum"}
 DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}
+SIZE: dict[str, Any] = {"minimum": 0, "maximum": 65536}
 
 PARAMETERS = (
     Trunk(
@@ -39,23 +44,11 @@ PARAMETERS = (
         float,
         2.0**18,
         "tokens of pretraining, a whole number of steps of pretrain_batch times context",
+        **RATE,
         unit="tokens",
-        minimum=0,
-        open_minimum=True,
         whole=True,
-        label="pretraining length",
     ),
-    Finetuning(
-        "finetune_lr",
-        float,
-        1e-3,
-        "peak rate of AdamW on the target, at width 256 (muP)",
-        minimum=0,
-        open_minimum=True,
-        symbol="η",
-        searched_by="optimum",
-        label="fine-tuning rate",
-    ),
+    Finetuning("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", **TUNED),
     Trunk("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
     Finetuning(
         "overlap_angle",
@@ -69,7 +62,7 @@ PARAMETERS = (
         formerly=Former("overlap", angle_of, share_of),
     ),
     Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
-    Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
+    Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", **SIZE, unit="tokens"),
     Trunk(
         "source",
         str,
@@ -77,88 +70,55 @@ PARAMETERS = (
         f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
     ),
     Finetuning("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
-    Trunk(
-        "pretrain_lr",
-        float,
-        2e-3,
-        "peak rate of AdamW on the source, at width 256 (muP)",
-        minimum=0,
-        open_minimum=True,
-        label="pretraining rate",
-    ),
+    Trunk("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", **RATE),
     Trunk(
         "pretrain_schedule",
         str,
         "cosine",
-        "cosine to zero and constant: every length its own run; wsd: one "
-        "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
+        "cosine to zero and constant: every length its own run; wsd: one trunk at constant rate for all lengths, each "
+        "branching off into a linear decay over its last tenth",
         choices=PRETRAIN_SCHEDULES,
-        label="pretraining schedule",
     ),
-    Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH, label="pretraining batch"),
+    Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
     Trunk(
         "pretrain_warmup",
         int,
         0,
         "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths share it: 50)",
-        unit="steps",
-        minimum=0,
-        maximum=10**7,
-        label="pretraining warm-up",
+        **STEPS | {"maximum": 10**7},
     ),
-    Trunk(
-        "pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0, label="pretraining weight decay"
-    ),
+    Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0),
     Finetuning(
         "noise",
         float,
         0.0,
-        "Gaussian perturbation of the weights after pretraining (before any fine-tuning), "
-        "in units of each tensor's standard deviation at initialization (O eq. 1)",
+        "Gaussian perturbation of the weights after pretraining (before any fine-tuning), in units of each tensor's "
+        "standard deviation at initialization (O eq. 1)",
         minimum=0,
         symbol="σ",
     ),
-    Finetuning(
-        "finetune_steps",
-        int,
-        50,
-        "steps on the target; 0 for none",
-        unit="steps",
-        minimum=0,
-        maximum=10**9,
-        label="fine-tuning steps",
-    ),
-    Finetuning("finetune_batch", int, 16, "sequences a step", **BATCH, label="fine-tuning batch"),
+    Finetuning("finetune_steps", int, 50, "steps on the target; 0 for none", **STEPS),
+    Finetuning("finetune_batch", int, 16, "sequences a step", **BATCH),
     Finetuning(
         "finetune_schedule",
         str,
         "cosine",
         "cosine and constant_warmup warm up for a tenth of the steps",
         choices=FINETUNE_SCHEDULES,
-        label="fine-tuning schedule",
     ),
-    Finetuning(
-        "finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0, label="fine-tuning weight decay"
-    ),
+    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0),
     Finetuning(
         "early_stopping",
         int,
         0,
-        "times the validation loss is looked at while fine-tuning, evenly spaced, the "
-        "best weights being kept; 0 keeps the last",
+        "times the validation loss is looked at while fine-tuning, evenly spaced, the best weights being kept; 0 keeps "
+        "the last",
         minimum=0,
         maximum=1000,
     ),
-    Finetuning(
-        "evaluation_tokens", int, 16384, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
-    ),
+    Finetuning("evaluation_tokens", int, 16384, "held-out tokens for each loss", **TOKENS),
     Evaluation(
-        "sharpness_iterations",
-        int,
-        0,
-        "Lanczos iterations on the source loss's Hessian; 0: none",
-        minimum=0,
-        maximum=200,
+        "sharpness_iterations", int, 0, "Lanczos iterations on the source loss's Hessian", **SIZE | {"maximum": 200}
     ),
     Trunk(
         "pretrain_dropout",
@@ -166,9 +126,8 @@ PARAMETERS = (
         0.0,
         "dropout of embedding, attention and residual additions on the source; O has 0.1",
         **DROPOUT,
-        label="pretraining dropout",
     ),
-    Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT, label="fine-tuning dropout"),
+    Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT),
     Evaluation(
         "interpolation",
         float,

@@ -35,34 +35,13 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     return found
 
 
-_COSTS = "raysweep.workloads.language.costs"
+_HERE = "raysweep.workloads.language"
+_trunk, _pretrain, _finetune, _evaluate = (
+    deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")
+)
 STAGES = (
-    Stage(
-        "trunk",
-        "raysweep.workloads.language.pretraining:trunk",
-        keeps=True,
-        points=trunk_points,
-        cost=deferred(f"{_COSTS}:trunk"),
-        version=5,
-    ),
-    Stage(
-        "pretrain",
-        "raysweep.workloads.language.pretraining:pretrain",
-        after="trunk",
-        keeps=True,
-        cost=deferred(f"{_COSTS}:pretrain"),
-        version=5,
-    ),
-    Stage(
-        "finetune",
-        "raysweep.workloads.language.finetuning:finetune",
-        after="pretrain",
-        cost=deferred(f"{_COSTS}:finetune"),
-    ),
-    Stage(
-        "evaluate",
-        "raysweep.workloads.language.evaluation:evaluate",
-        after="finetune",
-        cost=deferred(f"{_COSTS}:evaluate"),
-    ),
+    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_trunk, version=5),
+    Stage("pretrain", f"{_HERE}.pretraining:pretrain", after="trunk", keeps=True, cost=_pretrain, version=5),
+    Stage("finetune", f"{_HERE}.finetuning:finetune", after="pretrain", cost=_finetune),
+    Stage("evaluate", f"{_HERE}.evaluation:evaluate", after="finetune", cost=_evaluate),
 )
