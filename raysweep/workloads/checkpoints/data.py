@@ -28,7 +28,7 @@ VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "cha
 """The files of a checkpoint that decide tokens."""
 CHAT = "chat:"
 TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
-FORMS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
+FORMS = corpus.DOCUMENTS
 Segment = tuple[str, bool]
 """A part of a conversation as text, and whether it is predicted."""
 _SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
@@ -108,7 +108,7 @@ def documents(name: str) -> Documents:
 def _signature(name: str) -> tuple[object, ...]:
     """A value that changes when the files of a text change."""
     kind, _, rest = name.partition(":")
-    if kind not in ("python-source", "python-docs", "file", "chat"):
+    if kind not in (*corpus.INSTALLED, "file", "chat"):
         raise BadText(f"expected {FORMS}, or {CHAT}PATH (.jsonl) to fine-tune on, got {name!r}")
     return files.signature(rest) if kind in ("file", "chat") else ()
 
@@ -236,7 +236,7 @@ def _conversation(parts: Sequence[Segment], first: Sequence[int], words: Any) ->
 def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
     """What is wrong with a text or conversations for a model that reads so many tokens, or None."""
     kind, _, rest = name.partition(":")
-    if kind in ("python-source", "python-docs") and (not rest or float(rest) > corpus.SMALL):
+    if kind in corpus.INSTALLED and (not rest or float(rest) > corpus.SMALL):
         return None
     try:
         own = load(name, template, folder)
