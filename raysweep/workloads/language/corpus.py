@@ -88,12 +88,9 @@ def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
     words = _vocabulary(source, signature[1])[1] if source else None
     if kind == "task":
         encode, (inner, _, distance) = words.encode if words else tasks.as_bytes, rest.partition(":")
-        of_grammars = inner == "grammar"
-        return (
-            tasks.of_grammars(number_after(name, distance, 0, 1), encode)
-            if of_grammars
-            else tasks.of_file(rest, encode)
-        )
+        if inner == "grammar":
+            return tasks.of_grammars(number_after(name, distance, 0, 1), encode)
+        return tasks.of_file(rest, encode)
     if words:
         return _tokenized(documents(name), words)
     if kind == "grammar":

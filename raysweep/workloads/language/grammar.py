@@ -55,23 +55,17 @@ class Grammar:
     def text(self, stream: np.random.Generator, tokens: int) -> np.ndarray:
         """Documents of `tokens` tokens in all, uint8; the last document is cut."""
         documents = 1 + int(tokens / (DOCUMENT * self.length.min()))
-        stationary = self.stationary()
-        total = np.cumsum(self.transition, 1)
-        classes = np.searchsorted(np.cumsum(stationary), stream.random(documents)).clip(max=CLASSES - 1)
+        total, members, most = np.cumsum(self.transition, 1), np.cumsum(self.within, 1), self.within.shape[1]
+        classes = np.searchsorted(np.cumsum(self.stationary()), stream.random(documents)).clip(max=CLASSES - 1)
         words = np.empty((documents, DOCUMENT), np.int64)
-        members = np.cumsum(self.within, 1)
         for position in range(DOCUMENT):
             if position:
-                draw = stream.random(documents)
-                classes = (total[classes] < draw[:, None]).sum(1).clip(max=CLASSES - 1)
-            draw = stream.random(documents)
-            within = (members[classes] < draw[:, None]).sum(1).clip(max=self.within.shape[1] - 1)
-            words[:, position] = classes * self.within.shape[1] + within
-        spelled = self.spelling[words]  # (documents, words, LONGEST); 0 after the end of a word
-        spelled = spelled.reshape(documents, -1)
+                classes = (total[classes] < stream.random(documents)[:, None]).sum(1).clip(max=CLASSES - 1)
+            within = (members[classes] < stream.random(documents)[:, None]).sum(1).clip(max=most - 1)
+            words[:, position] = classes * most + within
+        spelled = self.spelling[words].reshape(documents, -1)  # 0 after the end of a word
         ended = np.concatenate([spelled, np.full((documents, 1), ord("\n"), np.uint8)], 1)
-        flat = ended[ended > 0]
-        return flat[:tokens]
+        return ended[ended > 0][:tokens]
 
     def stationary(self) -> np.ndarray:
         """The stationary probability of each class, (CLASSES,)."""
@@ -82,12 +76,11 @@ class Grammar:
 
         Ends of documents are not counted. They add a little, once in DOCUMENT words.
         """
-        stationary = self.stationary()
         choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
         word = -(self.within * np.log(self.within)).sum(1)
-        per_word = stationary @ choice + stationary @ word
-        lengths = self.length.reshape(CLASSES, -1)
-        return float(per_word / (stationary @ (self.within * lengths).sum(1)))
+        length = (self.within * self.length.reshape(CLASSES, -1)).sum(1)
+        stationary = self.stationary()
+        return float(stationary @ (choice + word) / (stationary @ length))
 
 
 @functools.lru_cache(maxsize=16)

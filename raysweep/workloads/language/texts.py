@@ -47,15 +47,12 @@ def split(documents: Sequence[bytes]) -> Documents:
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
     known = nearly_known(every[: 2 * held], every[2 * held :])
-    new = {
-        "test": [every[i] for i in range(held) if not known[i]],
-        "validation": [every[i] for i in range(held, 2 * held) if not known[i]],
-    }
-    if not (new["test"] and new["validation"]):  # all documents are alike, so nothing new can be held out
-        new, known = {"test": every[:held], "validation": every[held : 2 * held]}, [False] * 2 * held
+    if all(known[:held]) or all(known[held:]):  # all documents are alike, so nothing new can be held out
+        known = [False] * 2 * held
+    test, validation = ([every[i] for i in part if not known[i]] for part in (range(held), range(held, 2 * held)))
     train = every[2 * held :] + [every[i] for i in range(2 * held) if known[i]]
     digest = hashlib.sha256(f"split/{VERSION}/".encode() + b"".join(key for key, _ in hashed)).hexdigest()[:16]
-    return Documents(digest, {"train": train, **new})
+    return Documents(digest, {"train": train, "test": test, "validation": validation})
 
 
 def nearly_known(held: Sequence[bytes], train: Sequence[bytes]) -> list[bool]:
@@ -77,15 +74,14 @@ def _runs(document: bytes) -> Iterator[bytes]:
 
 
 class Corpus(Protocol):
-    """Text to sample from. digest: 16 hexadecimal digits. train_tokens: 0 for an endless text."""
+    """Text to sample from. digest: 16 hexadecimal digits that identify it."""
 
     @property
-    def digest(self) -> str:
-        """The digest that identifies the text."""
+    def digest(self) -> str: ...
 
     @property
     def train_tokens(self) -> int:
-        """Number of tokens to train on."""
+        """Number of tokens to train on, 0 for an endless text."""
 
     @property
     def token_bytes(self) -> np.ndarray | None:
@@ -113,18 +109,14 @@ class Text:
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """Each epoch visits every window once, in its own order, and cuts the text into windows at other places."""
-        tokens = self.splits[split]
-        each = (len(tokens) - 1) // length
-        slack = len(tokens) - 1 - each * length
-        starts = np.empty(count, np.int64)
-        at = 0
-        while at < count:
-            epoch, within = divmod(first + at, each)
+        tokens, starts, last = self.splits[split], list[np.ndarray](), first + count
+        each, slack = divmod(len(tokens) - 1, length)
+        while first < last:
+            epoch, within = divmod(first, each)
             offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
-            chosen = order[within : within + count - at]
-            starts[at : at + len(chosen)] = offset + chosen * length
-            at += len(chosen)
-        return tokens[starts[:, None] + np.arange(length + 1)]
+            starts.append(offset + length * order[within : within + last - first])
+            first += len(starts[-1])
+        return tokens[np.concatenate(starts)[:, None] + np.arange(length + 1)]
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Windows spread evenly over the split."""
