@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.language.evaluation import distance, perplexities
 from raysweep.workloads.language.texts import Text
 from raysweep.workloads.rows import Result, Rows
 
@@ -87,7 +88,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Measure a fine-tuned checkpoint, and the checkpoint itself once. Diverged: a metric is not finite."""
     row, fetched = rows.row(), parent.parent
     assert fetched is not None
-    module = _module(fetched, row)
+    module, size = _module(fetched, row), data.size(_text(row, "target"), int(row["context"]))
     alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens", "tasks"))
 
     def before() -> dict[str, float]:
@@ -103,13 +104,10 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         "finetune_loss": mean_loss(module, row, "target", "test"),
         "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
         "distance_moved": _distance(module, _start(fetched)),
-        "finetune_epochs": _epochs(row),
+        "finetune_epochs": data.steps(row, size) * int(row["finetune_batch"]) / size,
     }
     found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
-    with np.errstate(over="ignore", invalid="ignore"):
-        for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
-            found[name.replace("loss", "perplexity")] = float(np.exp(found[name]))
-        found["sensitivity_perplexity"] = found["pretrain_perplexity_after"] - found["pretrain_perplexity"]
+    found |= perplexities(found)
     found["task_accuracy"], found["task_accuracy_error"] = _accuracy(module, row)
     finite = [value for name, value in found.items() if row["tasks"] or not name.startswith("task_")]
     return Result(metrics=found, status=OK if np.isfinite(finite).all() else DIVERGED)
@@ -193,8 +191,7 @@ def _text(row: Row, which: str) -> Text | Chats:
 
 
 def _start(fetched: Artifact) -> Weights:
-    found: Weights = fetched.tensors()["weights"]
-    return found
+    return cast(Weights, fetched.tensors()["weights"])
 
 
 def _module(fetched: Artifact, row: Row) -> nn.Module:
@@ -218,8 +215,8 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
 
 def _trained(module: nn.Module) -> Weights:
     """The weights that are trained, by name, in the host's memory."""
-    trained = ((name, weight) for name, weight in module.named_parameters() if weight.requires_grad)
-    return {name: weight.detach().to("cpu", copy=True) for name, weight in trained}
+    named = module.named_parameters()
+    return {name: weight.detach().to("cpu", copy=True) for name, weight in named if weight.requires_grad}
 
 
 def _adapters(module: nn.Module, seed: int) -> Weights:
@@ -241,14 +238,7 @@ def _distance(module: nn.Module, start: Weights) -> float:
     for name, layer in module.named_modules():
         if hasattr(layer, "get_delta_weight"):
             own[f"{name}.weight"] = own[f"{name}.weight"] + layer.get_delta_weight("default")
-    moves = (own[name] - weight.to(own[name].device) for name, weight in start.items())
-    return float(torch.stack([move.double().norm() for move in moves]).norm())
-
-
-def _epochs(row: Row) -> float:
-    """How often fine-tuning goes over the target's training text or conversations."""
-    size = data.size(_text(row, "target"), int(row["context"]))
-    return data.steps(row, size) * int(row["finetune_batch"]) / size
+    return distance(own[name] - weight.to(own[name].device) for name, weight in start.items())
 
 
 def _at_once(row: Row) -> int:

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,19 +65,15 @@ class Part:
 
     def initial(self, seed: int) -> np.ndarray:
         """Initial values, drawn from (seed, its name)."""
-        if self.deviation == 0:
-            return np.ones(self.shape)
-        return self.deviation * draws.normal(seed, f"language/initial/{self.name}", *self.shape)
+        return self._drawn(seed, "initial") if self.deviation else np.ones(self.shape)
 
     def noise(self, seed: int) -> np.ndarray:
-        """A random perturbation of strength 1, drawn from N(0, Σ), Σ the covariance of the initialization.
+        """A perturbation of strength 1, from N(0, Σ), Σ the covariance of the initialization (O §3.3, eq. 1, App. C.2):
+        none of gains. All rows of one seed use one direction, at different strengths."""
+        return self._drawn(seed, "noise")
 
-        O §3.3, eq. 1, App. C.2. Gains start at a fixed value, so they are not perturbed. All rows of one seed use one
-        direction, at different strengths.
-        """
-        if self.deviation == 0:
-            return np.zeros(self.shape)
-        return self.deviation * draws.normal(seed, f"language/noise/{self.name}", *self.shape)
+    def _drawn(self, seed: int, role: str) -> np.ndarray:
+        return self.deviation * draws.normal(seed, f"language/{role}/{self.name}", *self.shape)
 
 
 @dataclass(frozen=True)
@@ -159,28 +155,22 @@ class ModelConfig:
 @functools.lru_cache(maxsize=16)
 def _parts(config: ModelConfig) -> tuple[Part, ...]:
     width, mlp, ratio = config.width, config.mlp, BASE_WIDTH / config.width
-    found = [Part("model.embed_tokens.weight", (config.vocabulary, width), STANDARD_DEVIATION, 1.0)]
-    for number in range(config.depth):
-
-        def matrix(name: str, fan_out: int, fan_in: int, factor: float = 1.0, number: int = number) -> Part:
-            deviation = factor * STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
-            if name in ("self_attn.o_proj", "mlp.down_proj"):  # 2·depth outputs are added to the residual stream
-                deviation /= math.sqrt(2 * config.depth)
-            return Part(f"model.layers.{number}.{name}.weight", (fan_out, fan_in), deviation, factor * ratio)
-
-        found += [
-            matrix("self_attn.q_proj", width, width, factor=math.sqrt(BASE_HEAD_WIDTH / config.head_width)),
-            *(matrix(f"self_attn.{name}_proj", width, width) for name in "kv"),
-            matrix("self_attn.o_proj", width, width),
-            *(matrix(f"mlp.{name}_proj", mlp, width) for name in ("gate", "up")),
-            matrix("mlp.down_proj", width, mlp),
-            *(
-                Part(f"model.layers.{number}.{name}_layernorm.weight", (width,), 0.0, 1.0)
-                for name in ("input", "post_attention")
-            ),
-        ]
-    found.append(Part("model.norm.weight", (width,), 0.0, 1.0))
-    return (*found, Part("lm_head.weight", (config.vocabulary, width), STANDARD_DEVIATION * ratio, ratio))
+    shapes = {f"self_attn.{name}_proj": (width, width) for name in "qkvo"}
+    shapes |= {"mlp.gate_proj": (mlp, width), "mlp.up_proj": (mlp, width), "mlp.down_proj": (width, mlp)}
+    layer = []
+    for name, shape in shapes.items():
+        factor = math.sqrt(BASE_HEAD_WIDTH / config.head_width) if name == "self_attn.q_proj" else 1.0
+        deviation = factor * STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / shape[1])
+        if name in ("self_attn.o_proj", "mlp.down_proj"):  # 2·depth outputs are added to the residual stream
+            deviation /= math.sqrt(2 * config.depth)
+        layer.append(Part(f"{name}.weight", shape, deviation, factor * ratio))
+    layer += [Part(f"{name}_layernorm.weight", (width,), 0.0, 1.0) for name in ("input", "post_attention")]
+    return (
+        Part("model.embed_tokens.weight", (config.vocabulary, width), STANDARD_DEVIATION, 1.0),
+        *(replace(part, name=f"model.layers.{i}.{part.name}") for i in range(config.depth) for part in layer),
+        Part("model.norm.weight", (width,), 0.0, 1.0),
+        Part("lm_head.weight", (config.vocabulary, width), STANDARD_DEVIATION * ratio, ratio),
+    )
 
 
 PRESETS = {

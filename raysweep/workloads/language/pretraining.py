@@ -39,11 +39,8 @@ def trunk(rows: Rows, parent: Artifact | None, context: Context) -> Result:
 
 
 def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
-    """Train to the end of the row's pretraining.
-
-    Its status is diverged if a loss, gradient or weight was not finite. A loss that ends above its start is not a
-    divergence but a metric.
-    """
+    """Train to the end of the row's pretraining. Diverged: a loss, gradient or weight was not finite. A loss that ends
+    above its start is not a divergence but a metric."""
     parameters = rows.row()
     steps, warmup = steps_of(parameters), int(parameters["pretrain_warmup"])
     if (kind := str(parameters["pretrain_schedule"])) == "wsd":
@@ -55,13 +52,14 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     ended = last_losses(trained.module, batches, steps)
     trainer.load(trained.module, config_of(parameters).initial(rows.seed))
     rise = mean_rise(last_losses(trained.module, batches, steps), ended)
-    tokens = steps * int(parameters["pretrain_batch"]) * config_of(parameters).context
-    text = corpus.load(str(parameters["source"]))
-    return Result(
-        {"weights": weights} | corpus.tokenizer_of(str(parameters["source"])),
-        {"epochs": tokens / text.train_tokens if text.train_tokens else 0.0, "pretrain_training_loss_rise": rise},
-        OK if trained.alive and np.isfinite(rise) else DIVERGED,
+    tokens, source = (
+        steps * int(parameters["pretrain_batch"]) * config_of(parameters).context,
+        str(parameters["source"]),
     )
+    size = corpus.load(source).train_tokens
+    metrics = {"epochs": tokens / size if size else 0.0, "pretrain_training_loss_rise": rise}
+    status = OK if trained.alive and np.isfinite(rise) else DIVERGED
+    return Result({"weights": weights} | corpus.tokenizer_of(source), metrics, status)
 
 
 def _train(
@@ -115,18 +113,13 @@ def _batches(parameters: dict[str, Any]) -> Batches:
 
 
 def last_losses(module: nn.Module, batches: Batches, until: int) -> np.ndarray:
-    """Loss on the last of `until` batches, without dropout, float64 (batches,).
-
-    Two sets of weights are compared on the same batches, so that the difficulty of a batch cancels.
-    """
+    """Loss on the last of `until` batches, without dropout, float64 (batches,). Two sets of weights are compared on the
+    same batches, so that the difficulty of a batch cancels."""
     steps = range(max(0, until - LAST_BATCHES), until)
     return np.array([trainer.mean_loss(module, model.losses, batches(step)) for step in steps])
 
 
 def mean_rise(begun: np.ndarray, ended: np.ndarray) -> float:
-    """Mean rise of the loss from the start to the end of a training; NaN if a loss is not finite.
-
-    begun, ended: losses from `last_losses`, (batches,).
-    """
+    """Mean rise of the loss from the start to the end of a training, both of `last_losses`; NaN if not finite."""
     with np.errstate(invalid="ignore"):  # inf - inf
         return float((ended - begun).mean())
