@@ -101,19 +101,12 @@ PARAMETERS = (
 
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
-    named = (
-        "model",
-        "revision",
-        "pretrain_length",
-        *(("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()),
-    )
+    of_adapters = ("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()
+    named = ("model", "revision", "pretrain_length", *of_adapters)
     found = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
     found["checkpoint"] = hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
-    for name in ("source", "target"):
-        if name in found:
-            found[name] = data.documents(str(row[name])).digest
-    return found
+    return found | {name: data.documents(str(row[name])).digest for name in ("source", "target") if name in found}
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -122,10 +115,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     if str(parameters["source"]).startswith(data.CHAT):
         return "source", f"expected {data.FORMS}, got conversations"
     if parameters["epochs"] and parameters["finetune_steps"]:
-        return "epochs", (
-            f"expected steps or epochs, got {parameters['finetune_steps']:,} steps (finetune_steps: 0 takes them away) "
-            f"and {parameters['epochs']:g} epochs"
-        )
+        steps = f"{parameters['finetune_steps']:,} steps (finetune_steps: 0 takes them away)"
+        return "epochs", f"expected steps or epochs, got {steps} and {parameters['epochs']:g} epochs"
     if parameters["packing"] and not str(parameters["target"]).startswith(data.CHAT):
         return "packing", f"expected conversations ({data.CHAT}PATH) to pack, got text, which fills its rows"
     if parameters["tasks"] and (why := harness.complaint(str(parameters["tasks"]))):
@@ -165,10 +156,9 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=(
-        Stage("fetch", f"{_HERE}.stages:fetch", cost=deferred(f"{_HERE}.costs:fetch")),
-        Stage("finetune", f"{_HERE}.stages:finetune", after="fetch", cost=deferred(f"{_HERE}.costs:finetune")),
-        Stage("evaluate", f"{_HERE}.stages:evaluate", after="finetune", cost=deferred(f"{_HERE}.costs:evaluate")),
+    stages=tuple(
+        Stage(name, f"{_HERE}.stages:{name}", after=after, cost=deferred(f"{_HERE}.costs:{name}"))
+        for name, after in (("fetch", ""), ("finetune", "fetch"), ("evaluate", "finetune"))
     ),
     sources=(_HERE, "raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,

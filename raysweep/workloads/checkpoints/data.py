@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,13 +126,14 @@ def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
     messages = entry.get("messages")
     if messages is None and {"prompt", "response"} <= entry.keys():
         messages = [{"content": entry["prompt"]}, {"role": "assistant", "content": entry["response"]}]
-    good = isinstance(messages, list) and all(
-        isinstance(each, dict) and isinstance(each.get("content"), str) and isinstance(each.get("role", ""), str)
-        for each in messages
-    )
-    if not (good and messages and messages[-1].get("role") == "assistant" and messages[-1]["content"]):
+    try:
+        spoken = [{name: each[name] for name in ("role", "content") if name in each} for each in messages or ()]
+        good = all(isinstance(text, str) for each in spoken for text in (each["content"], *each.values()))
+    except (TypeError, KeyError):
+        spoken, good = [], False
+    if not (good and spoken and spoken[-1].get("role") == "assistant" and spoken[-1]["content"]):
         raise BadText(f"{where}: expected {_SPOKEN}")
-    return [{name: each[name] for name in ("role", "content") if name in each} for each in messages]
+    return spoken
 
 
 def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[Segment]:
@@ -141,15 +143,11 @@ def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -
     """
     end = words.eos_token or ""
     if template == TULU:
-        named = [{"role": "user", **each} for each in messages]
-        return [
-            part
-            for each in named
-            for part in (
-                (f"<|{each['role']}|>\n", False),
-                (f"{each['content']}{end if each['role'] == 'assistant' else ''}\n", each["role"] == "assistant"),
-            )
-        ]
+        parts = list[Segment]()
+        for each in messages:
+            role, given = each.get("role", "user"), each.get("role") != "assistant"
+            parts += [(f"<|{role}|>\n", False), (f"{each['content']}{'' if given else end}\n", not given)]
+        return parts
     if "role" not in messages[0]:
         return [(messages[0]["content"], False), (messages[-1]["content"] + end, True)]
     if not words.chat_template:
@@ -194,14 +192,15 @@ def _load(name: str, signature: object, template: str, folder: Path) -> Text | C
     own, words, chat = documents(name), tokenizer(folder), name.startswith(CHAT)
     decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
     mark = hashlib.sha256(repr((VERSION, own.digest, chat and template, decide)).encode()).hexdigest()[:32]
-    made = functools.partial(_chats, template=template) if chat else _flat
-    arrays = {
-        part: cache.array(f"checkpoints/{mark}-{part}", functools.partial(made, each, words))
-        for part, each in own.splits.items()
+    made = partial(_chats, template=template) if chat else _flat
+    kept = {
+        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, each, words)) for part, each in own.splits.items()
     }
     if not chat:
-        return Text(mark, arrays)
-    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], _ends(flat)) for part, flat in arrays.items()})
+        return Text(mark, kept)
+    # where all conversations but the last one end
+    ends = {part: np.cumsum(flat[1 : flat[0]].astype(np.int64)) for part, flat in kept.items()}
+    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], ends[part]) for part, flat in kept.items()})
 
 
 def _flat(own: Sequence[bytes], words: Any) -> np.ndarray:
@@ -218,17 +217,11 @@ def _chats(own: Sequence[bytes], words: Any, template: str) -> np.ndarray:
     return np.concatenate([np.asarray([len(read), *map(len, read)], np.int32), *read])
 
 
-def _ends(flat: np.ndarray) -> np.ndarray:
-    """Where all conversations but the last one end."""
-    return np.cumsum(flat[1 : flat[0]].astype(np.int64))
-
-
 def _conversation(parts: Sequence[Segment], first: Sequence[int], words: Any) -> np.ndarray:
     found: list[int] = []
     for number, (text, predicted) in enumerate(parts):
-        own = words(text, add_special_tokens=False, verbose=False)["input_ids"]
-        if number == 0 and list(own[:1]) != list(first):
-            own = [*first, *own]
+        own = list(words(text, add_special_tokens=False, verbose=False)["input_ids"])
+        own = [*first, *own] if number == 0 and own[:1] != list(first) else own
         found += own if predicted else [-1 - token for token in own]
     return np.asarray(found, np.int32)
 
@@ -243,16 +236,11 @@ def complaint(name: str, template: str, folder: Path, length: int) -> str | None
     except BadText as error:
         return str(error)
     if isinstance(own, Text):
-        for part, tokens in own.splits.items():
-            if len(tokens) <= length:
-                return f"{name}: its {part} documents have {len(tokens):,} tokens, no more than a context"
-        return None
+        short = ((part, len(tokens)) for part, tokens in own.splits.items() if len(tokens) <= length)
+        return next(
+            (f"{name}: its {part} documents have {n:,} tokens, no more than a context" for part, n in short), None
+        )
     every = [tokens for part in own.splits.values() for tokens in part]
-    if long := sum(_last_response(tokens) > length for tokens in every):
+    if long := sum(bool((tokens[-length - 1 :] >= 0).all()) and len(tokens) > length for tokens in every):
         return f"{name}: {long:,} of {len(every):,} responses are longer than the context of {length:,} tokens"
     return None
-
-
-def _last_response(tokens: np.ndarray) -> int:
-    given = np.flatnonzero(tokens < 0)
-    return len(tokens) - 1 - int(given[-1]) if len(given) else len(tokens)

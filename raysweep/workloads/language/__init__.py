@@ -150,8 +150,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
         config = config_of(parameters)
     except ValueError as error:
         return "width", str(error)
-    step = int(parameters["pretrain_batch"]) * config.context
-    length = parameters["pretrain_length"]
+    step, length = int(parameters["pretrain_batch"]) * config.context, parameters["pretrain_length"]
     if length % step:
         return "pretrain_length", (
             f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
@@ -169,8 +168,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     if not source.startswith("bpe:") and vocabulary_of(target) != config.vocabulary:
         return "target", f"expected text of the source's vocabulary, {config.vocabulary:,} tokens"
     for name, text in (("source", source), ("target", target)):
-        complaint = corpus.complaint(text, config.context, source)
-        if complaint:
+        if complaint := corpus.complaint(text, config.context, source):
             return name, complaint
     return None
 

@@ -33,20 +33,20 @@ LOGIT_BYTES = 30  # written in bfloat16; read and written as float32 by the cast
 
 def trunk(columns: Columns, before: float, point: float) -> Cost:
     """Cost of the trunk of one row from one point to the next, in steps."""
-    row = _first(columns)
+    row = first_row(columns)
     return pretraining(row, (point - before) * int(row["pretrain_batch"]) * config_of(row).context)
 
 
 def pretrain(columns: Columns) -> Cost:
     """Cost of the pretraining of one row after its trunk."""
-    row = _first(columns)
+    row = first_row(columns)
     shared = max(trunk_points(row), default=0) * int(row["pretrain_batch"]) * config_of(row).context
     return pretraining(row, float(row["pretrain_length"]) - shared)
 
 
 def finetune(columns: Columns) -> Cost:
     """Cost of fine-tuning one row."""
-    row = _first(columns)
+    row = first_row(columns)
     config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
     looked = float(row["evaluation_tokens"]) * min(int(row["early_stopping"]), steps)
     trained = _training(config, batch, 1.05 * steps, float(row["finetune_dropout"]) > 0)
@@ -55,7 +55,7 @@ def finetune(columns: Columns) -> Cost:
 
 def evaluate(columns: Columns) -> Cost:
     """Cost of measuring one row: three losses after, and some before, which rows of one pretraining share."""
-    row = _first(columns)
+    row = first_row(columns)
     config, iterations = config_of(row), int(row["sharpness_iterations"])
     # Hessian products, each of about two steps, and the real change of the row, of two thirds of a step
     curved = (4 * iterations + 2 + 2 / 3) if iterations else 0.0
@@ -69,7 +69,8 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
     return _training(config, batch, tokens / (batch * config.context), float(parameters["pretrain_dropout"]) > 0)
 
 
-def _first(columns: Columns) -> dict[str, Any]:
+def first_row(columns: Columns) -> dict[str, Any]:
+    """The parameters of the first row."""
     return {name: values[0] for name, values in columns.items()}
 
 
