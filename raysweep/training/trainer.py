@@ -5,8 +5,7 @@ nothing is predicted. Tokens are integers, (sequences, length + 1). A negative t
 read and not predicted.
 
 In a gang every worker calls the functions here with the same arguments and takes its share of each batch. Weights,
-gradients and both moments are spread over the workers, and gradients are summed. A row is then that of one process, but
-for the order in which float32 numbers are added.
+gradients and moments are spread over the workers. Rows are those of one process, but for the order of additions.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ class Recipe:
 def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
     """A module with these weights, by name, on the device of this process; spread over the workers of a gang.
 
-    module: may have been made on the device meta, so that its weights are allocated once.
-    compiles: whether to call its `compile`, where there is a compiler.
+    module: may be on the device meta, so that its weights are allocated once. compiles: where there is a compiler.
     """
     where = devices.device()
     if compiles and compiler():

@@ -12,7 +12,7 @@ from typing import Any
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.metrics import METRICS
 from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
-from raysweep.workloads.language import BATCH, FINETUNE_SCHEDULES, STEPS, TOKENS, TUNED
+from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
 from raysweep.workloads.language.texts import BadText
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
@@ -58,27 +58,13 @@ PARAMETERS = (
     ),
     Finetuning("lora_rank", int, 16, "rank of adapters", minimum=1, maximum=65536, label="rank of adapters"),
     Finetuning("lora_alpha", float, 32.0, "adapters are multiplied by it and divided by their rank", minimum=0),
-    Finetuning(
-        "noise",
-        float,
-        0.0,
-        "Gaussian perturbation of each weight matrix before any fine-tuning, in units of the configuration's "
-        "initializer_range (O eq. 1)",
-        minimum=0,
-        symbol="σ",
-    ),
+    Finetuning("noise", float, 0.0, f"{NOISE} initializer_range as its configuration has it; gains stay", **SHIFT),
     Finetuning("finetune_steps", int, 100, "steps on the target; 0 for none, or for epochs", **STEPS),
     Finetuning("finetune_batch", int, 256, "sequences or conversations a step", **BATCH),
     Finetuning(
-        "context",
-        int,
-        2048,
-        "tokens of a sequence; of a longer conversation the beginning is cut",
-        unit="tokens",
-        minimum=8,
-        maximum=10**6,
+        "context", int, 2048, "tokens; of a longer conversation the beginning is cut", **TOKENS | {"minimum": 8}
     ),
-    Finetuning("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up", choices=FINETUNE_SCHEDULES),
+    Finetuning("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up", **SCHEDULE),
     Finetuning("finetune_warmup", int, 20, "steps of linear warm-up (O Table 2); 0: a tenth of all", **STEPS),
     Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0),
     Evaluation("evaluation_tokens", int, 65536, "held-out tokens for each loss", **TOKENS),

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.workloads import asked_once, cache
+from raysweep.workloads import cache
 from raysweep.workloads.language import corpus, files
 from raysweep.workloads.language.texts import BadText, Documents, Text, split
 
@@ -56,10 +56,13 @@ class Chats:
         chosen = [train[_order(self.digest, seed, epoch, len(train))[i]] for epoch, i in places]
         return padded(packed(chosen, length) if packs else chosen, length)
 
-    def held_out(self, part: str, count: int, at_once: int, length: int) -> Iterator[np.ndarray]:
-        """Up to `count` conversations of a held-out split, those of like length together."""
-        own = sorted(self.splits[part][:count], key=len)
-        return (padded(own[at : at + at_once], length) for at in range(0, len(own), at_once))
+
+def held_out(text: Text | Chats, part: str, count: int, at_once: int, length: int) -> list[np.ndarray]:
+    """Up to `count` sequences of a held-out split, at once; or conversations, those of like length together."""
+    if isinstance(text, Text):
+        return [text.held_out(part, count, length)]
+    own = sorted(text.splits[part][:count], key=len)
+    return [padded(own[at : at + at_once], length) for at in range(0, len(own), at_once)]
 
 
 def padded(conversations: Sequence[np.ndarray], length: int) -> np.ndarray:
@@ -102,16 +105,9 @@ def tokenizer(folder: Path) -> Any:
 
 def documents(name: str) -> Documents:
     """The split documents of a text, or conversations as JSON. BadText says what is wrong with it."""
-    return _documents(name, _signature(name))
-
-
-@asked_once.once
-def _signature(name: str) -> tuple[object, ...]:
-    """A value that changes when the files of a text change."""
-    kind, _, rest = name.partition(":")
-    if kind not in (*corpus.INSTALLED, "file", "chat"):
+    if name.partition(":")[0] not in (*corpus.INSTALLED, "file", "chat"):
         raise BadText(f"expected {FORMS}, or {CHAT}PATH (.jsonl) to fine-tune on, got {name!r}")
-    return files.signature(rest) if kind in ("file", "chat") else ()
+    return _documents(name, corpus.signature(name))
 
 
 @functools.lru_cache(maxsize=4)
@@ -184,7 +180,7 @@ def guessed_size(name: str, length: int) -> float:
 
 def load(name: str, template: str, folder: Path) -> Text | Chats:
     """A text or conversations in the tokens of a checkpoint. BadText says what is wrong with it."""
-    return _load(name, _signature(name), template, folder)
+    return _load(name, corpus.signature(name), template, folder)
 
 
 @functools.lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ One module serves all fine-tunings of a checkpoint in a process: each begins by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -140,14 +140,9 @@ def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
 
 def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     """Mean loss over the predicted tokens of a held-out part (validation or test) of the row's source or target."""
-    length, text = int(row["context"]), _text(row, which)
-    count = max(1, int(row["evaluation_tokens"]) // length)
-    at_once = _at_once(row)
-    total, predicted = 0.0, 0
-    pieces: Iterable[np.ndarray] = (
-        [text.held_out(part, count, length)] if isinstance(text, Text) else text.held_out(part, count, at_once, length)
-    )
-    for tokens in pieces:
+    length, text, at_once = int(row["context"]), _text(row, which), _at_once(row)
+    count, total, predicted = max(1, int(row["evaluation_tokens"]) // length), 0.0, 0
+    for tokens in data.held_out(text, part, count, at_once, length):
         total += float(trainer.sequence_losses(module, losses, tokens, at_once).sum())
         predicted += trainer.predictions(tokens)
     return total / predicted

@@ -6,17 +6,14 @@ This file is the declaration. The files beside it compute the workload. No file 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Former, Parameter, Workload, deferred
-from raysweep.workloads.language.chain import STAGES, identify
+from raysweep.workloads.declaration import Former, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.metrics import METRICS
-from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, vocabulary_of
-
-PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
-FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
+from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, trunk_points, vocabulary_of
 
 Trunk, Pretraining, Finetuning, Evaluation = (
     partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
@@ -28,7 +25,9 @@ BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
 TOKENS: dict[str, Any] = {"unit": "tokens", "minimum": 1, "maximum": 10**9}
 TUNED: dict[str, Any] = {**RATE, "symbol": "η", "searched_by": "optimum"}
 DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}
-SIZE: dict[str, Any] = {"minimum": 0, "maximum": 65536}
+SHIFT: dict[str, Any] = {"minimum": 0, "symbol": "σ"}
+SCHEDULE: dict[str, Any] = {"choices": ("cosine", "constant", "constant_warmup")}
+NOISE = "Gaussian noise on the weights (O eq. 1), in units of each tensor's"
 
 PARAMETERS = (
     Trunk(
@@ -43,7 +42,7 @@ PARAMETERS = (
         "pretrain_length",
         float,
         2.0**18,
-        "tokens of pretraining, a whole number of steps of pretrain_batch times context",
+        "tokens, a whole number of steps of pretrain_batch times context",
         **RATE,
         unit="tokens",
         whole=True,
@@ -62,7 +61,7 @@ PARAMETERS = (
         formerly=Former("overlap", angle_of, share_of),
     ),
     Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
-    Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", **SIZE, unit="tokens"),
+    Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
     Trunk(
         "source",
         str,
@@ -77,35 +76,15 @@ PARAMETERS = (
         "cosine",
         "cosine to zero and constant: every length its own run; wsd: one trunk at constant rate for all lengths, each "
         "branching off into a linear decay over its last tenth",
-        choices=PRETRAIN_SCHEDULES,
+        choices=("cosine", "constant", "wsd"),
     ),
     Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
-    Trunk(
-        "pretrain_warmup",
-        int,
-        0,
-        "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths share it: 50)",
-        **STEPS | {"maximum": 10**7},
-    ),
+    Trunk("pretrain_warmup", int, 0, "steps of linear warm-up; 0: a tenth of the length (wsd: 50)", **STEPS),
     Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0),
-    Finetuning(
-        "noise",
-        float,
-        0.0,
-        "Gaussian perturbation of the weights after pretraining (before any fine-tuning), in units of each tensor's "
-        "standard deviation at initialization (O eq. 1)",
-        minimum=0,
-        symbol="σ",
-    ),
+    Finetuning("noise", float, 0.0, f"{NOISE} deviation at initialization, before fine-tuning", **SHIFT),
     Finetuning("finetune_steps", int, 50, "steps on the target; 0 for none", **STEPS),
     Finetuning("finetune_batch", int, 16, "sequences a step", **BATCH),
-    Finetuning(
-        "finetune_schedule",
-        str,
-        "cosine",
-        "cosine and constant_warmup warm up for a tenth of the steps",
-        choices=FINETUNE_SCHEDULES,
-    ),
+    Finetuning("finetune_schedule", str, "cosine", "all but constant warm up for a tenth of the steps", **SCHEDULE),
     Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0),
     Finetuning(
         "early_stopping",
@@ -118,22 +97,15 @@ PARAMETERS = (
     ),
     Finetuning("evaluation_tokens", int, 16384, "held-out tokens for each loss", **TOKENS),
     Evaluation(
-        "sharpness_iterations", int, 0, "Lanczos iterations on the source loss's Hessian", **SIZE | {"maximum": 200}
+        "sharpness_iterations", int, 0, "Lanczos iterations on the source loss's Hessian", minimum=0, maximum=200
     ),
-    Trunk(
-        "pretrain_dropout",
-        float,
-        0.0,
-        "dropout of embedding, attention and residual additions on the source; O has 0.1",
-        **DROPOUT,
-    ),
+    Trunk("pretrain_dropout", float, 0.0, "of embedding, attention and residual additions; O has 0.1", **DROPOUT),
     Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT),
     Evaluation(
         "interpolation",
         float,
         1.0,
-        "where the model is measured on the line from the pretrained (0) to the perturbed and fine-tuned weights (1; "
-        "O Fig. 10)",
+        "where the model is measured on the line from the pretrained (0) to the final weights (1; O Fig. 10)",
         minimum=0,
         maximum=100,
         symbol="λ",
@@ -156,12 +128,13 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
             f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
             f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}"
         )
-    if str(parameters["source"]).startswith("task:"):
-        return "source", f"expected text to pretrain on, {FORMS}, got a task"
     source, target = str(parameters["source"]), str(parameters["target"])
+    if source.startswith("task:"):
+        return "source", f"expected text to pretrain on, {FORMS}, got a task"
     if target.startswith("bpe:"):
-        return "target", (
-            "expected text without bpe:, which stands before the source only: the target is read in the source's tokens"
+        return (
+            "target",
+            "expected text without bpe:, which stands before the source only, whose tokens are the target's",
         )
     if source.startswith("bpe:") and target.startswith("tokens:"):
         return "target", "expected text to be read in the source's tokens, got tokens"
@@ -173,6 +146,33 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies a stage: the shape of the model instead of its preset, and the digests of texts.
+
+    InputError if a text has gone since the sweep was planned.
+    """
+    from raysweep.workloads.language import corpus
+
+    found = {name: value for name, value in values.items() if name not in ("preset", "depth", "width", "context")}
+    found["model"] = asdict(config_of(row))
+    for name in ("source", "target"):
+        if name in found:
+            found[name] = corpus.digest_of(row, name)
+    if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
+        found.pop("evaluation_tokens", None)
+    return found
+
+
+_HERE = "raysweep.workloads.language"
+_trunk, _pretrain, _finetune, _evaluate = (
+    deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")
+)
+STAGES = (
+    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_trunk, version=5),
+    Stage("pretrain", f"{_HERE}.pretraining:pretrain", after="trunk", keeps=True, cost=_pretrain, version=5),
+    Stage("finetune", f"{_HERE}.finetuning:finetune", after="pretrain", cost=_finetune),
+    Stage("evaluate", f"{_HERE}.evaluation:evaluate", after="finetune", cost=_evaluate),
+)
 WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O, "

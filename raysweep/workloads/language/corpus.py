@@ -41,7 +41,7 @@ def load(name: str, source: str = "") -> Corpus:
     source: the name of the source, if this text is a target; the target is read in the source's tokens.
     """
     source = source if source.startswith("bpe:") and source != name else ""
-    return _load(name, source, (_signature(name), _signature(source)))
+    return _load(name, source, (signature(name), signature(source)))
 
 
 @asked_once.once
@@ -63,19 +63,19 @@ def tokenizer_of(name: str) -> dict[str, np.ndarray]:
     any other text."""
     if not name.startswith("bpe:"):
         return {}
-    return {"tokenizer": np.frombuffer(_vocabulary(name, _signature(name))[1].tokenizer.to_str().encode(), np.uint8)}
+    return {"tokenizer": np.frombuffer(_vocabulary(name, signature(name))[1].tokenizer.to_str().encode(), np.uint8)}
 
 
 @asked_once.once
-def _signature(name: str) -> tuple[object, ...]:
-    """A value that changes when the files of a text change."""
+def signature(name: str) -> tuple[object, ...]:
+    """A value that changes when the files of a text, task or conversations change."""
     kind, _, rest = name.partition(":")
     if kind == "bpe":
-        return _signature(bpe.parse(name)[1])
+        return signature(bpe.parse(name)[1])
     if kind == "tokens":
         path = packed.parse(name, rest)[2]
         return ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ()
-    if kind == "file" or (kind == "task" and rest.partition(":")[0] != "grammar"):
+    if kind in ("file", "chat") or (kind == "task" and rest.partition(":")[0] != "grammar"):
         return files.signature(rest)
     return ()
 
@@ -104,10 +104,7 @@ def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
 
 @functools.lru_cache(maxsize=1)
 def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
-    """The documents of a text `bpe:…`, and the tokens learned from them.
-
-    signature: that of the files, so that the remembered result belongs to these files.
-    """
+    """The documents of a text `bpe:…`, and the tokens learned from them. signature: of the files that they are of."""
     size, inner = bpe.parse(name)
     bpe.needed()
     own = documents(inner)

@@ -1,11 +1,9 @@
 """What rows of one draw cost, on one core and on one GPU; importable without torch.
 
 Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
-for 1024 tokens. Expect an error of a factor 2.
-
-GPU: a step takes the time to start its kernels, or that of its flops and of the logits that it reads and writes,
-whichever is longer. The card is an H200 by its data sheet, with a share of its peaks that is usual, not measured. So
-the seconds are a guess, within a factor of 5 either way (WORKLOAD.gpu_guess).
+for 1024 tokens. Expect an error of a factor 2. GPU: a step takes the time to start its kernels, or that of its flops
+and of the logits that it reads and writes, whichever is longer, on an H200 by its data sheet at a usual share of its
+peaks, which nobody measured (WORKLOAD.gpu_guess).
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.chain import trunk_points
-from raysweep.workloads.language.model_config import ModelConfig, config_of
+from raysweep.workloads.language.model_config import ModelConfig, config_of, trunk_points
 
 EVALUATION = 64  # sequences evaluated at a time
 
@@ -57,10 +54,9 @@ def evaluate(columns: Columns) -> Cost:
     """Cost of measuring one row: three losses after, and some before, which rows of one pretraining share."""
     row = first_row(columns)
     config, iterations = config_of(row), int(row["sharpness_iterations"])
-    # Hessian products, each of about two steps, and the real change of the row, of two thirds of a step
-    curved = (4 * iterations + 2 + 2 / 3) if iterations else 0.0
     measured = _evaluation(config, 3.2 * float(row["evaluation_tokens"]))
-    return measured + (_training(config, EVALUATION, curved) if curved else Cost(0.0, 0.0, 0.0))
+    # Hessian products, each of about two steps, and the real change of the row, of two thirds of a step
+    return measured + _training(config, EVALUATION, 4 * iterations + 2 + 2 / 3) if iterations else measured
 
 
 def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
@@ -77,15 +73,14 @@ def first_row(columns: Columns) -> dict[str, Any]:
 def _training(config: ModelConfig, batch: int, steps: float, dropout: bool = False) -> Cost:
     """The cost of steps of training."""
     step = _STEP + _STEP_VALUE * config.weights() + batch * config.context * token_seconds(config)
-    return Cost(
-        steps * step, _BASE_BYTES + config.training_bytes(batch, dropout), steps * gpu_step(config, batch, dropout)
-    )
+    held = _BASE_BYTES + config.training_bytes(batch, dropout)
+    return Cost(steps * step, held, steps * gpu_step(config, batch, dropout))
 
 
 def _evaluation(config: ModelConfig, tokens: float) -> Cost:
     """The cost of losses of so many tokens: a third of that of training."""
-    gpu_seconds = tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION) / 3
-    return Cost(tokens * token_seconds(config) / 3, _BASE_BYTES + 8.0 * config.weights(), gpu_seconds)
+    on_gpu = tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION) / 3
+    return Cost(tokens * token_seconds(config) / 3, _BASE_BYTES + 8.0 * config.weights(), on_gpu)
 
 
 def token_seconds(config: ModelConfig) -> float:

@@ -69,12 +69,9 @@ def _llama(config: ModelConfig, dtype: str, end: int) -> dict[str, Any]:
         "rms_norm_eps": NORM_EPSILON,
         "rope_theta": ROTARY_BASE,
         "initializer_range": STANDARD_DEVIATION * (BASE_WIDTH / config.width) ** 0.5,  # of the matrices of layers
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": False,
-        "bos_token_id": None,
+        **dict.fromkeys(("attention_bias", "mlp_bias", "tie_word_embeddings"), False),
+        **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": end,
-        "pad_token_id": None,
         "dtype": dtype,
     }
 

@@ -70,27 +70,19 @@ def documents(pattern: str) -> list[bytes]:
 
 
 def blocks(text: str) -> list[bytes]:
-    """Text cut at blank lines into blocks of at least BLOCK characters.
-
-    Blocks are shorter if there would be too few documents. With too few blank lines the text is cut at the ends of
-    lines, and with too few lines anywhere.
-    """
+    """Text cut at blank lines into blocks of at least BLOCK characters, or less if there would be too few documents;
+    with too few blank lines at the ends of lines, and with too few lines anywhere."""
     least = max(1, min(BLOCK, len(text) // 20))
     for cut, end in CUTS:
-        found = _runs(re.split(cut, text), end, least)
+        runs = [""]
+        for paragraph in re.split(cut, text):
+            runs[-1] += paragraph + end
+            if len(runs[-1]) >= least:
+                runs.append("")
+        found = runs if runs[-1].strip() else runs[:-1]
         if len(found) >= len(SPLITS):
-            return found
+            return [run.encode() for run in found]
     return [text[start : start + least].encode() for start in range(0, len(text), least)]
-
-
-def _runs(paragraphs: list[str], end: str, least: int) -> list[bytes]:
-    runs = [""]
-    for paragraph in paragraphs:
-        runs[-1] += paragraph + end
-        if len(runs[-1]) >= least:
-            runs.append("")
-    *whole, rest = runs
-    return [run.encode() for run in (whole if not rest.strip() else runs)]
 
 
 def _text(path: Path) -> str:

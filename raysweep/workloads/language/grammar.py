@@ -1,9 +1,8 @@
 """Endless text of a synthetic language, with a parameter for the distance between two such languages.
 
-Words fall into classes. The class of the next word depends on the class of the last word (a sparse Markov chain).
-Within a class, words follow Zipf's law. Each word is spelled with letters and ends with a space. So there is something
-to learn at every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly,
-so the lower limit of the loss is known. No text occurs twice.
+The class of the next word depends on the class of the last one (a sparse Markov chain). Within a class, words follow
+Zipf's law; each is spelled with letters and ends with a space. So there is something to learn at every scale: letters,
+frequent words, rare words, classes. The entropy rate, the lower limit of the loss, is known. No text occurs twice.
 
 Distance D replaces a share D of the spellings, and the same share of the classes' transitions, by independent ones.
 What a smaller distance replaces, a larger distance replaces too.
@@ -72,10 +71,7 @@ class Grammar:
         return np.linalg.matrix_power(self.transition, 512)[0]
 
     def entropy(self) -> float:
-        """The entropy rate of the chain of words, in nats a token: no model of long text can have a lower loss.
-
-        Ends of documents are not counted. They add a little, once in DOCUMENT words.
-        """
+        """The entropy rate of the chain of words, in nats a token; the ends of documents add a little."""
         choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
         word = -(self.within * np.log(self.within)).sum(1)
         length = (self.within * self.length.reshape(CLASSES, -1)).sum(1)
@@ -89,12 +85,8 @@ def _chunk(grammar: Grammar, seed: int, role: str, tokens: int) -> np.ndarray:
 
 
 def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The tables of the language at a distance.
-
-    - spelling: (WORDS, LONGEST), bytes padded with 0;
-    - transitions between classes: (CLASSES, CLASSES), rows sum to 1;
-    - words within classes: (CLASSES, WORDS / CLASSES), rows sum to 1.
-    """
+    """The tables of the language at a distance: spelling (WORDS, LONGEST), bytes padded with 0; transitions between
+    classes (CLASSES, CLASSES) and words within classes (CLASSES, WORDS / CLASSES), whose rows sum to 1."""
     spellings = _spellings(draws.generator(0, "language/grammar/spelling"), 2 * WORDS)
     replaced = draws.generator(0, "language/grammar/words").permutation(WORDS)[: round(distance * WORDS)]
     spelling = spellings[:WORDS].copy()

@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 
 from raysweep.training import draws
+from raysweep.training.schedules import trunk_and_anneal, trunk_steps
 from raysweep.training.sizes import PIECE_BYTES
 
-BASE_WIDTH = 256
-"""The width at which rates and initialization are stated; muP converts them to other widths."""
-
-BASE_HEAD_WIDTH = 64
-"""The same, of attention heads."""
+BASE_WIDTH, BASE_HEAD_WIDTH = 256, 64
+"""The widths, of the stream and of heads, at which rates and initialization are stated; muP converts them to others."""
 VOCABULARY = 256  # bytes
 STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
 CHUNK = 2**28
@@ -45,8 +43,13 @@ def angle_of(share: float) -> float:
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
     """Number of steps of a row's pretraining."""
-    step = config_of(parameters).context * int(parameters["pretrain_batch"])
-    return round(float(parameters["pretrain_length"]) / step)
+    return round(parameters["pretrain_length"] / (config_of(parameters).context * int(parameters["pretrain_batch"])))
+
+
+def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
+    """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
+    shared = parameters["pretrain_schedule"] == "wsd"
+    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0]) if shared else []
 
 
 @dataclass(frozen=True)
@@ -113,11 +116,8 @@ class ModelConfig:
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
     def sample_bytes(self, wide: bool = False, dropout: bool = False) -> float:
-        """Bytes of a sequence that are kept for the gradient, besides logits, of which few exist at a time.
-
-        wide: products are in float32, as on a CPU, not in bfloat16.
-        dropout: masks are kept; on a CPU the probabilities of attention too.
-        """
+        """Bytes of a sequence that are kept for the gradient, besides logits. wide: products are in float32, as on a
+        CPU. dropout: masks are kept; on a CPU the probabilities of attention too."""
         of_width, of_mlp = (54, 18) if wide else (40, 12)
         layer = (of_width + 8 * dropout) * self.width + of_mlp * self.mlp
         pairs = 17 * self.heads * self.context if dropout and wide else 4 * self.heads
@@ -135,19 +135,14 @@ class ModelConfig:
         return 20.0 * self.weights() + sequences * each + 12.0 * logits
 
     def curvature_bytes(self) -> float:
-        """Bytes of a sequence that a product with the Hessian takes, in float32.
-
-        Attention keeps probabilities of every pair of positions: only its plain form can be differentiated twice.
-        """
+        """Bytes of a sequence that a product with the Hessian takes, in float32. Attention keeps the probabilities of
+        all pairs of positions: only its plain form can be differentiated twice."""
         layer = 7 * self.heads * self.context + 12 * self.width + 17 * self.mlp
         return 4.0 * self.context * (self.depth * layer + 64 * self.width + 8 * self.vocabulary)
 
     def flops_per_token(self) -> float:
-        """Floating-point operations of one training step, per token.
-
-        A weight in a product takes 6 (2 forward, 4 backward); the embedding is no product. Attention takes
-        12·width·context a layer, without a discount for causality.
-        """
+        """Floating-point operations of a training step, per token: 6 a weight in a product, which the embedding is not,
+        and 12·width·context a layer of attention, without a discount for causality."""
         products = self.vocabulary * self.width + self.depth * self.layer_weights()
         return 6.0 * products + 12.0 * self.depth * self.width * self.context
 

@@ -3,7 +3,7 @@
     tokens:VOCABULARY:SEPARATOR:PATH      e.g. tokens:50304:50279:/data/c4.npy
 
 PATH is a one-dimensional .npy of unsigned integers; a file with any other name is raw little-endian uint16. SEPARATOR
-is the token that ends a document. The last documents are held out, and no document is cut between splits.
+ends a document. The last documents are held out, whole.
 """
 
 from __future__ import annotations

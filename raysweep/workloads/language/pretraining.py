@@ -66,8 +66,7 @@ def _train(
     parameters: dict[str, Any], parent: Artifact | None, context: Context, factor: Factor, until: int
 ) -> Trainer:
     """Train up to a step: from the last checkpoint of this stage, else from its parent, else from initialization."""
-    config = config_of(parameters)
-    start = context.restored() or (parent.tensors() if parent is not None else None)
+    config, start = config_of(parameters), context.restored() or (parent.tensors() if parent is not None else None)
     weights = start["weights"] if start is not None else config.initial(parameters["seed"])
     trained = trainer_of("pretrain", parameters, config, weights, factor, until)
     if start is not None:

@@ -56,10 +56,7 @@ def split(documents: Sequence[bytes]) -> Documents:
 
 
 def nearly_known(held: Sequence[bytes], train: Sequence[bytes]) -> list[bool]:
-    """Which held-out documents share more than half of their runs of three long lines with training documents.
-
-    Examples are copies of a package inside another package, generated files, and boilerplate.
-    """
+    """Which held-out documents share more than half of their runs of three long lines with training documents."""
     runs = [set(_runs(document)) for document in held]
     asked = set().union(*runs)
     seen: set[bytes] = set()
@@ -143,10 +140,7 @@ def of_bytes(documents: Documents) -> Text:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A target that takes a share of its sequences from the source.
-
-    With a larger overlap, the sequences that a smaller overlap replaces are replaced too.
-    """
+    """A target that takes a share of its sequences from the source; of a larger share those of a smaller one too."""
 
     target: Corpus
     source: Corpus
@@ -160,19 +154,18 @@ class Mixture:
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
         """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
         own = self.target.sequences("train", seed, "finetune", first, count, length)
-        if self.overlap == 0:
-            return own
-        other = self.source.sequences("train", seed, "overlap", first, count, length)
+        other = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else own
         return self._mixed(own, other, seed, "train", first)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Held-out sequences of the mixture."""
         own = self.target.held_out(split, count, length)
-        if self.overlap == 0:
-            return own
-        return self._mixed(own, self.source.held_out(split, len(own), length), 0, split, 0)
+        other = self.source.held_out(split, len(own), length) if self.overlap else own
+        return self._mixed(own, other, 0, split, 0)
 
     def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+        if not self.overlap:
+            return own
         uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
         rows = np.flatnonzero(uniform < self.overlap)
         mixed = own.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
@@ -181,10 +174,7 @@ class Mixture:
 
 
 def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
-    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown.
-
-    A loss divided by it is in nats a byte.
-    """
+    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown."""
     if text.token_bytes is None:
         return float("nan")
     if (text.token_bytes == 1).all():
