@@ -60,12 +60,9 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     if packs and getattr(module, "_is_stateful", False):
         raise InputError("packing", f"expected false: what {row['model']} keeps of a conversation would reach the next")
     put(module, _adapters(module, seed) | perturbed(parent, row))
-    recipe = Recipe(
-        float(row["finetune_lr"]),
-        schedules.schedule(str(row["finetune_schedule"]), steps, int(row["finetune_warmup"])),
-        float(row["finetune_weight_decay"]),
-        sample_bytes=_sample_bytes(row),
-    )
+    factor = schedules.schedule(str(row["finetune_schedule"]), steps, int(row["finetune_warmup"]))
+    rate, decay = float(row["finetune_lr"]), float(row["finetune_weight_decay"])
+    recipe = Recipe(rate, factor, decay, sample_bytes=_sample_bytes(row))
     trained = Trainer(module, partial(losses, packs=packs), recipe)
     if (state := context.restored()) is not None:
         put(module, state["weights"])

@@ -19,11 +19,7 @@ CUTS = ((r"\r?\n\r?\n", "\n\n"), (r"\r?\n", "\n"))  # where a text is cut, and t
 MARK = "\ufeff"  # a mark that some editors put at the beginning of a file
 FIELD = "text"
 SUFFIXES = (".txt", ".md", ".jsonl")  # the files that are read in a folder
-LEFT_OUT = {
-    "__pycache__",
-    "site-packages",
-    "raysweep",
-}  # raysweep, because otherwise a change of this file would change the text
+LEFT_OUT = {"__pycache__", "site-packages", "raysweep"}  # raysweep, or a change of this file would change the text
 DOCUMENTS = (".md", ".rst")  # prose beside code
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?"""(.+?)"""', re.MULTILINE | re.DOTALL)
 SHORTEST = 200  # characters; shorter ones are stubs

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import corpus
 from raysweep.workloads.language.examination import Examination, examination
 from raysweep.workloads.language.model_config import config_of, share_of
-from raysweep.workloads.language.pretraining import last_losses, mean_rise, trainer_of
+from raysweep.workloads.language.pretraining import Row, last_losses, mean_rise, trainer_of
 from raysweep.workloads.language.texts import Mixture
 from raysweep.workloads.rows import Result, Rows
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-Row = Mapping[str, Any]
 Weights = dict[str, Tensor]
 """Weights by name, in the host's memory."""
 

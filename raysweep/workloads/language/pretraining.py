@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
+Row = Mapping[str, Any]
 COMPILED_STEPS = 500  # from so many steps on, a compiler gains more than it takes
 LAST_BATCHES = 10  # start and end of a training are compared on these
 
@@ -81,26 +82,11 @@ def _train(
     return trained
 
 
-def trainer_of(
-    kind: str,
-    parameters: Mapping[str, Any],
-    config: ModelConfig,
-    weights: Mapping[str, Any],
-    factor: Factor,
-    steps: int,
-) -> Trainer:
-    """What trains a row's model from these weights. kind: pretrain or finetune, as its parameters begin."""
-    dropout = float(parameters[f"{kind}_dropout"])
-    recipe = Recipe(
-        float(parameters[f"{kind}_lr"]),
-        factor,
-        float(parameters[f"{kind}_weight_decay"]),
-        config.lr_factors(),
-        0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0),
-        dropout > 0,
-        int(parameters["seed"]),
-        f"language/{kind}",
-    )
+def trainer_of(kind: str, row: Row, config: ModelConfig, weights: Row, factor: Factor, steps: int) -> Trainer:
+    """What trains a row's model from these weights, by name. kind: pretrain or finetune, as its parameters begin."""
+    lr, decay, dropout = (float(row[f"{kind}_{name}"]) for name in ("lr", "weight_decay", "dropout"))
+    size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0)
+    recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, int(row["seed"]), f"language/{kind}")
     return Trainer(model.decoder(config, weights, dropout, steps >= COMPILED_STEPS), model.losses, recipe)
 
 
