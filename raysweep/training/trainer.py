@@ -66,21 +66,22 @@ def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False
     where = devices.device()
     if compiles and compiler():
         module.compile()
-    if parallel.workers() > 1:
-        from torch.distributed.fsdp import fully_shard
-
-        mesh = parallel.mesh(where.type)
-        for part in (*blocks(module), module):
-            fully_shard(part, mesh=mesh, reshard_after_forward=True)
+    spread(module, where)
     meta = any(weight.is_meta for weight in module.parameters())
     module = module.to_empty(device=where) if meta else module.to(where)
     load(module, weights)
     return module.eval()
 
 
-def blocks(module: nn.Module) -> list[nn.Module]:
-    """The layers of a model: what its lists of modules hold."""
-    return [block for each in module.modules() if isinstance(each, nn.ModuleList) for block in each]
+def spread(module: nn.Module, where: torch.device) -> None:
+    """Spread the weights of a module over the workers of a gang, if there is one: of each of its layers by itself."""
+    if parallel.workers() > 1:
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = parallel.mesh(where.type)
+        layers = [layer for each in module.modules() if isinstance(each, nn.ModuleList) for layer in each]
+        for part in (*reversed(layers), module):  # a list within a layer before the layer
+            fully_shard(part, mesh=mesh, reshard_after_forward=True)
 
 
 @functools.lru_cache(maxsize=1)
@@ -98,9 +99,10 @@ def compiler() -> bool:
 
 @torch.no_grad()
 def load(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Overwrite the weights of a module, by name."""
-    for name, weight in module.named_parameters():
-        weight.copy_(_spread(weights[name], weight))
+    """Overwrite weights of a module, by name."""
+    own = dict(module.named_parameters())
+    for name, values in weights.items():
+        own[name].copy_(_spread(values, own[name]))
 
 
 def _spread(values: Any, like: Tensor) -> Tensor:

@@ -148,6 +148,7 @@ WORKLOAD = Workload(
     ),
     sources=(_HERE, "raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,
+    data_parallel=True,
     check=check,
     fetch=hub.fetch,
     downloads=hub.downloads,

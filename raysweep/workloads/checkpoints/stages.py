@@ -145,12 +145,10 @@ def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     return total / predicted
 
 
-@torch.no_grad()
 def put(module: nn.Module, weights: Mapping[str, Any]) -> None:
     """Overwrite the weights of a module that are named here. An adapted layer keeps the name that it had."""
-    for name, weight in module.named_parameters():
-        if (values := weights.get(name.replace(".base_layer.", "."))) is not None:
-            weight.copy_(torch.as_tensor(values))
+    named = {name: name.replace(".base_layer.", ".") for name, _ in module.named_parameters()}
+    trainer.load(module, {name: weights[short] for name, short in named.items() if short in weights})
 
 
 def perturbed(fetched: Artifact, row: Row) -> Weights:
@@ -199,6 +197,7 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
 
             settings = peft.LoraConfig(r=adapted[0], lora_alpha=adapted[1], target_modules="all-linear")
             peft.inject_adapter_in_model(settings, module)
+        trainer.spread(module, devices.device())
         return module.to(devices.device()).eval()
 
     adapted = (int(row["lora_rank"]), row["lora_alpha"]) if row["finetune_method"] == "lora" else ()
@@ -207,8 +206,8 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
 
 def _trained(module: nn.Module) -> Weights:
     """The weights that are trained, by name, in the host's memory."""
-    named = module.named_parameters()
-    return {name: weight.detach().to("cpu", copy=True) for name, weight in named if weight.requires_grad}
+    trained = ((name, weight.detach()) for name, weight in module.named_parameters() if weight.requires_grad)
+    return {name: trainer.whole_of(weight).to("cpu", copy=True) for name, weight in trained}
 
 
 def _adapters(module: nn.Module, seed: int) -> Weights:
@@ -216,10 +215,10 @@ def _adapters(module: nn.Module, seed: int) -> Weights:
     found = {}
     for name, weight in module.named_parameters():
         if ".lora_B." in name:
-            found[name] = torch.zeros_like(weight)
+            found[name] = torch.zeros(weight.shape)
         elif ".lora_A." in name:
             drawn = draws.generator(seed, f"checkpoints/lora/{name}").uniform(-1, 1, weight.shape)
-            found[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1])).to(weight)
+            found[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1]))
     return found
 
 
@@ -230,7 +229,8 @@ def _distance(module: nn.Module, start: Weights) -> float:
     for name, layer in module.named_modules():
         if hasattr(layer, "get_delta_weight"):
             own[f"{name}.weight"] = own[f"{name}.weight"] + layer.get_delta_weight("default")
-    return distance(own[name] - weight.to(own[name].device) for name, weight in start.items())
+    wholes = ((trainer.whole_of(own[name]), weight) for name, weight in start.items())
+    return distance(whole - weight.to(whole.device) for whole, weight in wholes)
 
 
 def _at_once(row: Row) -> int:
