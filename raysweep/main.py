@@ -258,9 +258,9 @@ def export(sweep: str, storage: str, **options: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="File to write [default: STORAGE/SWEEP/forecasts/DATE.json].")
 @STORAGE
 def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) -> None:
-    """Forecast the best rate of SWEEP, or where it turns, at a setting that was not computed; freeze it in a file.
+    """Forecast the best rate of SWEEP, or where it turns, and the loss at a setting that was not computed.
 
-    The interval is that of a new setting, by the law of these places over the axes of --at.
+    The intervals are those of a new setting. The forecast is frozen in a file.
     """
     from datetime import UTC, datetime
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""`raysweep forecast` and `raysweep score`: the best rate where nothing was computed, and how right it was."""
+"""`raysweep forecast` and `raysweep score`: what to expect where nothing was computed, and how right that was."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path) -> list[
     for one in made["forecasts"]:
         where = _setting(made["at"] | one["where"])
         ends = interval(one["estimate"], one["low"], one["high"])
-        what = f"{made['place']} {made['law']['lr']}"
-        lines.append(f"{where}: {what} {ends}, {100 * made['level']:g} % of a new setting")
+        lines.append(f"{where}: {one['of']} {ends}, {100 * made['level']:g} % of a new setting")
+        if families := one.get("families"):
+            lines.append("  " + ", ".join(f"{name} {100 * share:.0f} %" for name, share in families.items()))
         lines += [f"  {name} lies {number(x)} times outside of what was computed" for name, x in one["outside"].items()]
+    lines += [f"no forecast of the {of}: {reason}" for of, reason in made["not_forecast"].items()]
     return [*lines, f"frozen: {place(target)}"]
 
 
@@ -61,17 +63,20 @@ def score(file: Path, sweep: StoredSweep) -> list[str]:
         made = {}
     found = forecasting.score(made, sweep)
     lines = [
-        f"{_setting(made['at'] | one['where'])}: forecast {_ends(one['forecast'])}, measured {_ends(one['measured'])}"
-        + ("" if one["inside"] else ", outside")
+        f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {_ends(one['forecast'])}, "
+        f"measured {_ends(one['measured'])}" + ("" if one["inside"] else ", outside")
         for one in found["settings"]
     ]
-    signs = f"; direction right in {found['signs_right']} of {found['signs_of']}" * bool(found["signs_of"])
-    return [*lines, f"{found['inside']} of {found['of']} inside; CRPS {number(found['crps'])} in log units{signs}"]
+    for one in found["scores"]:
+        signs = f"; direction right in {one['signs_right']} of {one['signs_of']}" * bool(one["signs_of"])
+        crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
+        lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
+    return lines
 
 
 def _ends(values: Sequence[float]) -> str:
     low, middle, high = values
-    return interval(middle, low, high)
+    return number(middle, 6) if low == high else interval(middle, low, high)
 
 
 def _setting(values: Mapping[str, Any]) -> str:

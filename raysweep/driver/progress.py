@@ -21,6 +21,9 @@ from raysweep.storage.paths import AnyPath
 
 PLAIN_EVERY = 10.0  # seconds between plain lines
 LIVE_EVERY = 0.25  # seconds between two updates of a live line
+TRUST = 0.05
+"""The estimate counts as much as so large a share of the work: a first pack of a thousandth of it, whose process had to
+start, says little of the pace."""
 STAGES_EVERY = 10.0  # seconds between two looks at the store of stages
 STUCK_AFTER = 60.0
 """Seconds without a finished pack after which the line says so, if they are also twice what any pack should take."""
@@ -161,7 +164,8 @@ class Progress(Shown):
         if self._done >= self._rows:
             return f"{text}, {duration(now - self._started)}"
         # The pace is that at the end of the last pack, because the packs at work since then are not counted yet.
-        pace = (self._last - self._begun) / max(self._done_seconds, 1e-9)
+        trust = TRUST * self._seconds
+        pace = (self._last - self._begun + trust) / (self._done_seconds + trust)
         left = pace * max(self._seconds - self._done_seconds, 0) - (now - self._last)
         if left < 0:
             return f"{text}, {duration(now - self._started)} so far, more than estimated{stuck}"

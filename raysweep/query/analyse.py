@@ -94,13 +94,13 @@ class Findings(Sequence[Finding]):
         return self.runs.rows
 
     def forecast(self, **at: float | Sequence[float]) -> pd.DataFrame:
-        """The best rate, or the turn, where nothing was computed: from the law of the first question that asks for it.
+        """The best rate or the turn, and the loss there, where nothing was computed, by the first question that asks.
 
         at: for each axis of the law a value, or several; the first ones belong together, and so on.
-        Returns a row for each: the axes, estimate, low and high of a new setting, and outside, how many times the
-        farthest axis lies outside of what was computed (1 inside).
+        Returns a row for each: the axes, of (what is forecast), estimate, low and high of a new setting, and outside,
+        how many times the farthest axis lies outside of what was computed (1 inside).
 
-        Raises InputError for an axis that does not vary or is not in the law, and if there is no law.
+        Raises InputError for an axis that does not vary or is not in the law, and if nothing can be forecast.
         """
         import pandas as pd
 
@@ -112,13 +112,12 @@ class Findings(Sequence[Finding]):
             raise InputError("at", "expected a number of each axis, or equally many") from None
         points = pd.DataFrame(dict(zip(at, values, strict=True)))
         if frozenset(at) not in self._laws or not (points > 0).all(axis=None):
-            self._laws[frozenset(at)] = forecasting.question_and_laws(self, points.min().to_dict())
-        question, laws = self._laws[frozenset(at)]
+            self._laws[frozenset(at)] = forecasting.known_of(self, points.loc[points.min(axis=1).idxmin()].to_dict())
         lines = [
-            {**point, **one["where"], **{name: one[name] for name in ("estimate", "low", "high")}}
+            {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
             | {"outside": max(one["outside"].values(), default=1.0)}
             for point in points.to_dict("records")
-            for one in forecasting.entries(laws, question.level, point)
+            for one in self._laws[frozenset(at)].entries(point)
         ]
         return pd.DataFrame(lines)
 

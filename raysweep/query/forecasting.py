@@ -1,20 +1,22 @@
-"""Forecasts of a best rate or a turn where nothing was computed, frozen in a file, and scored against later rows."""
+"""Forecasts of a best rate, a turn or a loss where nothing was computed, frozen in a file and scored later."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from raysweep import plain_json
-from raysweep.analyses.kinds.law import Laws, laws_of, over_of
+from raysweep.analyses.kinds.law import over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
-from raysweep.query.turn_laws import TurnLaws
+from raysweep.query.losses import Losses
+from raysweep.query.places import Places
 from raysweep.space.analyses import opened
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from raysweep.space.schema import Space
 
-VERSION = 2
+VERSION = 3
 BEST, TURN = "best", "turning"
 QUANTILES = np.arange(1, 100) / 100
 """Of the forecast, which a score reads."""
@@ -43,120 +45,138 @@ class Asked(Protocol):
     def results(self) -> pd.DataFrame: ...
 
 
-def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
-    """The best rate, or the turn, at the values `at` of some axes, from the law of the sweep: plain data for JSON.
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What forecasts are made of. reasons: why the places or the losses are not forecast, by their names."""
 
-    The law is that of the first `law` of the space, else of its first `regime`, `optimum` or `inflection`, over the
-    axes in `at`.
+    question: Question
+    subjects: Sequence[Places | Losses]
+    reasons: Mapping[str, str]
+
+    def entries(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
+        """What is forecast at a setting: an entry per subject and setting of the other axes."""
+        tail, out = (1 - self.question.level) / 2, []
+        for subject in self.subjects:
+            scale = np.exp if isinstance(subject, Places) else np.asarray
+            for one in subject.forecasts(at):
+                low, middle, high, *quantiles = scale(
+                    np.quantile(one.new, np.r_[tail, 0.5, 1 - tail, QUANTILES])
+                ).tolist()
+                entry = {"of": subject.name, "where": {name: _plain(value) for name, value in one.where.items()}}
+                entry |= {"estimate": middle, "low": low, "high": high, "quantiles": quantiles}
+                entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
+                out.append({**entry, "inside_estimate": float(scale(np.median(one.edge))), **one.more})
+        return out
+
+
+def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
+    """What is forecast at the values `at` of some axes: plain data for JSON.
+
+    The best rate, or the turn, is that of the first `law` of the space, else of its first `regime`, `optimum` or
+    `inflection`, over the axes in `at`. Its metric, if it is minimized, is forecast along one of these axes, at the
+    best of the rates that were run.
     Each setting of the other axes has an entry: median, low and high of a new setting, and how far `at` lies outside of
     the values that were computed, as a factor by axis.
 
-    Raises InputError for an axis that does not vary or is not in the law, and if there is no law.
+    Raises InputError for an axis that does not vary or is not in the law, and if nothing can be forecast.
     """
-    question, laws = question_and_laws(sweep, at)
-    options = question.options
+    known = known_of(sweep, at)
+    question, options = known.question, known.question.options
     made = {
         "version": VERSION,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "sweep": sweep.name,
         "rows": len(question.rows),
-        "law": {name: options[name] for name in ("metric", "lr", "at_best") if options.get(name)} | {"over": laws.over},
+        "law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)},
         "place": options["place"],
         "at": {name: float(value) for name, value in at.items()},
         "level": question.level,
-        "forecasts": entries(laws, question.level, at),
+        "forecasts": known.entries(at),
+        "not_forecast": known.reasons,
     }
     return made | {"digest": digest(made)}
 
 
-def question_and_laws(sweep: Asked, at: Mapping[str, float]) -> tuple[Question, Laws | TurnLaws]:
-    """The law of a sweep for forecasts over the axes in `at`."""
+def known_of(sweep: Asked, at: Mapping[str, float]) -> Known:
+    """What a sweep knows for forecasts over the axes in `at`. Raises InputError if that is nothing."""
     question = _question(sweep, at)
-    laws = _laws(question)
-    if gone := [name for name in laws.over if name not in at]:
-        raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(laws.over)}")
-    if all(law.reason for _, law, _ in laws.laws):
-        reason = laws.laws[0][1].reason if laws.laws else "no rows"
-        raise InputError(
-            sweep.name,
-            f"has no law of the {question.options['place']} {question.options['lr']}: {str(reason).replace('_', ' ')}",
-        )
-    return question, laws
-
-
-def entries(laws: Laws | TurnLaws, level: float, at: Mapping[str, float]) -> list[dict[str, Any]]:
-    """What each law forecasts: an entry per setting of the axes that are not in the law."""
-    logs = np.log([[float(at[name]) for name in laws.over]])
-    tail, out = (1 - level) / 2, []
-    for where, law in ((where, law) for where, law, _ in laws.laws if not law.reason):
-        new = law.at(logs, np.random.default_rng(0))[:, 0]
-        near = np.clip(logs, law.logs.min(0), law.logs.max(0))
-        beyond = dict(zip(laws.over, law.beyond(logs)[0].tolist(), strict=True))
-        low, middle, high = np.exp(np.quantile(new, [tail, 0.5, 1 - tail])).tolist()
-        out.append(
-            {
-                "where": {name: _plain(value) for name, value in where.items()},
-                "estimate": middle,
-                "low": low,
-                "high": high,
-                "outside": {name: factor for name, factor in beyond.items() if factor > 1},
-                "inside_estimate": float(np.exp(np.median(law.at(near, np.random.default_rng(0), new=False)))),
-                "quantiles": np.exp(np.quantile(new, QUANTILES)).tolist(),
-                "exponents": dict(zip(laws.over, law.exponents()[1].tolist(), strict=True)),
-                "settings": len(law.logs),
-            }
-        )
-    return out
+    subjects, problems = list[Places | Losses](), dict[str, InputError]()
+    try:
+        subjects.append(places := _places(question, at))
+        if reason := places.why_not():
+            raise InputError(sweep.name, f"has no law of the {places.name}: {reason}")
+    except InputError as problem:
+        subjects, problems = [], {_name(question): problem}
+    try:
+        subjects.append(losses := _losses(question, at))
+        losses.curves(at)
+    except InputError as problem:
+        subjects = [one for one in subjects if isinstance(one, Places)]
+        problems[question.metric] = problem
+    if not subjects:
+        raise problems[_name(question)]
+    return Known(question, subjects, {name: str(problem) for name, problem in problems.items()})
 
 
 def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
-    """Hold a forecast against rows: an entry per forecast setting that the sweep has by now, and their summary.
+    """Hold a forecast against rows: an entry per forecast setting that the sweep has by now, and a summary by subject.
 
-    inside: whether the interval of the forecast holds the best value that the rows give. crps: the continuous ranked
-    probability score in log units, lower is better. sign: whether the best value moved, from the edge of what was
-    computed before, as forecast; None inside of that range.
+    inside: whether the interval of the forecast holds the value that the rows give. crps: the continuous ranked
+    probability score, in log units for places and in those of the metric for losses; lower is better. sign: whether the
+    value moved, from the edge of what was computed before, as forecast; None inside of that range.
 
     Raises InputError if the file was changed after it was made, or if no row of these settings is there.
     """
     if made.get("version") != VERSION or made.get("digest") != digest(made):
-        raise InputError("FORECAST", "was changed after it was made, or is no forecast")
+        raise InputError("FORECAST", "was changed after it was made, or is no forecast of this version")
     at, law = made["at"], made["law"]
-    entry = {"law": {**law, "level": made["level"]}}
+    asked = {"law": {**law, "level": made["level"]}}
     if made["place"] == TURN:
-        entry = {TURNS: {"metric": law["metric"], "x": law["lr"], "level": made["level"]}}
-    question = _question(sweep, at, entry)
-    laws, lines = _laws(question), []
+        asked = {TURNS: {"metric": law["metric"], "x": law["lr"], "level": made["level"]}}
+    question = _question(sweep, at, asked)
+    kinds = {"along" in entry for entry in made["forecasts"]}
+    subjects: dict[bool, Places | Losses] = {loss: (_losses if loss else _places)(question, at) for loss in kinds}
+    lines = list[dict[str, Any]]()
     for entry in made["forecasts"]:
-        own = _value_at(laws, entry["where"], at)
-        if own is None:
+        loss = "along" in entry
+        if (own := subjects[loss].value_at(entry["where"], at)) is None:
             continue
-        logs, value = np.log(entry["quantiles"]), np.log(own["estimate"])
-        apart = np.abs(logs[:, None] - logs[None]).mean() / 2
-        turn = np.sign(np.log(entry["estimate"] / entry["inside_estimate"]))
+        scale = np.asarray if loss else np.log
+        drawn, value, edge = scale(entry["quantiles"]), scale(own["estimate"]), scale(entry["inside_estimate"])
+        apart = np.abs(drawn[:, None] - drawn[None]).mean() / 2
+        same = np.sign(value - edge) == np.sign(scale(entry["estimate"]) - edge)
         lines.append(
             {
+                "of": entry["of"],
                 "where": entry["where"],
                 "forecast": [entry["low"], entry["estimate"], entry["high"]],
                 "measured": [own["low"], own["estimate"], own["high"]],
                 "inside": bool(entry["low"] <= own["estimate"] <= entry["high"]),
-                "crps": float(np.abs(logs - value).mean() - apart),
-                "sign": bool(np.sign(value - np.log(entry["inside_estimate"])) == turn) if entry["outside"] else None,
+                "crps": float(np.abs(drawn - value).mean() - apart),
+                "unit": "" if loss else "log units",
+                "sign": bool(same) if entry["outside"] else None,
             }
         )
     if not lines:
         places = ", ".join(f"{name} = {value:g}" for name, value in at.items())
-        raise InputError(sweep.name, f"locates no {made['place']} {law['lr']} at {places} yet")
-    signs = [line["sign"] for line in lines if line["sign"] is not None]
-    return {
-        "forecast": made["digest"],
-        "sweep": sweep.name,
-        "settings": lines,
-        "inside": sum(line["inside"] for line in lines),
-        "of": len(lines),
-        "crps": float(np.mean([line["crps"] for line in lines])),
-        "signs_right": sum(signs),
-        "signs_of": len(signs),
-    }
+        names = " and no ".join(dict.fromkeys(entry["of"] for entry in made["forecasts"]))
+        raise InputError(sweep.name, f"has no {names} at {places} yet")
+    scores = []
+    for of in dict.fromkeys(line["of"] for line in lines):
+        part = [line for line in lines if line["of"] == of]
+        signs = [line["sign"] for line in part if line["sign"] is not None]
+        scores.append(
+            {
+                "of": of,
+                "inside": sum(line["inside"] for line in part),
+                "settings": len(part),
+                "crps": float(np.mean([line["crps"] for line in part])),
+                "unit": part[0]["unit"],
+                "signs_right": sum(signs),
+                "signs_of": len(signs),
+            }
+        )
+    return {"forecast": made["digest"], "sweep": sweep.name, "settings": lines, "scores": scores}
 
 
 def digest(made: Mapping[str, Any]) -> str:
@@ -196,20 +216,18 @@ def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | 
     return Question(for_analyses(chosen, [options["metric"]]), options, workload, "law", design)
 
 
-def _laws(question: Question) -> Laws | TurnLaws:
-    return TurnLaws.of(question) if question.options["place"] == TURN else laws_of(question)
+def _name(question: Question) -> str:
+    """What the laws forecast, such as "best lr"."""
+    return f"{question.options['place']} {question.options['lr']}"
 
 
-def _value_at(laws: Laws | TurnLaws, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
-    """The best value that the rows themselves give at a setting; None if it is not located there."""
-    for own, _, part in laws.laws:
-        if {name: _plain(value) for name, value in own.items()} != dict(where):
-            continue
-        near = np.all([np.isclose(part[name].to_numpy(float), value) for name, value in at.items()], axis=0)
-        found = part[near & np.isfinite(part["estimate"].to_numpy(float))]
-        if len(found):
-            return {name: float(found[name].iloc[0]) for name in ("estimate", "low", "high")}
-    return None
+def _places(question: Question, at: Mapping[str, float]) -> Places:
+    return Places.of(question, at, _name(question), turns=question.options["place"] == TURN)
+
+
+def _losses(question: Question, at: Mapping[str, float]) -> Losses:
+    searched = [question.options[name] for name in ("lr", "at_best") if question.options.get(name)]
+    return Losses.of(question, searched if question.options["place"] == BEST else [], at)
 
 
 def _plain(value: Any) -> Any:

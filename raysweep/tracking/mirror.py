@@ -198,8 +198,8 @@ class Mirror:
     def _write(self) -> None:
         """Run the thread's work: one step after another. If a step of several tasks fails, they are tried one by one. A
         task that fails goes to the back, and the thread pauses."""
-        failures, success, alone = 0, time.monotonic(), 0
-        while tasks := self._next(1 if alone or self._runs is None else self._runs.together):
+        failures, success, alone, away = 0, time.monotonic(), 0, False
+        while not away and (tasks := self._next(1 if alone or self._runs is None else self._runs.together)):
             if self._attempt(functools.partial(_write, tasks)):
                 failures, success, alone = 0, time.monotonic(), max(0, alone - 1)
                 with self._changed:
@@ -212,11 +212,11 @@ class Mirror:
                 alone = len(tasks)
             else:
                 failures, tasks[0].failures = failures + 1, tasks[0].failures + 1
-                if not self._put_off(tasks[0], failures, success):
-                    break
+                away = not self._put_off(tasks[0], failures, success)
         if self._news:  # an interrupted driver waits for this, but perhaps not for the next step
             self._tell()
-        self._complete()
+        if not away:
+            self._complete()
 
     def _next(self, most: int) -> list[_Task]:
         """Wait for tasks and return the next ones; none if the end was asked for and no task or no time is left."""

@@ -108,7 +108,7 @@ def _client(tracking_uri: str) -> MlflowClient:
         "GIT_PYTHON_REFRESH": "quiet",
     }
     if is_server(tracking_uri):  # raysweep itself tries again (MLflow's own retries hold a call for four minutes)
-        defaults |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
+        defaults |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
@@ -226,7 +226,8 @@ def _check_server(tracking_uri: str) -> None:
             )
         if status < 300 or status == 403:  # 403: the user is known, but may not see this experiment
             return
-    raise Unreachable(f"{tracking_uri} answers (HTTP {status}), but not as an MLflow server")
+    what = "with an error; its log may say why" if status >= 500 else "not as an MLflow server"
+    raise Unreachable(f"{tracking_uri} answers, but {what} (HTTP {status})")
 
 
 def _refuses(base: str) -> bool:

@@ -292,6 +292,16 @@ def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert "8 of 8" in laws.report(1)
 
 
+def run_forecasts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A curve of a form of the average and one of another."""
+    from benchmarks import forecasts
+
+    for name in ("OWN", "OTHERS"):
+        monkeypatch.setattr(forecasts, name, dict(islice(getattr(forecasts, name).items(), 1)))
+    monkeypatch.setattr(forecasts, "CURVES", (1,))
+    assert "hyperbola" in forecasts.report(1)
+
+
 RUNS = {
     "__main__": run_main,
     "boundaries": run_boundaries,
@@ -299,6 +309,7 @@ RUNS = {
     "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps
     "covariance": run_covariance,
     "factorizations": run_factorizations,
+    "forecasts": run_forecasts,
     "held_out_lines": run_held_out_lines,
     "laws": run_laws,
     "real_rows": run_real_rows,
@@ -311,11 +322,12 @@ RUNS = {
     "surfaces": run_surfaces,
     "symmetric": run_symmetric,
 }
+QUICK = {"__main__", "boundaries", "covariance", "factorizations", "held_out_lines", "shared_stages"}
 WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in ("coverage", "roofline") else ()) for name in RUNS]
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RUNS]
 )
 def test_a_benchmark_runs_at_a_tiny_size(
     name: str, tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 
 from tests.chaos.drivers import Driver
 from tests.chaos.sweeps import PATIENCE, Process, Sweep
-from tests.chaos.tracking_server import Server
+from tests.chaos.unwell_server import Illness, UnwellServer
 from tests.chaos.waiting import wait_for
 
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP
 LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for it
+# -SIGINT is 130 to a shell: Python ends itself so, after all is done, if a KeyboardInterrupt passed through exec(text)
+ORDERLY = (0, 130, -signal.SIGINT)
+UNWELL = (2.0, 30.0)  # seconds a server answers wrongly or not; raysweep waits 20 s for an answer
 
 
 @dataclass
@@ -35,7 +38,7 @@ class Disturbance:
     events: int | None
     often: int
     word: str
-    server: Server | None = None
+    server: UnwellServer | None = None
     raylet: int | None = None
     fresh: bool = False
     more: list[str] = field(default_factory=list)
@@ -82,7 +85,7 @@ def _signalled(number: signal.Signals) -> Callable[[Disturbance], bool]:
         # Ctrl-C while Python itself starts ends it with 1, before anything of raysweep runs
         early = life.fresh and life.code == 1 and "init_import_site" in life.sweep.log.read_text().rpartition("---")[2]
         if injected and number != signal.SIGKILL and not early:
-            assert life.code in (130, 0, -number), f"{number.name} ended with {life.code}"
+            assert life.code in (*ORDERLY, -number), f"{number.name} ended with {life.code}"
             assert life.seconds_to_end < TOLD_TO_END, f"{number.name}: {life.seconds_to_end:.0f} s to the end"
         return injected
 
@@ -192,6 +195,28 @@ def _server_away(life: Disturbance) -> bool:
     return injected
 
 
+def _server_unwell(*illnesses: Illness) -> Callable[[Disturbance], bool]:
+    def inject(life: Disturbance) -> bool:
+        assert life.server is not None
+        process = life.start()
+        injected = life.wait(process)
+        if injected:
+            with life.server.unwell(life.dice.choice(illnesses), life.dice.choice((0.3, 1.0))):
+                if life.dice.random() < 0.3:
+                    process.send_signal(signal.SIGTERM)
+                    life.end(process, TOLD_TO_END)
+                else:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(life.dice.choice(UNWELL))
+        if process.poll() is None:
+            _undisturbed_end(life, process)
+        refused = life.code == 2 and not life.sweep.exists  # rightly, as above
+        assert refused or life.code in (*ORDERLY, -signal.SIGTERM, -signal.SIGKILL), f"ended with {life.code}"
+        return injected
+
+    return inject
+
+
 LIVES: dict[str, Callable[[Disturbance], bool]] = {
     "driver killed": _signalled(signal.SIGKILL),
     "SIGTERM": _signalled(signal.SIGTERM),
@@ -203,6 +228,8 @@ LIVES: dict[str, Callable[[Disturbance], bool]] = {
     "database locked": _database_locked,
     "server killed and restarted": _server_killed,
     "server away": _server_away,
+    "server answers 500": _server_unwell("refuses", "loses"),
+    "server hangs": _server_unwell("hangs"),
 }
 _ALWAYS = (
     "driver killed",
@@ -232,7 +259,7 @@ _MORE = {
     "ray": ("worker killed",) * 5,
     "mirror": ("database locked", "driver killed"),
     "language": _STORE,
-    "server": ("server killed and restarted",) * 3 + ("server away",) * 2,
+    "server": ("server killed and restarted", "server away", "server answers 500", "server hangs") * 2,
 }
 
 

@@ -24,7 +24,7 @@ from tests.chaos.faults import LIVES, Disturbance, choices
 from tests.chaos.store_checks import Left
 from tests.chaos.sweeps import ON_RAY, PATIENCE, Sweep, environment, kinds, site
 from tests.chaos.tables import Table, compare
-from tests.chaos.tracking_server import Server
+from tests.chaos.unwell_server import UnwellServer
 
 FRESH = 0.1
 """Share of drivers that start as Python does, with all imports."""
@@ -84,7 +84,7 @@ class Chaos:
         self.room, self.dice, self.say = room, dice, say
         self.kinds, self.tally = kinds(room), Tally()
         self.env = environment(site(room))
-        self.server: Server | None = None
+        self.server: UnwellServer | None = None
         self.raylet: int | None = None
         self._drivers: Drivers | None = None
         self._expected: dict[str, Expected] = {}
@@ -230,7 +230,7 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
     }
     try:
         if "server" in wanted:
-            world.server = Server(room, world.env)
+            world.server = UnwellServer(room, world.env)
             world.server.start()
         if set(wanted).intersection(ON_RAY):
             address, world.raylet = _start_ray(world.env)

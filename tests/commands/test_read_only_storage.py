@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import QUIET, Outcome, files_of, process, refused
-from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyond, read_only
+from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, read_only
 from spaces import language_space, small_space, written
 
 import raysweep
@@ -175,16 +175,6 @@ def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: 
         outcome = call("delete", "small", "--yes", "--storage", place, "--tracking-uri", "none")
         assert (outcome.code, outcome.err) == (0, "small: deleted\n")
         assert not (place / "small").exists()
-
-
-def test_a_sweep_can_be_deleted_where_a_quota_is_used_up(filled: Path, tmp_path: Path) -> None:
-    """The same without a mount."""
-    storage = tmp_path / "storage"
-    shutil.copytree(filled, storage)
-    deleting = ("delete", "small", "--yes", "--storage", storage, "--tracking-uri", "none")
-    outcome = process(*deleting, before=no_file_beyond(0), env=NO_BYTECODE)
-    assert (outcome.code, outcome.err) == (0, "small: deleted\n")
-    assert not (storage / "small").exists()
 
 
 def fill(path: Path) -> None:

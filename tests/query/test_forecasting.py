@@ -32,7 +32,9 @@ def imported(storage: Path, name: str, widths: list[int], analysis: Any = LAW, t
     return importing.create(table.Table(read.rows, {**read.space, "analysis": [analysis]}, read.guesses, 0), storage)
 
 
-@pytest.mark.parametrize("analysis", [LAW, {"optimum": {"metric": "loss", "x": "lr"}}])
+@pytest.mark.parametrize(
+    "analysis", [LAW, pytest.param({"optimum": {"metric": "loss", "x": "lr"}}, marks=pytest.mark.long)]
+)
 def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Path, analysis: Any) -> None:
     sweep = imported(storage, "small", [64, 128, 256], analysis)
     made = forecast(sweep, AT)
@@ -41,10 +43,12 @@ def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Pat
     assert one["high"] / one["low"] < 8
     assert one["outside"] == {"width": pytest.approx(2)}
     later = score(made, imported(storage, "all", [64, 128, 256, 512]))
-    assert (later["inside"], later["of"], later["signs_right"], later["signs_of"]) == (1, 1, 1, 1)
-    assert 0 < later["crps"] < 0.5
+    (score_of,) = later["scores"]
+    assert score_of.items() >= {"of": "best lr", "inside": 1, "settings": 1, "signs_right": 1, "signs_of": 1}.items()
+    assert 0 < score_of["crps"] < 0.5
 
 
+@pytest.mark.long
 def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> None:
     sweep = imported(storage, "small", [64, 128, 256])
     law = {"law": {"lr": "lr", "over": ["width", "tokens"]}}
@@ -69,6 +73,7 @@ def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
     return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
 
 
+@pytest.mark.long
 def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path) -> None:
     sweep, file = turning(storage, "small", [64, 128, 256, 512]), tmp_path / "turn.json"
     lines = forecasts.forecast(sweep, {"width": 2048}, file)
@@ -80,18 +85,71 @@ def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path)
     assert one["outside"] == {"width": pytest.approx(4)}
     assert one["exponents"]["width"] == pytest.approx(0.5, abs=0.15)
     later = score(made, turning(storage, "all", [64, 128, 256, 512, 2048]))
-    assert (later["inside"], later["of"], later["signs_right"]) == (1, 1, 1)
-    with pytest.raises(InputError, match="step is where loss turns"):
-        forecast(sweep, {"step": 1e6})
+    assert later["scores"][0].items() >= {"of": "turning step", "inside": 1, "settings": 1, "signs_right": 1}.items()
+    losses = forecast(sweep, {"step": 256e3})
+    assert losses["not_forecast"] == {
+        "turning step": "--at: step is where loss turns; name the axes that its place depends on"
+    }
+    for one, width in zip(losses["forecasts"], (64, 128, 256, 512), strict=True):
+        assert one.items() >= {"of": "loss", "where": {"width": width}, "along": "step", "settings": 11}.items()
+        assert one["low"] < 2 + 0.1 * np.log(256e3 / (4000 * (width / 64) ** 0.5)) ** 2 < one["high"] < one["low"] + 1
+        assert one["families"]["U-shape"] > 0.9
     with pytest.raises(InputError, match="above 0"):
         forecast(sweep, {"width": float("inf")})
 
 
+@pytest.mark.long
 def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
     made = forecast(imported(storage, "small", [64, 128, 256]), AT)
     later = score(made, imported(storage, "moved", [64, 128, 512], turn=1.7))
-    assert (later["inside"], later["of"], later["signs_right"]) == (0, 1, 0)
-    assert later["crps"] > 0.5
+    (score_of,) = later["scores"]
+    assert score_of.items() >= {"inside": 0, "settings": 1, "signs_right": 0}.items()
+    assert score_of["crps"] > 0.5
+
+
+def lengths(storage: Path, name: str, tokens: np.ndarray) -> raysweep.Sweep:
+    """Three runs a cell. The lowest loss over the rates, at width w and t tokens, is 2 + w^-0.3 t^-0.25."""
+    rng = np.random.default_rng(0)
+    rates = np.geomspace(1e-4, 1e-1, 7)
+    grid = [(lr, w, t, seed) for lr in rates for w in (64, 128, 256) for t in tokens for seed in range(3)]
+    lr, width, token, seed = (np.array(values) for values in zip(*grid, strict=True))
+    loss = 2 + (width / 64) ** -0.3 * token**-0.25 + 0.05 * np.log(lr / 0.01 * (width / 128)) ** 2
+    rows = {"lr": lr, "width": width, "tokens": token, "seed": seed, "loss": loss + 0.01 * rng.standard_normal(len(lr))}
+    read = table.read(rows, ["loss"], ["lr", "width", "tokens"], seed="seed", name=name)
+    return importing.create(table.Table(read.rows, {**read.space, "analysis": [LAW]}, read.guesses, 0), storage)
+
+
+def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage: Path, tmp_path: Path) -> None:
+    known, file = np.geomspace(1, 100, 7), tmp_path / "loss.json"
+    sweep = lengths(storage, "small", known)
+    lines = forecasts.forecast(sweep, {"tokens": 200, "width": 128}, file)
+    assert lines[0].startswith("tokens = 200, width = 128: best lr 0.0")
+    assert lines[2].startswith("tokens = 200, width = 128: loss 2.")
+    assert lines[3].startswith("  power law ")
+    assert lines[4] == "  tokens lies 2 times outside of what was computed"
+    made = plain_json.loads(file.read_bytes())
+    rate, loss = made["forecasts"]
+    assert (rate["of"], loss["of"], made["version"], made["not_forecast"]) == ("best lr", "loss", 3, {})
+    assert loss["low"] < 2 + 2**-0.3 * 200**-0.25 < loss["high"] < loss["low"] + 0.15
+    assert sum(loss["families"].values()) == pytest.approx(1)
+    later = forecasts.score(file, lengths(storage, "all", np.r_[known, 200]))
+    assert later[1].startswith("tokens = 200, width = 128: loss forecast 2.")
+    assert later[3].startswith("loss: 1 of 1 inside; CRPS 0.0")
+    assert later[3].endswith("; direction right in 1 of 1")
+
+
+def test_a_loss_goes_on_along_one_axis_only(storage: Path) -> None:
+    sweep = lengths(storage, "small", np.geomspace(1, 100, 7))
+    made = forecast(sweep, {"tokens": 200, "width": 512})
+    assert made["not_forecast"] == {
+        "loss": "loss: goes on along one axis, and tokens and width were not computed there"
+    }
+    made = forecast(sweep, {"tokens": 100, "width": 512})
+    assert made["not_forecast"] == {"loss": "loss: has fewer than 5 values of width in every setting"}
+    assert [one["of"] for one in made["forecasts"]] == ["best lr"]
+    made = forecast(sweep, {"tokens": 200})
+    assert [(one["of"], one["where"]) for one in made["forecasts"]] == [("loss", {"width": w}) for w in (64, 128, 256)]
+    assert made["not_forecast"] == {"best lr": "--at: missing width; the law is over width, tokens"}
 
 
 def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(storage: Path, tmp_path: Path) -> None:
@@ -102,7 +160,7 @@ def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(sto
         forecasts.forecast(sweep, AT, file)
     with pytest.raises(InputError, match="changed"):
         score({**made, "rows": 7}, sweep)
-    with pytest.raises(InputError, match="locates no best lr"):
+    with pytest.raises(InputError, match="has no best lr at width = 512, tokens = 1.6e"):
         score(made, sweep)
     file.write_text("[1]")
     with pytest.raises(InputError, match="changed"):

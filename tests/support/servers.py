@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.tracking_server import Server
+from tests.chaos.unwell_server import UnwellServer
 from tests.chaos.waiting import PATIENCE
 
 
@@ -92,9 +92,9 @@ def hurry(database: Path) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path, template: Path) -> Iterator[Server]:
+def server(tmp_path: Path, template: Path) -> Iterator[UnwellServer]:
     """A real MLflow server of this test alone."""
-    running = Server(tmp_path)
+    running = UnwellServer(tmp_path)
     shutil.copy(template, running.database)
     try:
         running.start()

@@ -24,6 +24,7 @@ from raysweep.tracking import cell_run, cleanup, mirror, server
 from raysweep.tracking.runs import SweepRun
 from raysweep.tracking.server import check
 from tests.chaos.tracking_server import Server
+from tests.chaos.unwell_server import UnwellServer
 from tests.chaos.waiting import PATIENCE
 
 SPACE = {
@@ -404,6 +405,26 @@ def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk
     second = Sweep(f"sqlite:///{tmp_path / 'second.db'}", tmp_path)
     assert second.replay([rows(0, 1)]) is None
     assert kept.read_bytes() == before
+
+
+def test_a_server_that_loses_answers_or_never_answers_costs_a_warning_and_no_run_twice(
+    server: UnwellServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    sweep, cells = Sweep(server.uri, tmp_path), [rows(index, 2) for index in range(4)]
+    with server.unwell("loses"):  # each run is begun, but its writer never learns of it
+        assert sweep.replay(cells) is not None
+    with server.unwell("loses", 0.3):
+        sweep.replay(cells)
+    with server.unwell("hangs"):
+        started = time.monotonic()
+        assert sweep.replay(cells) is not None
+        assert time.monotonic() - started < 10
+    assert sweep.replay(cells) is None
+    assert {run.info.status for run in sweep.runs()} == {"FINISHED"}
+    assert set(sweep.children()) == {f"cell-{index}" for index in range(4)}
+    assert sweep.parent().info.status == "FINISHED"
 
 
 @pytest.mark.long

@@ -1,0 +1,96 @@
+"""An MLflow server behind a proxy that, for a while, answers 500 or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import http.server
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.chaos.tracking_server import Server
+
+Illness = Literal["refuses", "loses", "hangs"]
+"""What becomes of a request: answered 500; carried out and answered 500; carried out and never answered."""
+
+
+class UnwellServer(Server):
+    """A server that is reached through a proxy, at `uri`, whether it is well or inside `unwell`."""
+
+    def __init__(self, room: Path, variables: Mapping[str, str] | None = None) -> None:
+        super().__init__(room, variables)
+        self.illness: Illness | None = None
+        self.dice, self.share = random.Random(0), 1.0
+        self.well_again = threading.Event()
+        self._proxy: http.server.ThreadingHTTPServer | None = self._listen(0)
+        self.uri = f"http://127.0.0.1:{self._proxy.server_address[1]}"
+
+    def start(self) -> None:
+        """Until it answers, at the address that it had before."""
+        self._proxy = self._proxy or self._listen(int(self.uri.rpartition(":")[2]))
+        super().start()
+
+    def kill(self) -> None:
+        """At once: nobody listens any more."""
+        if self._proxy:
+            self._proxy.shutdown()
+            self._proxy.server_close()
+            self._proxy = None
+        super().kill()
+
+    @contextlib.contextmanager
+    def unwell(self, illness: Illness, share: float = 1.0) -> Iterator[None]:
+        """While the block runs, this share of the requests is treated so. Those that hang are let go at its end."""
+        self.well_again.clear()
+        self.illness, self.share = illness, share
+        try:
+            yield
+        finally:
+            self.illness = None
+            self.well_again.set()
+
+    def _listen(self, port: int) -> http.server.ThreadingHTTPServer:
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"unwell": self}))
+        proxy.daemon_threads, proxy.block_on_close = True, False
+        threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
+        return proxy
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    unwell: UnwellServer
+
+    def _answer(self) -> None:
+        unwell = self.unwell
+        illness = unwell.illness if unwell.dice.random() < unwell.share else None
+        self.close_connection = True
+        with contextlib.suppress(OSError, http.client.HTTPException):  # the client or the server is gone
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            code, headers, content = (500, {}, b"") if illness == "refuses" else self._forward(body)
+            if illness == "hangs":
+                unwell.well_again.wait()
+                return
+            if illness == "loses":
+                code, headers, content = 500, {}, b""
+            self.send_response(code)
+            for name, value in headers.items():
+                if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    def _forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.unwell.port, timeout=60)
+        with contextlib.closing(connection):
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+            connection.request(self.command, self.path, body or None, headers)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  (names of the standard library)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Says nothing."""
