@@ -71,6 +71,7 @@ def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
         assert len(panel.runs) == len(RATES) * len(BATCHES)
 
 
+@pytest.mark.long
 def test_the_best_of_an_opposite_metric_is_the_same_place() -> None:
     frame = runs()
     least = asked(frame).table

@@ -58,6 +58,7 @@ def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbo
         assert best["gp"] < best["tpe"], place
 
 
+@pytest.mark.long
 def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox: Path) -> None:
     for chosen in found(asked("gp", LR, 16))[1:]:
         assert len(chosen) == 8

@@ -70,6 +70,7 @@ def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole: Sweep, c
     assert "± 4 degrees in all slices at once at 95 % reached in 2 of 3 slices" in said_by(whole, call)
 
 
+@pytest.mark.long
 def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Callable[..., Outcome]) -> None:
     said: list[str] = []
     found = run(storage, budget={"rows": 100}, precision={"boundary": 1.0}, said=said)
@@ -108,6 +109,7 @@ def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_e
     assert finding.facts["computed_at"] == stopped_level(0.95) == pytest.approx(0.974, abs=5e-4)
 
 
+@pytest.mark.long
 def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> None:
     said: list[str] = []
     run(storage, precision={"boundary": 8.0}, said=said)

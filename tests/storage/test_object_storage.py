@@ -154,6 +154,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     assert objects(s3) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("waiting", [LONG_LEASE], indirect=True)
 def test_a_second_driver_is_refused_and_the_first_goes_on(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
