@@ -198,6 +198,7 @@ def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage:
     assert_done(storage, how)
 
 
+@pytest.mark.long
 def test_a_death_that_is_over_is_forgotten(sandbox: Path, tmp_path: Path, storage: Path) -> None:
     written(tmp_path, sandbox_space(tmp_path, ["compute", "die_once", "compute"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]

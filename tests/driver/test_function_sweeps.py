@@ -91,16 +91,6 @@ def test_rows_are_those_of_the_function_called_by_hand(storage: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_space_a_call_and_ray_give_the_same_rows(folder: Path, storage: Path, ray_cluster: str, call: Call) -> None:
-    alone = call("run", folder / "tried.yaml", "--storage", storage, *QUIET)
-    assert alone.code == 0
-    done = call("run", folder / "tried.yaml", "--storage", storage, "--name", "ray", "--executor", "ray", *QUIET)
-    assert done.code == 0, done.err
-    assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
-    assert rows_of(raysweep.open("ray", storage).results()) == by_hand()
-
-
-@pytest.mark.long
 def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_cluster: str) -> None:
     code = (
         "import shutil, raysweep\n"

@@ -269,6 +269,7 @@ def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Cal
     assert published(older) == before
 
 
+@pytest.mark.long
 def test_stages_of_other_code_can_be_refused(older: Path, call: Call, space: Callable[..., Path]) -> None:
     for more in ((), ("--dry-run",)):
         refused = call("run", space(name="later"), "--storage", older, "--on-code-change", "refuse", *QUIET, *more)

@@ -123,9 +123,8 @@ def test_rows_stay_though_the_search_would_ask_for_others_now(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sampler", ["tpe", "gp"])
-def test_the_rows_are_the_same_on_ray(sampler: str, sandbox: Path, storage: Path, ray_cluster: str) -> None:
-    space = asked({"optuna": {"metric": "loss", "cells": 24, "sampler": sampler}})
+def test_the_rows_are_the_same_on_ray(sandbox: Path, storage: Path, ray_cluster: str) -> None:
+    space = asked({"optuna": {"metric": "loss", "cells": 24}})
     here, there = (run(storage / name, space, executor=name, workers=2) for name in ("inline", "ray"))
     same(there.results(), here.results())
 

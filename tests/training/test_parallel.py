@@ -110,6 +110,23 @@ def test_rows_of_two_workers_are_those_of_one(rows_of_one: Results, two_more: li
             np.testing.assert_allclose(found, expected, atol=2e-3, **near, err_msg=name)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [pytest.param(2, marks=pytest.mark.once), 4])
+@pytest.mark.usefixtures("one_thread", "hub_cache", "chats")
+def test_a_checkpoint_is_fine_tuned_by_workers_together_as_by_one(workers: int, tmp_path: Path) -> None:
+    """Within 1e-4 nats after 50 steps at a rate of 0.001: all weights, adapters, and packed conversations."""
+    expected = language_gang.fine_tunings(Store(tmp_path / "store"), str(tmp_path))
+    found = gang(tmp_path / "gang", workers, ["checkpoints"])
+    assert expected["status"].tolist() == ["ok"] * 3
+    assert (expected["finetune_loss"] < expected["finetune_loss_before"] - 0.1).all()
+    for name, values in expected.items():
+        if name == "status" or "perplexity" in name:
+            continue
+        np.testing.assert_allclose(found[0]["checkpoints"][name], values, rtol=0, atol=1e-4, err_msg=name)
+        for other in found[1:]:
+            np.testing.assert_array_equal(other["checkpoints"][name], found[0]["checkpoints"][name], err_msg=name)
+
+
 @pytest.mark.gpu
 def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(rows_of_one: Results, tmp_path: Path) -> None:
     """On GPUs products are bfloat16."""
