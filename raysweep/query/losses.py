@@ -57,7 +57,7 @@ class Losses:
         """
         new = [name for name, value in at.items() if not near(self.table[name], value).any()]
         if len(new) > 1:
-            raise InputError(self.name, f"goes on along one axis, and {' and '.join(new)} were not computed there")
+            raise InputError("--at", f"losses go on along one axis, and {' and '.join(new)} were not computed there")
         along = new[0] if new else next(iter(at))
         rest = {name: value for name, value in at.items() if name != along}
         if (known := (along, *rest.items())) not in self._fitted:
@@ -67,7 +67,7 @@ class Losses:
             others = [key for key in self.keys if key not in at]
             lines = [(where, own) for where, own in groups(part, others) if own[along].nunique() >= FEWEST]
             if not lines:
-                raise InputError(self.name, f"has fewer than {FEWEST} values of {along} in every setting")
+                raise InputError("--at", f"fewer than {FEWEST} values of {along} in every setting")
             logs = [np.log(own[along].to_numpy(float)) for _, own in lines]
             found = fit_losses([(x, own["loss"].to_numpy(float)) for x, (_, own) in zip(logs, lines, strict=True)])
             names = [dict(zip(others, where, strict=True)) for where, _ in lines]

@@ -142,10 +142,10 @@ def test_a_loss_goes_on_along_one_axis_only(storage: Path) -> None:
     sweep = lengths(storage, "small", np.geomspace(1, 100, 7))
     made = forecast(sweep, {"tokens": 200, "width": 512})
     assert made["not_forecast"] == {
-        "loss": "loss: goes on along one axis, and tokens and width were not computed there"
+        "loss": "--at: losses go on along one axis, and tokens and width were not computed there"
     }
     made = forecast(sweep, {"tokens": 100, "width": 512})
-    assert made["not_forecast"] == {"loss": "loss: has fewer than 5 values of width in every setting"}
+    assert made["not_forecast"] == {"loss": "--at: fewer than 5 values of width in every setting"}
     assert [one["of"] for one in made["forecasts"]] == ["best lr"]
     made = forecast(sweep, {"tokens": 200})
     assert [(one["of"], one["where"]) for one in made["forecasts"]] == [("loss", {"width": w}) for w in (64, 128, 256)]
