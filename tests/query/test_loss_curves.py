@@ -14,6 +14,7 @@ from raysweep.query.loss_curves import FACTOR, FORMS, LIMIT, NOISES, TYPICAL, WI
 LOGS = np.linspace(0, np.log(100), 8)
 
 
+@pytest.mark.long
 def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = 2 + np.exp(-0.4 * LOGS) + 0.02 * np.random.default_rng(3).standard_normal(8)
     monkeypatch.setattr(loss_curves, "FORMS", FORMS[:1])

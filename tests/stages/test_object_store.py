@@ -82,6 +82,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     assert listed.splitlines()[-1].startswith(f"{s3}/stages: 4 stages")
 
 
+@pytest.mark.long
 def test_a_damaged_object_is_set_aside_and_computed_again(
     s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:

@@ -229,6 +229,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: str, apart: Path) -> None:
     assert call("run", apart, "--storage", s3, *QUIET, "--executor", "inline").code == 0
     before = rows(call, s3)
