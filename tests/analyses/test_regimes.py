@@ -58,7 +58,7 @@ def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_s
     assert found(bowls([0.0])).facts["cases"] == {}
 
 
-@pytest.mark.parametrize("draws", [1, 4])
+@pytest.mark.parametrize("draws", [1, pytest.param(4, marks=pytest.mark.long)])
 def test_the_longest_lengths_are_forecast_from_the_others(draws: int) -> None:
     lengths = tuple(np.geomspace(1, 100, 7))
     rows = bowls([-0.25, 0.2], draws=draws, noise=0.1, lengths=lengths)

@@ -55,6 +55,7 @@ def test_a_clear_form_gets_the_largest_share(family: str, losses: np.ndarray) ->
     assert sum(curve.families.values()) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_intervals_hold_new_values_of_all_forms_as_often_as_they_say() -> None:
     table = pd.concat([measured(name, k) for name in OWN | OTHERS for k in range(100, 103)])
     shares = table.groupby("where")["inside"].mean()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -43,14 +44,15 @@ def two_more(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Results
     return gang(tmp_path_factory.mktemp("gangs") / "more", 2, ["dropout", "rows"])
 
 
-@pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
+@functools.cache
+def one(dropout: float = 0.0) -> Results:
+    """The training by one worker."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with devices.granted(0):
-        found = {"train": language_gang.train(), "dropout": language_gang.train(0.1)}
+        trained = language_gang.train(dropout)
     torch.set_num_threads(threads)
-    return found
+    return trained
 
 
 @pytest.fixture(scope="module")
@@ -73,27 +75,27 @@ def assert_near(found: Results, expected: Results) -> None:
     assert expected["losses"][-1] < expected["losses"][0] - 0.2
 
 
-def test_two_workers_train_as_one(one: dict[str, Results], two: list[dict[str, Results]]) -> None:
+def test_two_workers_train_as_one(two: list[dict[str, Results]]) -> None:
     assert_equal(two, "train")
-    assert_near(two[0]["train"], one["train"])
+    assert_near(two[0]["train"], one())
 
 
 @pytest.mark.long
-def test_two_workers_drop_out_as_one(one: dict[str, Results], two_more: list[dict[str, Results]]) -> None:
+def test_two_workers_drop_out_as_one(two_more: list[dict[str, Results]]) -> None:
     assert_equal(two_more, "dropout", "rows")
-    assert_near(two_more[0]["dropout"], one["dropout"])
+    assert_near(two_more[0]["dropout"], one(0.1))
 
 
 @pytest.mark.long
-def test_four_workers_train_as_one(one: dict[str, Results], tmp_path: Path) -> None:
+def test_four_workers_train_as_one(tmp_path: Path) -> None:
     found = gang(tmp_path / "four", 4, ["train", "dropout"])
     for job in ("train", "dropout"):
-        assert_near(found[3][job], one[job])
+        assert_near(found[3][job], one(0.1 if job == "dropout" else 0.0))
 
 
-def test_a_worker_holds_its_share_of_the_weights(one: dict[str, Results], two: list[dict[str, Results]]) -> None:
+def test_a_worker_holds_its_share_of_the_weights(two: list[dict[str, Results]]) -> None:
     assert [int(worker["train"]["held"]) for worker in two] == [language_gang.SMALL.weights() // 2] * 2
-    assert int(one["train"]["held"]) == language_gang.SMALL.weights()
+    assert int(one()["held"]) == language_gang.SMALL.weights()
 
 
 @pytest.mark.long

@@ -265,6 +265,7 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
     assert found == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
 
 
+@pytest.mark.long
 def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense: tuple) -> None:
     shape, own, _, batch, _, exact = dense
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in shape.parts()])

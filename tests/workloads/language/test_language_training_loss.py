@@ -83,6 +83,7 @@ def test_a_rise_is_that_of_the_same_batches():
     assert np.isnan(mean_rise(text + np.inf, text + np.inf))
 
 
+@pytest.mark.long
 def test_what_early_stopping_keeps_is_what_is_judged(store):
     """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
     before is a model as any other, and the loss that rose is that of what was kept."""

@@ -89,6 +89,7 @@ def test_the_quadratic_model_of_a_quadratic_loss_is_the_loss_and_its_trace_the_m
     assert exact == pytest.approx(trace, abs=0.2)
 
 
+@pytest.mark.long
 def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
     """On the language model itself, over the noises of many draws at one model."""
     row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}
