@@ -125,6 +125,7 @@ class Progress(Shown):
     def __init__(self, stages: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
         super().__init__()
         self._stages, self._stages_known, self._looked = stages, (0, 0), float("-inf")
+        self._moved = float("-inf")  # when a look at the stages last found another one
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
@@ -152,7 +153,7 @@ class Progress(Shown):
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}{self._stages_in_words(now)}"
-        silent = now - max(self._last, self._asked)
+        silent = now - max(self._last, self._asked, self._moved)
         stuck = ""
         if self._done < self._rows and silent > max(STUCK_AFTER, 2 * self._longest):
             stuck = f"; nothing has ended for {duration(silent)}: `raysweep status` shows what is at work"
@@ -177,7 +178,8 @@ class Progress(Shown):
         if self._done < self._rows and not 0 < of == there and now - self._looked >= STAGES_EVERY:
             self._looked = now
             with contextlib.suppress(RaysweepError, OSError):  # a store that cannot be read now: what was known stands
-                self._stages_known = self._stages()
+                before, self._stages_known = self._stages_known, self._stages()
+                self._moved = now if self._stages_known != before else self._moved
         there, of = self._stages_known
         return f", {there:,} of {counted(of, 'stage')}" if there < of and self._done < self._rows else ""
 

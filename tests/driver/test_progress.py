@@ -98,7 +98,7 @@ def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: Simple
 
     shown = Progress(stages)
     assert shown.line() == "planning"
-    shown.expect(252, 80.0)
+    shown.expect(252, 20.0, 5.0)
     told = {}
     for clock.now in range(90):
         told[clock.now] = shown.line()
@@ -107,6 +107,7 @@ def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: Simple
     assert told[59] == "0 of 252 rows, 3 of 7 stages, 59 s so far"
     assert told[60] == "0 of 252 rows, 6 of 7 stages, 60 s so far"
     assert told[70] == "0 of 252 rows, 70 s so far"
+    assert not any("nothing has ended" in line for line in told.values())
     assert looks == [0, 10, 20, 30, 40, 50, 60, 70]
 
 
