@@ -161,5 +161,13 @@ def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path: Path, m
             done = process(*words[1:], cwd=tmp_path)
             assert done.code == 0, done
     rows = raysweep.open("checkpoints", storage=tmp_path / "sweeps").results()
-    assert len(rows) == 6
+    assert len(rows) == 90
     assert set(rows.status) == {"ok"}
+    (found,) = raysweep.open("checkpoints", storage=tmp_path / "sweeps").findings()
+    best = found.table.set_index("axis")
+    assert set(best["outcome"]) == {"located"}
+    assert best["high"]["pretrain_length"] < max(rows["pretrain_length"])  # the longest one is overtrained
+    shown = [float(number.replace(",", "")) for number in re.findall(r" is ([\d,.]+) \[", " ".join(shown.split()))]
+    assert (best["low"] < shown).all()
+    assert (shown < best["high"]).all()
+    assert "Which revision is best, at which rate? The best pretraining length" in done.out + done.err
