@@ -149,6 +149,7 @@ WORKLOAD = Workload(
     sources=(_HERE, "raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,
     data_parallel=True,
+    exports={"finetune": deferred(f"{_HERE}.exported:exported")},
     check=check,
     fetch=hub.fetch,
     downloads=hub.downloads,

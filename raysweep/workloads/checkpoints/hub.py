@@ -26,8 +26,8 @@ from raysweep.workloads import asked_once
 
 WANTED = ("*.json", "*.safetensors", "*.jinja", "*.model", "*.txt")
 """The files of a repository that are downloaded; pickled weights are not among them."""
-MAIN = "main"
-_SINGLE, _INDEX, _CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+MAIN, CONFIG = "main", "config.json"
+_SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def place(model: str, revision: str) -> Path | None:
     folder = Path(model).expanduser()
     if folder.is_dir():
         within = folder / revision
-        found = within if revision != MAIN or (within / _CONFIG).is_file() else folder
-        return found if (found / _CONFIG).is_file() else None
+        found = within if revision != MAIN or (within / CONFIG).is_file() else folder
+        return found if (found / CONFIG).is_file() else None
     if lacking("full"):
         return None
     from huggingface_hub import try_to_load_from_cache
 
-    cached = try_to_load_from_cache(model, _CONFIG, cache_dir=_cache(), revision=revision)
+    cached = try_to_load_from_cache(model, CONFIG, cache_dir=_cache(), revision=revision)
     return Path(cached).parent if isinstance(cached, str) else None
 
 
@@ -87,7 +87,7 @@ def present(model: str) -> list[str]:
     """The revisions of a model that are on this machine."""
     folder = Path(model).expanduser()
     if folder.is_dir():
-        return sorted(path.parent.name for path in folder.glob(f"*/{_CONFIG}"))
+        return sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
     refs = _cache() / f"models--{model.replace('/', '--')}" / "refs"
     return sorted(str(path.relative_to(refs)) for path in refs.rglob("*") if path.is_file())
 

@@ -41,25 +41,22 @@ transformers.utils.logging.disable_progress_bar()  # it would fill the logs of t
 
 def fetch(rows: Rows, parent: None, context: Context) -> Result:
     """Read a checkpoint: its weights by name."""
-    row = rows.row()
-    module = transformers.AutoModelForCausalLM.from_pretrained(
-        _folder(row), dtype=_dtype(row), local_files_only=True, use_safetensors=True, trust_remote_code=False
-    )
-    return Result({"weights": {name: weight.detach() for name, weight in module.named_parameters()}})
+    return Result({"weights": {name: weight.detach() for name, weight in pretrained(rows.row()).named_parameters()}})
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Perturb and fine-tune a checkpoint. Its artifact has the weights that training changed: all of them, adapters, or
-    none without steps. Diverged: a loss or gradient was not finite."""
+    none without steps; and the identity of the checkpoint. Diverged: a loss or gradient was not finite."""
     row = rows.row()
     batch, length, seed = (int(row[name]) for name in ("finetune_batch", "context", "seed"))
     text, packs = _text(row, "target"), bool(row["packing"])
+    origin = np.frombuffer(hub.identity(folder_of(row)).encode(), np.uint8)
     if not (steps := data.steps(row, data.size(text, length))):
-        return Result({"weights": {}})
+        return Result({"weights": {}, "checkpoint": origin})
     module = _module(parent, row)
     if packs and getattr(module, "_is_stateful", False):
         raise InputError("packing", f"expected false: what {row['model']} keeps of a conversation would reach the next")
-    put(module, _adapters(module, seed) | perturbed(parent, row))
+    put(module, _adapters(module, seed) | perturbed(_start(parent), row))
     factor = schedules.schedule(str(row["finetune_schedule"]), steps, int(row["finetune_warmup"]))
     rate, decay = float(row["finetune_lr"]), float(row["finetune_weight_decay"])
     recipe = Recipe(rate, factor, decay, sample_bytes=_sample_bytes(row))
@@ -78,7 +75,7 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
         context.checkpoint(lambda: trained.state() | {"weights": _trained(module)})
 
     trained.train(batches, steps, after_step)
-    return Result({"weights": _trained(module)}, status=OK if trained.alive else DIVERGED)
+    return Result({"weights": _trained(module), "checkpoint": origin}, status=OK if trained.alive else DIVERGED)
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -95,7 +92,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         return losses | {"task_accuracy_before": _accuracy(module, row)[0]}
 
     found = dict(fetched.once(("before", *alike), before))
-    put(module, _adapters(module, 0) | perturbed(fetched, row) | parent.tensors()["weights"])
+    put(module, _adapters(module, 0) | perturbed(_start(fetched), row) | parent.tensors()["weights"])
     found |= {
         "pretrain_loss_after": mean_loss(module, row, "source", "test"),
         "finetune_loss": mean_loss(module, row, "target", "test"),
@@ -115,7 +112,7 @@ def _accuracy(module: nn.Module, row: Row) -> tuple[float, float]:
     if not row["tasks"]:
         return float("nan"), float("nan")
     with trainer.mixed_precision(devices.device()):
-        return harness.accuracy(module, data.tokenizer(_folder(row)), str(row["tasks"]), _at_once(row))
+        return harness.accuracy(module, data.tokenizer(folder_of(row)), str(row["tasks"]), _at_once(row))
 
 
 def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
@@ -145,19 +142,36 @@ def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     return total / predicted
 
 
+def pretrained(row: Row) -> nn.Module:
+    """The module of a row's checkpoint, as transformers reads it."""
+    module: nn.Module = transformers.AutoModelForCausalLM.from_pretrained(
+        folder_of(row), dtype=_dtype(row), local_files_only=True, use_safetensors=True, trust_remote_code=False
+    )
+    return module
+
+
+def adapt(module: nn.Module, row: Row) -> None:
+    """Put adapters into a module, for LoRA."""
+    if row["finetune_method"] == "lora":
+        import peft
+
+        settings = peft.LoraConfig(r=int(row["lora_rank"]), lora_alpha=row["lora_alpha"], target_modules="all-linear")
+        peft.inject_adapter_in_model(settings, module)
+
+
 def put(module: nn.Module, weights: Mapping[str, Any]) -> None:
     """Overwrite the weights of a module that are named here. An adapted layer keeps the name that it had."""
     named = {name: name.replace(".base_layer.", ".") for name, _ in module.named_parameters()}
     trainer.load(module, {name: weights[short] for name, short in named.items() if short in weights})
 
 
-def perturbed(fetched: Artifact, row: Row) -> Weights:
+def perturbed(start: Weights, row: Row) -> Weights:
     """The weights of a checkpoint with the row's noise (O eq. 1): a matrix is moved by `noise` times the deviation of
     its initialization as the model's configuration states it (initializer_range), a vector not at all."""
-    start, strength = _start(fetched), float(row["noise"])
+    strength = float(row["noise"])
     if not strength:
         return start
-    deviation, moved = strength * float(hub.config(_folder(row)).initializer_range), dict(start)
+    deviation, moved = strength * float(hub.config(folder_of(row)).initializer_range), dict(start)
     for name, weight in start.items():
         if weight.ndim > 1:
             noise = draws.normal(int(row["seed"]), f"checkpoints/noise/{name}", *weight.shape)
@@ -165,7 +179,8 @@ def perturbed(fetched: Artifact, row: Row) -> Weights:
     return moved
 
 
-def _folder(row: Row) -> Path:
+def folder_of(row: Row) -> Path:
+    """Where the checkpoint of a row lies on this machine."""
     folder = hub.place(str(row["model"]), str(row["revision"]))
     if folder is None:
         raise InputError("revision", f"{row['model']} {row['revision']} is not on this machine (HF_HOME says where)")
@@ -177,7 +192,7 @@ def _dtype(row: Row) -> torch.dtype:
 
 
 def _text(row: Row, which: str) -> Text | Chats:
-    return data.load(str(row[which]), str(row["template"]), _folder(row))
+    return data.load(str(row[which]), str(row["template"]), folder_of(row))
 
 
 def _start(fetched: Artifact) -> Weights:
@@ -188,15 +203,11 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
     """The module of a checkpoint where this process computes; with adapters of the row's rank for LoRA."""
 
     def made() -> nn.Module:
-        known = hub.config(_folder(row))
+        known = hub.config(folder_of(row))
         own = {name: weight.clone() for name, weight in _start(fetched).items()}  # training must not change them
         kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(known)]
         module: nn.Module = kind.from_pretrained(None, config=known, state_dict=own, dtype=_dtype(row))
-        if adapted:
-            import peft
-
-            settings = peft.LoraConfig(r=adapted[0], lora_alpha=adapted[1], target_modules="all-linear")
-            peft.inject_adapter_in_model(settings, module)
+        adapt(module, row)
         trainer.spread(module, devices.device())
         return module.to(devices.device()).eval()
 
@@ -222,13 +233,20 @@ def _adapters(module: nn.Module, seed: int) -> Weights:
     return found
 
 
-@torch.no_grad()
-def _distance(module: nn.Module, start: Weights) -> float:
-    """Length of the change of all weights, adapters multiplied out."""
-    own = {name.replace(".base_layer.", "."): weight for name, weight in module.named_parameters()}
+def merged(module: nn.Module) -> Weights:
+    """All weights by the names that they have without adapters, which are added to them."""
+    named = ((name.replace(".base_layer.", "."), weight) for name, weight in module.named_parameters())
+    own: Weights = {name: weight for name, weight in named if ".lora_" not in name}
     for name, layer in module.named_modules():
         if hasattr(layer, "get_delta_weight"):
             own[f"{name}.weight"] = own[f"{name}.weight"] + layer.get_delta_weight("default")
+    return own
+
+
+@torch.no_grad()
+def _distance(module: nn.Module, start: Weights) -> float:
+    """Length of the change of all weights, adapters multiplied out."""
+    own = merged(module)
     wholes = ((trainer.whole_of(own[name]), weight) for name, weight in start.items())
     return distance(whole - weight.to(whole.device) for whole, weight in wholes)
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
+import tiny_hub
+import transformers
+from checkpoint_rows import QUICK, compute, table
+from conftest import refused
 
 import raysweep
+from raysweep.stages.tensors import deserialize
 from raysweep.training import draws
 from raysweep.workloads.language.grammar import Grammar
 
@@ -61,8 +67,40 @@ def test_a_turning_point_is_found_again_in_exported_models(call, tmp_path, stora
     for loss in ("pretrain_loss", "finetune_loss_before"):
         assert after[loss].to_dict() == pytest.approx(before[loss].to_dict(), rel=1e-5)
     expected, found = (sweep.fit(inflection=TURNING).table.set_index("finetune_lr") for sweep in (own, again))
-    for table in (expected, found):
-        print(table[["status", "estimate", "low", "high"]].to_string())
-        assert set(table["status"]) == {"located"}
+    for each in (expected, found):
+        print(each[["status", "estimate", "low", "high"]].to_string())
+        assert set(each["status"]) == {"located"}
     for rate in RATES:
         assert expected.low[rate] <= found.estimate[rate] <= expected.high[rate]
+
+
+@pytest.mark.usefixtures("one_thread", "hub_cache")
+@pytest.mark.parametrize("changes", [{}, {"finetune_method": "lora", "lora_rank": 4, "noise": 1.0}])
+def test_a_fine_tuned_checkpoint_is_exported_with_the_loss_that_its_row_has(changes, call, tmp_path, storage, texts):
+    fixed = {name: value for name, value in QUICK.items() if name != "finetune_lr"} | {"target": texts, **changes}
+    own = run("tuned", storage, workload="checkpoints", axes={"finetune_lr": [1e-2]}, fixed=fixed, keep=["finetune"])
+    row, folder = own.results().iloc[0], tmp_path / "model"
+    assert row.status == "ok", [each["error"] for each in own.failures()]
+    done = call("export", "tuned", row.cell, "--stage", "finetune", "--to", folder, "--storage", storage)
+    assert done.code == 0, done
+    module = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    assert set(module.state_dict()) == set(deserialize(np.fromfile(folder / "model.safetensors", np.uint8)))
+    assert transformers.AutoTokenizer.from_pretrained(folder).eos_token == "<eos>"
+    loaded = {"model": str(folder), "revision": "main", "target": texts, "finetune_steps": 0}
+    metrics, _ = compute(table(loaded), np.zeros(1, int))
+    assert row.finetune_loss < row.finetune_loss_before - 0.1
+    assert metrics["finetune_loss"][0] == pytest.approx(row.finetune_loss, abs=1e-5)
+    assert "| finetune_lr | 0.01 |" in (folder / "README.md").read_text()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_checkpoint_that_moved_since_is_not_exported_as_the_fine_tuned_one(call, tmp_path, storage, hub_cache, texts):
+    tiny_hub.save(tmp_path / "base", 0)
+    fixed = {name: value for name, value in QUICK.items() if name != "finetune_lr"} | {"target": texts}
+    fixed |= {"model": str(tmp_path / "base"), "revision": "main", "finetune_method": "lora"}
+    own = run("tuned", storage, workload="checkpoints", axes={"finetune_lr": [1e-2]}, fixed=fixed, keep=["finetune"])
+    tiny_hub.save(tmp_path / "base", 1)
+    cell, folder = own.results().cell[0], tmp_path / "model"
+    done = call("export", "tuned", cell, "--stage", "finetune", "--to", folder, "--storage", storage)
+    refused(done, "revision: ", "by now, not what was fine-tuned")
+    assert not folder.exists()
