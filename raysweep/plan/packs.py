@@ -143,6 +143,8 @@ def _cut_up(
     target: seconds that a pack should take.
     """
     most = len(group.cells)
+    alone = packing.workers == 1 and group.seconds <= 1.5 * packing.ceiling
+    helps = 1 - 1e-9 if alone else CUTTING_HELPS  # where nothing runs beside it, no work is repeated for a finer cut
 
     def until_the_end(pieces: list[Piece]) -> float:
         return max((total - group.seconds + _seconds(pieces)) / packing.workers, _longest(pieces))
@@ -150,7 +152,7 @@ def _cut_up(
     pieces = soonest = cut(group, min(most, int(group.seconds // (1.5 * target)) + 1))
     # fewer, larger pieces if a cut repeats work, or if one piece does nearly all of the work and the others wait for it
     while len(pieces) > 1 and (
-        CUTTING_HELPS * _seconds(pieces) > group.seconds or _longest(pieces) > CUTTING_HELPS * group.seconds
+        helps * _seconds(pieces) > group.seconds or _longest(pieces) > CUTTING_HELPS * group.seconds
     ):
         pieces = cut(group, len(pieces) // 2)
         soonest = min(soonest, pieces, key=until_the_end)

@@ -42,6 +42,8 @@ def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
     assert [len(pack) for pack in packs_of(2, 1, 0.0, 1.0)] == [8] * 5
     assert [(len(pack), pack.seconds) for pack in packs_of(2, 1, 10.0, 1.0)] == [(20, 30.0)] * 2  # whole: 50 s
     assert [len(pack) for pack in packs_of(1, 1, 10.0, 1.0)] == [40]  # there is nobody to share it with
+    assert [len(pack) for pack in packs_of(1, 1, 0.1, 1.0)] == [40]  # however little is done again
+    assert len(packs_of(1, 1, 0.0, 1.0)) == 3  # nothing is
     assert [len(pack) for pack in packs_of(2, 1, 100.0, 0.1)] == [40]  # nothing to speak of would be shared out
     assert [len(pack) for pack in packs_of(2, 20, 100.0, 5.0)] == [40] * 20  # all are busy as it is
     assert {len(pack) for pack in packs_of(2, 20, 1.0, 20.0)} == {8}  # what is done again is next to nothing

@@ -121,8 +121,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     if lacking := hub.lacking(str(parameters["finetune_method"])):
         return lacking
     if folder is None:
-        there = ", ".join(hub.present(model)) or "nothing"
-        return "revision", f"{model} {revision} is not here (--download loads it from the hub); there: {there}"
+        return "revision", hub.absence(model, revision)
     if why := hub.incomplete(folder):
         return "revision", f"{model} {revision}: {why}"
     length, most = int(parameters["context"]), getattr(hub.config(folder), "max_position_embeddings", 10**9)

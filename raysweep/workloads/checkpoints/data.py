@@ -208,16 +208,15 @@ def _flat(own: Sequence[bytes], words: Any) -> np.ndarray:
 
 def _chats(own: Sequence[bytes], words: Any, template: str) -> np.ndarray:
     """Conversations one after the other, after their number and the length of each."""
-    first = words("")["input_ids"][:1]
-    read = [_conversation(segments(json.loads(each), template, words), first, words) for each in own]
+    read = [_conversation(json.loads(each), template, words) for each in own]
     return np.concatenate([np.asarray([len(read), *map(len, read)], np.int32), *read])
 
 
-def _conversation(parts: Sequence[Segment], first: Sequence[int], words: Any) -> np.ndarray:
-    found: list[int] = []
-    for number, (text, predicted) in enumerate(parts):
+def _conversation(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> np.ndarray:
+    first, found = list(words("")["input_ids"][:1]), list[int]()
+    for number, (text, predicted) in enumerate(segments(messages, template, words)):
         own = list(words(text, add_special_tokens=False, verbose=False)["input_ids"])
-        own = [*first, *own] if number == 0 and own[:1] != list(first) else own
+        own = [*first, *own] if number == 0 and own[:1] != first else own
         found += own if predicted else [-1 - token for token in own]
     return np.asarray(found, np.int32)
 
@@ -236,7 +235,18 @@ def complaint(name: str, template: str, folder: Path, length: int) -> str | None
         return next(
             (f"{name}: its {part} documents have {n:,} tokens, no more than a context" for part, n in short), None
         )
-    every = [tokens for part in own.splits.values() for tokens in part]
-    if long := sum(bool((tokens[-length - 1 :] >= 0).all()) and len(tokens) > length for tokens in every):
-        return f"{name}: {long:,} of {len(every):,} responses are longer than the context of {length:,} tokens"
+    if long := [tokens for tokens in _every(own) if _overlong(tokens, length)]:
+        words, lines = tokenizer(folder), files.entries(rest)
+        first = next(at for at, each in lines if _overlong(_conversation(_spoken(at, each), template, words), length))
+        count = f"{len(long):,} of {len(_every(own)):,} responses are longer than the context of {length:,} tokens"
+        return f"{first}: {count}, this one first; raise context, or drop such lines"
     return None
+
+
+def _every(own: Chats) -> list[np.ndarray]:
+    return [tokens for part in own.splits.values() for tokens in part]
+
+
+def _overlong(tokens: np.ndarray, length: int) -> bool:
+    """Whether a response is longer than a context, so that nothing of what it answers is read."""
+    return len(tokens) > length and bool((tokens[-length - 1 :] >= 0).all())

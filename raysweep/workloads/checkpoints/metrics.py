@@ -11,6 +11,7 @@ _NAMES = f"""{_LOSSES} pretrain_perplexity pretrain_perplexity_after sensitivity
 Accuracy = partial(Metric, direction="maximize", share=True)
 METRICS = (
     *(metric for metric in LANGUAGE if metric.name in _NAMES),
+    Metric("steps_taken", "steps of fine-tuning, stated or by epochs", label="steps of fine-tuning"),
     Accuracy(
         "task_accuracy",
         "mean accuracy (acc) on `tasks` after noise on the weights or fine-tuning; NaN without tasks",

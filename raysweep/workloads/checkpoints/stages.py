@@ -83,6 +83,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     row, fetched = rows.row(), parent.parent
     assert fetched is not None
     module, size = _module(fetched, row), data.size(_text(row, "target"), int(row["context"]))
+    steps = data.steps(row, size)
     alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens", "tasks"))
 
     def before() -> dict[str, float]:
@@ -98,7 +99,8 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         "finetune_loss": mean_loss(module, row, "target", "test"),
         "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
         "distance_moved": _distance(module, _start(fetched)),
-        "finetune_epochs": data.steps(row, size) * int(row["finetune_batch"]) / size,
+        "steps_taken": float(steps),
+        "finetune_epochs": steps * int(row["finetune_batch"]) / size,
     }
     found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
     found |= perplexities(found)

@@ -362,6 +362,7 @@ def test_epochs_are_so_many_steps(chats, texts):
     assert set(status) == {"ok"}
     assert found["finetune_loss"][0] == found["finetune_loss"][1] < found["finetune_loss_before"][0]
     assert found["finetune_epochs"][:2].tolist() == [2, 2]
+    assert found["steps_taken"][0] == found["steps_taken"][1] == rows[0]["finetune_steps"]
     assert 0.5 <= found["finetune_epochs"][2] < 0.55
     assert costs.finetune(table(rows[1])) == costs.finetune(table(rows[0]))
 

@@ -45,6 +45,12 @@ def without_weights(path: Path, pickled: bool) -> Path:
     return path
 
 
+def cut_off(path: Path) -> Path:
+    weights = own_model(path) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    return path
+
+
 def of_type(path: Path, kind: str) -> Path:
     config = json.loads((own_model(path) / "config.json").read_text())
     (path / "config.json").write_text(json.dumps({**config, "model_type": kind}))
@@ -56,14 +62,14 @@ CASES = {
     "a revision that is not there": (
         lambda p: {"revision": "step3"},
         "revision: ",
-        ("step3 is not here", "step1, step2"),
+        ("step3 is not here, in ", "hub0 (--download", "step1, step2"),
     ),
     "a model that is not there": (lambda p: {"model": "some/model"}, "revision: ", ("--download", "there: nothing")),
     "a name that is none": (lambda p: {"model": "a/b/c"}, "model: ", ("a/b/c",)),
     "a folder without this revision": (
         lambda p: {"model": str(own_model(p)), "revision": "late"},
         "revision: ",
-        ("late is not here",),
+        ("late is not here, in ", "; there: nothing"),
     ),
     "pickled weights": (
         lambda p: {"model": str(without_weights(p, True)), "revision": "main"},
@@ -74,6 +80,11 @@ CASES = {
         lambda p: {"model": str(without_weights(p, False)), "revision": "main"},
         "revision: ",
         ("has no model.safetensors",),
+    ),
+    "weights that are cut off": (
+        lambda p: {"model": str(cut_off(p)), "revision": "main"},
+        "revision: ",
+        ("model.safetensors is damaged or cut off (", "load or copy it again"),
     ),
     "an architecture of its own": (
         lambda p: {"model": str(of_type(p, "odd")), "revision": "main"},
@@ -102,7 +113,7 @@ CASES = {
             "target": lines(p / "c.jsonl", *(json.dumps({"prompt": "?", "response": "n" * n}) for n in (31, 32, 40)))
         },
         "target: ",
-        ("2 of 63 responses are longer than the context of 32",),
+        ("c.jsonl line 62: 2 of 63 responses are longer than the context of 32", "raise context, or drop"),
     ),
     "no such file": (lambda p: {"target": f"chat:{p}/none.jsonl"}, "target: ", ("none.jsonl",)),
     "a short text": (lambda p: {"source": f"file:{text(p)}"}, "source: ", ("no more than a context",)),
@@ -184,11 +195,13 @@ def test_a_download_takes_no_pickled_weights_and_looks_for_space_first(call, sto
     assert loaded == [("some/model", "step1", ["config.json", "model.safetensors"])]
 
 
-def test_without_a_network_a_download_is_one_line(call, storage, tmp_path):
+def test_without_a_network_a_download_is_one_line(call, storage, tmp_path, monkeypatch):
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)  # it was read before the tests began
     space = space_of(tmp_path, model="some/model")
-    refused(
-        call("run", space, "--storage", storage, *QUIET, "--download"), "fixed.model: some/model cannot be downloaded ("
-    )
+    done = call("run", space, "--storage", storage, *QUIET, "--download")
+    refused(done, "fixed.model: some/model cannot be downloaded while HF_HUB_OFFLINE is set; unset it (in the cell")
     assert not storage.exists()
 
 
