@@ -26,6 +26,8 @@ STATUSES = {
     "diverged": DIVERGED,
 }
 """What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
+SOURCE_DIRECTIONS = "raysweep_directions"
+"""Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
 MISSING = ("na", "n/a", "null", "none")
 """What files write, in any letters, for a number that is not there."""
 
@@ -66,7 +68,8 @@ def read(
     """The rows and the space of a table.
 
     table: a pandas data frame, one of polars, or a mapping of columns.
-    metrics: names, each with `:maximize` or `:minimize` behind it if you like; without it is minimized.
+    metrics: names, each with `:maximize` or `:minimize` behind it if you like; without it the direction is that of the
+        source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     seed: the column of the seed; None if there is one run per cell.
     error: the column of the known standard errors of the first metric.
@@ -83,7 +86,7 @@ def read(
     import pandas as pd
 
     frame = as_frame(table)
-    directions = dict(map(_metric, metrics))
+    directions = dict(_metric(str(one), frame.attrs.get(SOURCE_DIRECTIONS, {})) for one in metrics)
     used = [*directions, *axes, *by, *(one for one in (seed, error, status) if one)]
     for column in used:
         if (frame.columns == column).sum() > 1:
@@ -134,8 +137,10 @@ def read(
     if error:
         errors = [f"{first}{ERROR}"]
         rows[errors[0]] = numbers_in(frame[error], error)
-        if not (rows.loc[rows["status"] == OK, errors[0]] >= 0).all():
-            raise InputError(error, "expected a standard error of at least 0 for each run")
+        wrong = rows.loc[(rows["status"] == OK) & ~(rows[errors[0]] >= 0), errors[0]]
+        if len(wrong):
+            got = "none" if wrong.isna().iloc[0] else number(wrong.iloc[0])
+            raise InputError(error, f"expected a standard error of at least 0, got {got} in {place(wrong.index, 0)}")
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
     zipped = _together(rows, varied) if together else []
     return Table(
@@ -154,7 +159,7 @@ def as_frame(table: Any) -> pd.DataFrame:
         frame = table.copy()
     elif isinstance(table, Mapping):
         try:
-            frame = pd.DataFrame(dict(table))
+            frame = pd.DataFrame({name: _with_gaps(values) for name, values in table.items()})
         except ValueError as problem:
             raise InputError("table", str(problem)) from None
     elif hasattr(table, "to_pandas"):  # polars, pyarrow
@@ -172,14 +177,21 @@ def as_frame(table: Any) -> pd.DataFrame:
     return frame if frame.index.is_unique else frame.reset_index(drop=True)
 
 
-def _metric(text: object) -> tuple[str, str]:
-    """(name, direction)"""
-    text = str(text)
+def _with_gaps(values: Any) -> Any:
+    """A column, in which pandas leaves None as it is."""
+    gaps = isinstance(values, (list, tuple)) and any(value is None for value in values)
+    return np.array(values, dtype=object) if gaps else values
+
+
+def _metric(text: str, known: Mapping[str, str]) -> tuple[str, str]:
+    """(name, direction). known: those of the source."""
     name, _, direction = text.rpartition(":")
     if not name:
-        return text, DIRECTIONS[0]
+        return text, known.get(text, DIRECTIONS[0])
     if direction not in DIRECTIONS:
         raise InputError("metric", f"expected {' or '.join(DIRECTIONS)} behind the colon, got {shown(direction)}")
+    if known.get(name, direction) != direction:
+        raise InputError("metric", f"{text} contradicts the source, which says {name}:{known[name]}")
     return name, direction
 
 

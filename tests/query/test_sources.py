@@ -168,7 +168,12 @@ def test_a_source_that_cannot_be_read_is_one_line(source: str, line: str) -> Non
     assert str(refused.value).startswith(line)
 
 
-def test_a_broken_line_of_json_is_named(tmp_path: Path) -> None:
+def test_broken_json_is_named(tmp_path: Path) -> None:
+    for tool, name in (("lm-eval", "results_1.json"), ("ray", "result.json")):
+        (tmp_path / tool).mkdir()
+        (tmp_path / tool / name).write_text("{")
+        with pytest.raises(InputError, match=f"{name}: is no JSON"):
+            load(f"{tool}:{tmp_path / tool}")
     (tmp_path / "runs.jsonl").write_text('{"loss": 1.0}\n[1]\n')
     with pytest.raises(InputError, match="line 2 is no JSON object"):
         load(str(tmp_path / "runs.jsonl"))
