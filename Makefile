@@ -16,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv data demo reports test test-once test-simulations test-long test-full test-fast test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
+.PHONY: help venv data demo reports test test-once test-simulations test-long test-full test-gpu test-cluster chaos lint wheel docs bench bench-size bench-search clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -59,24 +59,21 @@ demo: $(STAMP) ## the transfer phase diagram, with its report (DEMO="--executor 
 reports: $(STAMP) data ## reports/: tables, pictures and manifest anew, some hours (REPORTS="quickstart four_axes": these only)
 	$(BIN)/python reports/make.py --storage $(STORAGE) $(REPORTS)
 
-test: lint ## ruff, mypy and the tests that every change is tried with, some 18 minutes of two cores (WORKERS=0: one after the other)
+test: lint ## ruff, mypy and the tests that every change is tried with, some 10 minutes of two cores (WORKERS=0: one after the other)
 	@command -v npm > /dev/null && $(MAKE) --silent $(DATA)/axe/node_modules/axe-core || true  # else these checks are skipped
 	$(PYTEST)
 
 test-once: $(STAMP) ## one test on a cluster and one of gangs, of those that `make test` leaves out
 	$(BIN)/python -m pytest -m once
 
-test-simulations: $(STAMP) ## how often intervals hold the truth; notes for which version of the fits it was as they say
+test-simulations: $(STAMP) ## the fits, and how often their intervals hold the truth; notes for which version of them it passed
 	$(PYTEST) -m simulation
 	$(BIN)/python -m tests.fits.coverage_digest --write
 
-test-long: $(STAMP) ## what takes longest: gangs, nodes and drivers that die, servers that go, Triton's interpreter
+test-long: $(STAMP) ## what takes longest: Ray, gangs, drivers that die, servers that go, the other goldens, plans of all packaged spaces
 	$(PYTEST) -m long
 
 test-full: test test-long test-simulations test-cluster ## every test there is, about an hour
-
-test-fast: $(STAMP) ## the tests under ten seconds each
-	$(PYTEST) -m "not slow and not long and not cluster and not simulation"
 
 test-gpu: $(STAMP) ## on a machine with a GPU: rows, waits, memory, kernels and speed there (skipped with a reason without one)
 	$(BIN)/python -m pytest -m gpu tests/gpu tests/training

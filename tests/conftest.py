@@ -152,6 +152,16 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def fits_in_this_process() -> Iterator[None]:
+    """Beside other tests a fit has no core to spare for processes of its own."""
+    from raysweep.fits import processes
+
+    with pytest.MonkeyPatch.context() as own:
+        own.setattr(processes, "WORTH", float("inf"))
+        yield
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a device where there is none."""
     if item.get_closest_marker("gpu"):

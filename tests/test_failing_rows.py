@@ -38,7 +38,7 @@ def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_child_of_a_pack_publishes_nothing(executor: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
     written(tmp_path, one_pack(tmp_path, behaviour="fork"))
     outcome = process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", executor)

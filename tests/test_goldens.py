@@ -20,6 +20,18 @@ from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
 
 FLOAT64 = 1e-9  # relative: what other libraries of linear algebra leave to chance
 TRAINED = 1e-6  # the same, after some steps of training at a large rate
+EACH = {  # one or two of each workload; the others are for `make test-long`
+    "quickstart",
+    "four_axes",
+    "covariance",
+    "image_regression",
+    "overtraining_linear",
+    "feature_capture",
+    "relu_features",
+    "relu_kernel",
+    "pretraining_epochs",
+    "overtraining_language_tiny",
+}
 
 
 def test_every_grid_space_has_a_golden() -> None:
@@ -28,7 +40,9 @@ def test_every_grid_space_has_a_golden() -> None:
     assert set(SPACES) == {name for name, each in here.items() if each.search == {"grid": {}}}
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EACH else pytest.mark.long) for name in SPACES]
+)
 def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
     golden, rows = pandas.read_csv(path_of(name)), rows_of(name, tmp_path)
     assert list(rows.columns) == list(golden.columns)
@@ -61,14 +75,41 @@ def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path: Pa
     assert found == pytest.approx(rows, rel=FLOAT64)
 
 
-def test_rows_of_an_earlier_identity_are_told_of_and_computed_again(tmp_path: Path) -> None:
-    """Those of a workload whose stages have versions of their own."""
-    storage = tmp_path / "sweeps"
+@pytest.fixture(scope="module")
+def language(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep, list[str]]:
+    """The storage in which the sweep of a workload whose stages have versions of their own was resumed."""
+    storage = tmp_path_factory.mktemp("language") / "sweeps"
     shutil.copytree(OLD_STORAGE, storage)
     assert len(raysweep.open("old_language", storage=storage).results()) == 0
-    sweep, said = resumed("old_language", storage)
+    return storage, *resumed("old_language", storage)
+
+
+def test_rows_of_an_earlier_identity_are_told_of_and_computed_again(language: tuple[Path, Sweep, list[str]]) -> None:
+    _, sweep, said = language
     assert any("there are rows of version 4 of language" in line for line in said)
     assert sweep.results().status.tolist() == ["ok"] * 6
+    assert set(sweep.results().overlap_angle) == {90.0}  # `overlap` was a share, and is the cosine of overlap_angle
+
+
+def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
+    language: tuple[Path, Sweep, list[str]],
+) -> None:
+    """Of the two sweeps that used the pretraining of an earlier release, the one that goes on lets it go."""
+    storage, _, said = language
+    before, store = Store(OLD_STORAGE / "store"), Store(storage / "store")
+    (own, *_), (other, *_) = ([s for s in store.files.names("refs") if s.startswith(name)] for name in ("old", "other"))
+    (former,) = references.referred(before, own)
+    again = resumed("old_language", storage)[1]
+    for lines, count, stages in (
+        (said, 1, ["stages: 2 distinct, 2 computed, 0 reused, 0 begun again"]),
+        (again, 0, []),
+    ):
+        assert sum("1 stage of an earlier identity" in line for line in lines) == count
+        assert [line for line in lines if line.startswith("stages: ")] == stages
+    assert former not in references.referred(store, own)
+    assert len(references.referred(store, own)) == 2
+    assert former in references.referred(store, other)
+    assert former in store.stages()
 
 
 def resumed(name: str, storage: Path) -> tuple[Sweep, list[str]]:
@@ -78,34 +119,3 @@ def resumed(name: str, storage: Path) -> tuple[Sweep, list[str]]:
         name, storage=storage, tracking_uri="none", executor="inline", report=False, say=said.append
     )
     return sweep, said
-
-
-def test_a_sweep_of_an_earlier_release_says_its_parameters_as_they_are_now(tmp_path: Path) -> None:
-    """`overlap` was a share; as that, it is the cosine of overlap_angle."""
-    storage = tmp_path / "sweeps"
-    shutil.copytree(OLD_STORAGE, storage)
-    sweep, _ = resumed("old_language", storage)
-    assert set(sweep.results().overlap_angle) == {90.0}
-    report = sweep.report().directory / "report.md"
-    assert "overlap_angle" in report.read_text()
-    assert "overlap:" not in report.read_text()
-
-
-def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(tmp_path: Path) -> None:
-    """Of the two sweeps that used the pretraining of an earlier release, the one that goes on lets it go."""
-    storage = tmp_path / "sweeps"
-    shutil.copytree(OLD_STORAGE, storage)
-    store = Store(storage / "store")
-    (own, *_), (other, *_) = ([s for s in store.files.names("refs") if s.startswith(name)] for name in ("old", "other"))
-    (former,) = references.referred(store, own)
-    told, stages = [], []
-    for _ in range(2):
-        said = resumed("old_language", storage)[1]
-        told.append(sum("1 stage of an earlier identity" in line for line in said))
-        stages.append([line for line in said if line.startswith("stages: ")])
-    assert told == [1, 0]
-    assert stages == [["stages: 2 distinct, 2 computed, 0 reused, 0 begun again"], []]
-    assert former not in references.referred(store, own)
-    assert len(references.referred(store, own)) == 2
-    assert former in references.referred(store, other)
-    assert former in store.stages()

@@ -63,7 +63,6 @@ def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path: Path, monk
     assert "quickstart" in repr(names["sweep"])
 
 
-@pytest.mark.slow
 def test_the_demo_ends_with_the_quoted_answer(
     call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

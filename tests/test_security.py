@@ -260,6 +260,7 @@ def test_a_pickle_for_the_mlflow_database_is_one_line(call: Call, canary: Path, 
     refused(call("run", tmp_path / "small.yaml", "--storage", storage), "--tracking-uri: ", "not a database")
 
 
+@pytest.mark.long
 def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
     evil = pickle.dumps(Canary(canary))
     for name in (

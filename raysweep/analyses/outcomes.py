@@ -31,7 +31,7 @@ CENSORED = {
 AT_EDGE = (Reason.TOWARDS_LOW, Reason.TOWARDS_HIGH)
 BOUND_ONLY = (
     *(Reason.REACHES_LOW, Reason.REACHES_HIGH, Reason.ZERO_ALIKE),
-    *(Reason.INSIDE_UNCLEAR, Reason.LOW_EDGE_ALIKE, Reason.HIGH_EDGE_ALIKE),
+    *(Reason.LOW_EDGE_ALIKE, Reason.HIGH_EDGE_ALIKE),
     *(Reason.LOW_SIGN_UNCLEAR, Reason.HIGH_SIGN_UNCLEAR),
 )
 NOT_OK = (Reason.LOW_NOT_OK, Reason.HIGH_NOT_OK)
@@ -52,7 +52,7 @@ def outcome(status: str, reason: str) -> Outcome:
     """
     if status == Status.LOCATED:
         return Outcome.LOCATED
-    if status in CENSORED:
+    if status in CENSORED and reason != Reason.INSIDE_UNCLEAR:  # that has a bound on either side
         beyond, edge, bound, ok = CENSORED[Status(status)]
         return edge if reason in AT_EDGE else bound if reason in BOUND_ONLY else ok if reason in NOT_OK else beyond
     return BY_REASON.get(Reason(reason), Outcome.UNDECIDED)

@@ -34,10 +34,9 @@ def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
     return [parameter.name for parameter in workload.parameters if parameter.name in frame.columns]
 
 
-def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> str:
-    """The extremum that is best for a metric: max or min by its direction; `otherwise` if it has no direction."""
-    direction = next((known.direction for known in workload.metrics if known.name == metric), "none")
-    return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)
+def better_extremum(metric: str, workload: Workload) -> str:
+    """The extremum that is best for a metric: max if its direction is maximize, else min."""
+    return "max" if any(one.direction == "maximize" for one in workload.metrics if one.name == metric) else "min"
 
 
 def known_error(frame: pd.DataFrame, metric: str, workload: Workload) -> str | None:

@@ -51,6 +51,8 @@ def run(
         seed=seed,
         error=error,
         labels=listed(labels),
+        scale=scales(sets),
+        together=sets.get("zip") != [],
         status=status,
         repeats=repeats,
         name=name,
@@ -78,6 +80,13 @@ def run(
         what = "resume" if lacking else "report"
         lines.append(f"go on with: {command(what, name, paths.storage(storage))}")
     return lines
+
+
+def scales(sets: Mapping[str, Any]) -> dict[str, Any]:
+    """The scales that the changes of the space set, by axis."""
+    whole = sets.get("scale")
+    apart = {key.removeprefix("scale."): scale for key, scale in sets.items() if key.startswith("scale.")}
+    return {**(whole if isinstance(whole, Mapping) else {}), **apart}
 
 
 def listed(names: str) -> list[str]:

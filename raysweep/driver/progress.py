@@ -21,6 +21,9 @@ from raysweep.storage.paths import AnyPath
 
 PLAIN_EVERY = 10.0  # seconds between plain lines
 LIVE_EVERY = 0.25  # seconds between two updates of a live line
+TRUST = 0.05
+"""The estimate counts as much as so large a share of the work: a first pack of a thousandth of it, whose process had to
+start, says little of the pace."""
 STAGES_EVERY = 10.0  # seconds between two looks at the store of stages
 STUCK_AFTER = 60.0
 """Seconds without a finished pack after which the line says so, if they are also twice what any pack should take."""
@@ -122,6 +125,7 @@ class Progress(Shown):
     def __init__(self, stages: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
         super().__init__()
         self._stages, self._stages_known, self._looked = stages, (0, 0), float("-inf")
+        self._moved = float("-inf")  # when a look at the stages last found another one
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
@@ -149,7 +153,7 @@ class Progress(Shown):
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}{self._stages_in_words(now)}"
-        silent = now - max(self._last, self._asked)
+        silent = now - max(self._last, self._asked, self._moved)
         stuck = ""
         if self._done < self._rows and silent > max(STUCK_AFTER, 2 * self._longest):
             stuck = f"; nothing has ended for {duration(silent)}: `raysweep status` shows what is at work"
@@ -161,7 +165,8 @@ class Progress(Shown):
         if self._done >= self._rows:
             return f"{text}, {duration(now - self._started)}"
         # The pace is that at the end of the last pack, because the packs at work since then are not counted yet.
-        pace = (self._last - self._begun) / max(self._done_seconds, 1e-9)
+        trust = TRUST * self._seconds
+        pace = (self._last - self._begun + trust) / (self._done_seconds + trust)
         left = pace * max(self._seconds - self._done_seconds, 0) - (now - self._last)
         if left < 0:
             return f"{text}, {duration(now - self._started)} so far, more than estimated{stuck}"
@@ -173,7 +178,8 @@ class Progress(Shown):
         if self._done < self._rows and not 0 < of == there and now - self._looked >= STAGES_EVERY:
             self._looked = now
             with contextlib.suppress(RaysweepError, OSError):  # a store that cannot be read now: what was known stands
-                self._stages_known = self._stages()
+                before, self._stages_known = self._stages_known, self._stages()
+                self._moved = now if self._stages_known != before else self._moved
         there, of = self._stages_known
         return f", {there:,} of {counted(of, 'stage')}" if there < of and self._done < self._rows else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from raysweep import plain_json
-from raysweep.analyses.kinds.law import Laws, laws_of, over_of
+from raysweep.analyses.kinds.law import over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
 from raysweep.query.losses import Losses
-from raysweep.query.turn_laws import TurnLaws
+from raysweep.query.places import Places
 from raysweep.space.analyses import opened
 
 if TYPE_CHECKING:
@@ -47,64 +47,31 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What forecasts are made of: the question, its laws of the best value or turn, and its losses, None without them;
-    reasons: why one is not forecast."""
+    """What forecasts are made of. reasons: why the places or the losses are forecast nowhere, by their names."""
 
     question: Question
-    laws: Laws | TurnLaws | None
-    losses: Losses | None
+    subjects: Sequence[Places | Losses]
     reasons: Mapping[str, str]
 
-    def entries(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
-        """What is forecast at a setting: an entry per subject and setting of the other axes."""
-        found = self._places(at) if self.laws else []
-        return [*found, *(self._losses(at) if self.losses else [])]
-
-    def _places(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
-        assert self.laws is not None
-        logs, out = np.log([[float(at[name]) for name in self.laws.over]]), []
-        for where, law in ((where, law) for where, law, _ in self.laws.laws if not law.reason):
-            new = law.at(logs, np.random.default_rng(0))[:, 0]
-            near = np.clip(logs, law.logs.min(0), law.logs.max(0))
-            entry = self._entry(_subject(self.question), where, np.exp(np.quantile(new, self._ranks)))
-            beyond = dict(zip(self.laws.over, law.beyond(logs)[0].tolist(), strict=True))
-            entry |= {
-                "outside": {name: factor for name, factor in beyond.items() if factor > 1},
-                "inside_estimate": float(np.exp(np.median(law.at(near, np.random.default_rng(0), new=False)))),
-                "exponents": dict(zip(self.laws.over, law.exponents()[1].tolist(), strict=True)),
-                "settings": len(law.logs),
-            }
-            out.append(entry)
-        return out
-
-    def _losses(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
-        assert self.losses is not None
-        try:
-            along, curves = self.losses.curves(at)
-        except InputError:  # of another point than that of `reasons`
-            return []
-        out = []
-        for where, logs, curve in curves:
-            at_log = np.log([at[along]])
-            near = np.clip(at_log, logs.min(), logs.max())
-            new = curve.at(at_log, np.random.default_rng(0))[:, 0]
-            inside = float(np.median(curve.at(near, np.random.default_rng(0), new=False)))
-            factor = float(np.exp(np.abs(at_log - near)[0]))
-            entry = self._entry(self.losses.metric, where, np.quantile(new, self._ranks))
-            entry |= {"outside": {along: factor} if factor > 1 else {}, "inside_estimate": inside}
-            out.append(entry | {"along": along, "settings": len(logs), "families": curve.families})
-        return out
-
-    @property
-    def _ranks(self) -> np.ndarray:
-        tail = (1 - self.question.level) / 2
-        return np.r_[tail, 0.5, 1 - tail, QUANTILES]
-
-    @staticmethod
-    def _entry(of: str, where: Mapping[str, Any], values: np.ndarray) -> dict[str, Any]:
-        low, middle, high, *quantiles = values.tolist()
-        where = {name: _plain(value) for name, value in where.items()}
-        return {"of": of, "where": where, "estimate": middle, "low": low, "high": high, "quantiles": quantiles}
+    def entries(self, at: Mapping[str, float]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """What is forecast at a setting: an entry per subject and setting of the other axes. And why the others are
+        not, by name."""
+        tail, out, reasons = (1 - self.question.level) / 2, [], dict(self.reasons)
+        for subject in self.subjects:
+            scale = np.exp if isinstance(subject, Places) else np.asarray
+            try:
+                ahead = list(subject.forecasts(at))
+            except InputError as problem:
+                reasons[subject.name], ahead = str(problem), []
+            for one in ahead:
+                low, middle, high, *quantiles = scale(
+                    np.quantile(one.new, np.r_[tail, 0.5, 1 - tail, QUANTILES])
+                ).tolist()
+                entry = {"of": subject.name, "where": {name: _plain(value) for name, value in one.where.items()}}
+                entry |= {"estimate": middle, "low": low, "high": high, "quantiles": quantiles}
+                entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
+                out.append({**entry, "inside_estimate": float(scale(np.median(one.edge))), **one.more})
+        return out, reasons
 
 
 def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
@@ -120,6 +87,9 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
     """
     known = known_of(sweep, at)
     question, options = known.question, known.question.options
+    entries, reasons = known.entries(at)
+    if not entries:
+        raise InputError("", next(iter(reasons.values())))
     made = {
         "version": VERSION,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -129,57 +99,63 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
         "place": options["place"],
         "at": {name: float(value) for name, value in at.items()},
         "level": question.level,
-        "forecasts": known.entries(at),
-        "not_forecast": known.reasons,
+        "forecasts": entries,
+        "not_forecast": reasons,
     }
     return made | {"digest": digest(made)}
 
 
 def known_of(sweep: Asked, at: Mapping[str, float]) -> Known:
-    """What a sweep knows for forecasts over the axes in `at`. Raises InputError if that is nothing."""
-    question = _question(sweep, at)
-    laws, losses, problems = None, None, dict[str, InputError]()
+    """What a sweep knows for forecasts over the axes in `at`. Raises InputError for an axis that cannot be asked."""
+    rows, names = _rows(sweep), [*sweep.space.axes, *sweep.space.fixed]
+    for name, value in at.items():
+        if name not in names:
+            raise unknown("--at", f"axis of {sweep.name}", name, sweep.space.axes)
+        if name not in rows or rows[name].nunique() < 2:
+            raise InputError("--at", f"{name} was never varied in {sweep.name}")
+        if rows[name].dtype.kind not in "if":
+            raise InputError("--at", f"{name} is no axis of numbers")
+        if not 0 < float(value) < np.inf:
+            raise InputError("--at", f"expected a value above 0 of {name}, got {shown(value)}")
+    question = _question(sweep, rows, at)
+    subjects, reasons = list[Places | Losses](), dict[str, str]()
     try:
-        laws = _laws(question, at, sweep.name)
+        subjects.append(places := _places(question, at))
+        if reason := places.why_not():
+            raise InputError(sweep.name, f"has no law of the {places.name}: {reason}")
     except InputError as problem:
-        problems[_subject(question)] = problem
+        subjects, reasons = [], {_name(question): str(problem)}
     try:
-        losses = _losses(question, at)
-        losses.curves(at)
+        subjects.append(_losses(question, at))
     except InputError as problem:
-        problems[question.metric] = problem
-    if len(problems) == 2:
-        raise problems[_subject(question)]
-    return Known(question, laws, losses, {of: str(problem) for of, problem in problems.items()})
+        reasons[question.metric] = str(problem)
+    return Known(question, subjects, reasons)
 
 
-def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
+def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict[str, Any]:
     """Hold a forecast against rows: an entry per forecast setting that the sweep has by now, and a summary by subject.
 
     inside: whether the interval of the forecast holds the value that the rows give. crps: the continuous ranked
     probability score, in log units for places and in those of the metric for losses; lower is better. sign: whether the
     value moved, from the edge of what was computed before, as forecast; None inside of that range.
 
-    Raises InputError if the file was changed after it was made, or if no row of these settings is there.
+    file: its name. Raises InputError if it was changed after it was made, or if no row of these settings is there.
     """
     if made.get("version") != VERSION or made.get("digest") != digest(made):
-        raise InputError("FORECAST", "was changed after it was made, or is no forecast")
+        raise InputError(file, "was changed after it was made, or is no forecast of this version")
     at, law = made["at"], made["law"]
-    asked = {"law": {**law, "level": made["level"]}}
-    if made["place"] == TURN:
-        asked = {TURNS: {"metric": law["metric"], "x": law["lr"], "level": made["level"]}}
-    question = _question(sweep, at, asked)
-    losses = _losses(question, at) if any("along" in entry for entry in made["forecasts"]) else None
-    laws = _laws(question, at) if any("along" not in entry for entry in made["forecasts"]) else None
+    where = list(dict.fromkeys(name for entry in made["forecasts"] for name in entry["where"]))
+    shared = {"metric": law["metric"], "level": made["level"], "by": where}
+    asked = {TURNS: {**shared, "x": law["lr"]}} if made["place"] == TURN else {"law": {**law, **shared}}
+    question = _question(sweep, _with_constants(sweep, law, [*at], where), at, asked)
+    kinds = {"along" in entry for entry in made["forecasts"]}
+    subjects: dict[bool, Places | Losses] = {loss: (_losses if loss else _places)(question, at) for loss in kinds}
     lines = list[dict[str, Any]]()
     for entry in made["forecasts"]:
-        if "along" in entry:
-            own, unit = losses.value_at(entry["where"], at) if losses else None, ""
-        else:
-            own, unit = _value_at(laws, entry["where"], at) if laws else None, "log units"
-        if own is None:
+        loss = "along" in entry
+        if (own := subjects[loss].value_at(entry["where"], at)) is None:
             continue
-        scale = np.log if unit else np.asarray
+        scale = np.asarray if loss else np.log
         drawn, value, edge = scale(entry["quantiles"]), scale(own["estimate"]), scale(entry["inside_estimate"])
         apart = np.abs(drawn[:, None] - drawn[None]).mean() / 2
         same = np.sign(value - edge) == np.sign(scale(entry["estimate"]) - edge)
@@ -191,7 +167,7 @@ def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
                 "measured": [own["low"], own["estimate"], own["high"]],
                 "inside": bool(entry["low"] <= own["estimate"] <= entry["high"]),
                 "crps": float(np.abs(drawn - value).mean() - apart),
-                "unit": unit,
+                "unit": "" if loss else "log units",
                 "sign": bool(same) if entry["outside"] else None,
             }
         )
@@ -223,20 +199,30 @@ def digest(made: Mapping[str, Any]) -> str:
     return hashlib.sha256(plain_json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | None = None) -> Question:
+def _rows(sweep: Asked) -> pd.DataFrame:
+    if (rows := sweep.results()).empty:
+        raise InputError(sweep.name, "there are no rows yet")
+    return rows
+
+
+def _with_constants(sweep: Asked, law: Mapping[str, Any], at: Sequence[str], where: Sequence[str]) -> pd.DataFrame:
+    """The rows of a sweep, its fixed values as columns. Raises InputError if it lacks an axis or the metric."""
+    fixed, numbers = sweep.space.fixed, [*at, *_searched(law)]
+    rows = _rows(sweep).assign(**{name: fixed[name] for name in (*numbers, *where) if name in fixed})
+    for noun, names in (("axis", [*numbers, *where]), ("metric", [law["metric"]])):
+        if gone := [name for name in names if name not in rows]:
+            raise InputError(sweep.name, f"has no {noun} {gone[0]}, which the forecast is about")
+    if words := [name for name in numbers if rows[name].dtype.kind not in "if"]:
+        raise InputError(sweep.name, f"{words[0]} is no axis of numbers")
+    return rows
+
+
+def _question(
+    sweep: Asked, rows: pd.DataFrame, at: Mapping[str, float], entry: Mapping[str, Any] | None = None
+) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
     from raysweep.analyses.findings import designed
 
-    rows, names = sweep.results(), list(sweep.space.axes)
-    for name, value in at.items():
-        if name not in names:
-            raise unknown("--at", f"axis of {sweep.name}", name, names)
-        if rows[name].nunique() < 2 and entry is None:
-            raise InputError("--at", f"{name} was never varied in {sweep.name}")
-        if not 0 < float(value) < np.inf:
-            raise InputError("--at", f"expected a value above 0 of {name}, got {shown(value)}")
-    if rows.empty:
-        raise InputError(sweep.name, "there are no rows yet")
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     entries = [opened(one) for one in ([entry] if entry else design.analyses())]
     asked = {kind: options for kind, options in reversed(entries) if kind in PLACES}
@@ -248,43 +234,29 @@ def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | 
     options = dict(asked[kind])
     options |= {"lr": options[PLACES[kind]], "over": over_of(options) if kind == "law" else list(at)}
     options |= {"place": TURN if kind == TURNS else BEST}
+    if kind not in ("law", TURNS) and (best := [name for name in _searched(options) if name in at]):
+        raise InputError("--at", f"{best[0]} is what is forecast; name the axes that its best value depends on")
     if stray := [name for name in at if name not in options["over"]]:
         raise InputError("--at", f"{stray[0]} is not in the law, which is over {', '.join(options['over'])}")
     chosen, _ = restricted(rows, options, workload)
     return Question(for_analyses(chosen, [options["metric"]]), options, workload, "law", design)
 
 
-def _subject(question: Question) -> str:
+def _name(question: Question) -> str:
     """What the laws forecast, such as "best lr"."""
     return f"{question.options['place']} {question.options['lr']}"
 
 
-def _laws(question: Question, at: Mapping[str, float], name: str = "") -> Laws | TurnLaws:
-    """name: of the sweep, if one of the laws must be known."""
-    laws = TurnLaws.of(question) if question.options["place"] == TURN else laws_of(question)
-    if gone := [axis for axis in laws.over if axis not in at]:
-        raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(laws.over)}")
-    if name and all(law.reason for _, law, _ in laws.laws):
-        reason = str(laws.laws[0][1].reason if laws.laws else "no rows").replace("_", " ")
-        raise InputError(name, f"has no law of the {_subject(question)}: {reason}")
-    return laws
+def _places(question: Question, at: Mapping[str, float]) -> Places:
+    return Places.of(question, at, _name(question), turns=question.options["place"] == TURN)
 
 
 def _losses(question: Question, at: Mapping[str, float]) -> Losses:
-    searched = [question.options[name] for name in ("lr", "at_best") if question.options.get(name)]
-    return Losses.of(question, searched if question.options["place"] == BEST else [], at)
+    return Losses.of(question, _searched(question.options) if question.options["place"] == BEST else [], at)
 
 
-def _value_at(laws: Laws | TurnLaws, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
-    """The best value that the rows themselves give at a setting; None if it is not located there."""
-    for own, _, part in laws.laws:
-        if {name: _plain(value) for name, value in own.items()} != dict(where):
-            continue
-        near = np.all([np.isclose(part[name].to_numpy(float), value) for name, value in at.items()], axis=0)
-        found = part[near & np.isfinite(part["estimate"].to_numpy(float))]
-        if len(found):
-            return {name: float(found[name].iloc[0]) for name in ("estimate", "low", "high")}
-    return None
+def _searched(options: Mapping[str, Any]) -> list[str]:
+    return [options[name] for name in ("lr", "at_best") if options.get(name)]
 
 
 def _plain(value: Any) -> Any:

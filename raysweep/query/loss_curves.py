@@ -19,7 +19,7 @@ from scipy.special import gammaln, logsumexp
 
 NOISES = np.geomspace(1e-3, 0.6, 22)
 """Of a value, as a share of the curve's range."""
-TYPICAL, FACTOR, APART = 0.03, 1.4, 0.3
+TYPICAL, FACTOR, APART = 0.03, 1.4, 0.7
 """The prior of the noise that curves share: log-normal. Each has its own, so far from it in log."""
 WIDE = 1.5
 """The prior standard deviation of the level and of what the form changes within the range, as a share of it."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
-from raysweep.fits.draws import log_axis
 from raysweep.numbers import number
+from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, values_on
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STOPPED
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
@@ -30,10 +28,6 @@ STATUSES = {
 """What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
 MISSING = ("na", "n/a", "null", "none")
 """What files write, in any letters, for a number that is not there."""
-NEAR = 0.005
-"""Values further apart than this share are not the same value, rounded."""
-DIGITS = 3
-"""A rounded value has at least so many significant digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +47,6 @@ class Table:
     missing: int
 
 
-@dataclass
-class _Axis:
-    name: str
-    role: str
-    kind: str
-    values: list[Any]
-    scale: str = ""
-    notes: list[str] = field(default_factory=list)
-
-
 def read(
     table: Any,
     metrics: Sequence[str],
@@ -74,6 +58,7 @@ def read(
     status: str | None = None,
     scale: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
+    together: bool = True,
     repeats: bool = False,
     name: str = "runs",
     source: str = "",
@@ -87,6 +72,7 @@ def read(
     error: the column of the known standard errors of the first metric.
     status: the column that says how a run ended; None if none does: then a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
+    together: whether axes whose values come in pairs move together.
     repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
@@ -120,17 +106,17 @@ def read(
         )
         if words.any():
             frame[column] = frame[column].astype(object).mask(words, None)
-    values = {metric: _numbers(frame[metric], metric) for metric in directions}
+    values = {metric: numbers_in(frame[metric], metric) for metric in directions}
     first = next(iter(directions))
     ended = _ended(frame, status, values[first])
-    nowhere = np.all([_absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others
+    nowhere = np.all([absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others
     ended = ended.mask(nowhere, "")
     frame = frame[(ended != "").to_numpy()]
     if frame.empty:
         raise InputError(first, "no run has a value")
     ended = ended[ended != ""]
     found = [
-        _axis(frame[column], column, "axis" if column in axes else "by", column in labels) for column in (*axes, *by)
+        axis_of(frame[column], column, "axis" if column in axes else "by", column in labels) for column in (*axes, *by)
     ]
     for axis in found:
         if scale and axis.name in scale:
@@ -138,7 +124,7 @@ def read(
     varied = [axis for axis in found if len(axis.values) > 1]
     if not any(axis.role == "axis" for axis in varied):
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
-    rows = pd.DataFrame({axis.name: _column(frame[axis.name], axis) for axis in varied}, index=frame.index)
+    rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     rows["cell"] = [_cell(values) for values in rows.itertuples(index=False, name=None)]
     rows["seed"] = _seeds(frame, rows, directions, seed, repeats)
     rows["sweep"], rows["status"] = name, ended
@@ -147,11 +133,11 @@ def read(
     errors = []
     if error:
         errors = [f"{first}{ERROR}"]
-        rows[errors[0]] = _numbers(frame[error], error)
+        rows[errors[0]] = numbers_in(frame[error], error)
         if not (rows.loc[rows["status"] == OK, errors[0]] >= 0).all():
             raise InputError(error, "expected a standard error of at least 0 for each run")
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
-    zipped = _together(rows, varied)
+    zipped = _together(rows, varied) if together else []
     return Table(
         rows[order].reset_index(drop=True),
         _space(varied, found, zipped, directions, rows, name, source),
@@ -197,32 +183,6 @@ def _metric(text: object) -> tuple[str, str]:
     return name, direction
 
 
-def _numbers(column: pd.Series, name: str) -> pd.Series:
-    """A column as floats; NaN for what is not there. Raises InputError for text that is no number."""
-    import pandas as pd
-
-    there = column[~_absent(column)]
-    numbers = pd.to_numeric(there, errors="coerce").astype(float)
-    words = there[numbers.isna() & ~there.map(lambda value: str(value).strip().lower() in ("nan", "-nan")).astype(bool)]
-    if len(words):
-        raise InputError(name, f"expected numbers, got {shown(words.iloc[0])} in {_place(words.index, 0)}")
-    return numbers.reindex(column.index)
-
-
-def _place(index: pd.Index, *positions: int) -> str:
-    """Where rows are, in the words of their source: lines of a file, or else rows of the table, from 1."""
-    labels = [index[position] for position in positions]
-    if index.name is None:
-        labels = [label + 1 if isinstance(label, int) else label for label in labels]
-    return f"{index.name or 'row'}{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
-
-
-def _absent(column: pd.Series) -> pd.Series:
-    """Where a column has nothing: None, NA or an empty text. A NaN among floats is a number that is not finite."""
-    empty = column.map(lambda value: value is None or (isinstance(value, str) and not value.strip())).astype(bool)
-    return empty | (column.isna() & ~column.map(lambda value: isinstance(value, float)).astype(bool))
-
-
 def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
     """The status of each run; empty for one that is missing."""
     import pandas as pd
@@ -230,86 +190,9 @@ def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Ser
     finite = np.isfinite(values.to_numpy(float))
     if status is not None:
         words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
-        return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & _absent(frame[values.name]), "")
+        return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & absent(frame[values.name]), "")
     ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
-    return ended.mask(_absent(frame[values.name]), "")
-
-
-def _axis(column: pd.Series, name: str, role: str, label: bool) -> _Axis:
-    """The values of a column, sorted, and what they are. label: whether they are only names."""
-    if _absent(column).any() or (column.dtype.kind == "f" and column.isna().any()):
-        raise InputError(name, f"{_place(column.index, _first_gap(column))} has no value of it")
-    if label or column.dtype.kind in "mM":
-        return _Axis(name, role, "str", sorted(column.map(str).unique()))
-    if column.dtype.kind == "b":
-        return _Axis(name, role, "bool", [False, True] if column.nunique() > 1 else [bool(column.iloc[0])])
-    try:
-        numbers = np.unique(column.to_numpy(float))
-    except (TypeError, ValueError):
-        _check_words(column, name)
-        return _Axis(name, role, "str", sorted(column.map(str).unique()))
-    whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
-    axis = _Axis(name, role, "int" if whole else "float", [int(one) if whole else float(one) for one in numbers])
-    if not whole:
-        same = rounded(axis.values)
-        axis.values = [one for one in axis.values if one not in same]
-        axis.notes += [f"{one!r} is {kept!r}" for one, kept in same.items()]
-    finite = np.array([one for one in axis.values if math.isfinite(one)], dtype=float)
-    positive = finite[finite > 0]
-    axis.scale = "log" if len(positive) > 1 and finite.min() >= 0 and log_axis(positive) else "linear"
-    return axis
-
-
-def _check_words(column: pd.Series, name: str) -> None:
-    """Raise InputError if most texts of a column are numbers, or would be with a comma less."""
-    import pandas as pd
-
-    texts = column.map(str)
-    wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
-    if pd.to_numeric(texts.str.replace(",", ""), errors="coerce").notna().mean() > 0.5:
-        one = int(wrong.argmax())
-        where = f"{shown(texts.iloc[one])} in {_place(column.index, one)}"
-        raise InputError(name, f"expected numbers, got {where} (--labels {name} takes all of them as names)")
-
-
-def _first_gap(column: pd.Series) -> int:
-    return int(np.argmax((_absent(column) | column.isna()).to_numpy()))
-
-
-def rounded(values: Sequence[float]) -> dict[float, float]:
-    """The values that are others rounded to fewer digits, such as 0.000345 next to 0.0003453, with those others.
-
-    values: sorted. Such a pair is much closer together than any of both is to another value.
-    """
-    out: dict[float, float] = {}
-    for place, (low, high) in enumerate(itertools.pairwise(values)):
-        gap = high - low
-        beside = [values[place - 1] - low] if place else []
-        beside += [values[place + 2] - high] if place + 2 < len(values) else []
-        if gap > NEAR * max(abs(low), abs(high)) or any(gap > 0.1 * abs(other) for other in beside):
-            continue
-        short, long = sorted((low, high), key=_digits)
-        if _digits(short) >= DIGITS and float(f"{long:.{_digits(short)}g}") == short:
-            out[short] = long
-    return out
-
-
-def _digits(value: float) -> int:
-    """Significant digits of the shortest text of a number."""
-    return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
-
-
-def _column(column: pd.Series, axis: _Axis) -> Any:
-    """The column with values of the axis: rounded ones are joined."""
-    if axis.kind == "str":
-        return column.map(str).to_numpy(object)
-    if axis.kind == "bool":
-        return column.to_numpy(bool).astype(object)
-    numbers = column.to_numpy(float)
-    for text in axis.notes:
-        short, _, long = text.partition(" is ")
-        numbers = np.where(numbers == float(short), float(long), numbers)
-    return numbers.astype(np.int64) if axis.kind == "int" else numbers
+    return ended.mask(absent(frame[values.name]), "")
 
 
 def _cell(values: tuple[Any, ...]) -> str:
@@ -319,7 +202,7 @@ def _cell(values: tuple[Any, ...]) -> str:
 def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], seed: str | None, repeats: bool) -> Any:
     """The seed of each run. Raises InputError if several runs of a cell have the same."""
     if seed is not None:
-        numbers = _numbers(frame[seed], seed)
+        numbers = numbers_in(frame[seed], seed)
         whole = numbers.notna() & (numbers >= 0) & (numbers == numbers.round())
         if not whole.all():
             wrong = number(float(numbers[~whole].iloc[0]))
@@ -335,7 +218,7 @@ def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], 
         same = frame[(rows[alike] == one[alike]).all(axis=1)]
         settings = [column for column in frame if column not in rows and column not in metrics and column != seed]
         differ = [column for column in settings if same[column].map(str).nunique() > 1]
-        which = _place(same.index, *range(min(3, len(same))))
+        which = place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
         way = "the same seed" if seed else "the same values on all axes"
         take = "" if seed else " (--repeats, in Python repeats=True, takes them as draws of one cell)"
@@ -343,7 +226,7 @@ def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], 
     return seeds
 
 
-def _together(rows: pd.DataFrame, axes: Sequence[_Axis]) -> list[list[str]]:
+def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> list[list[str]]:
     """The axes that vary together: each value of one comes with one value of the other."""
     groups: list[list[str]] = []
     for axis in axes:
@@ -358,8 +241,8 @@ def _together(rows: pd.DataFrame, axes: Sequence[_Axis]) -> list[list[str]]:
 
 
 def _space(
-    varied: Sequence[_Axis],
-    axes: Sequence[_Axis],
+    varied: Sequence[Axis],
+    axes: Sequence[Axis],
     zipped: list[list[str]],
     directions: Mapping[str, str],
     rows: pd.DataFrame,
@@ -396,7 +279,7 @@ def _space(
 
 
 def _guesses(
-    axes: Sequence[_Axis],
+    axes: Sequence[Axis],
     zipped: list[list[str]],
     directions: Mapping[str, str],
     others: Mapping[str, str | None],
@@ -411,7 +294,7 @@ def _guesses(
             "column": axis.name,
             "role": "constant" if len(axis.values) == 1 else axis.role,
             "type": axis.kind,
-            "values": _values(axis),
+            "values": few_values(axis),
             "scale": axis.scale,
             "note": "; ".join(
                 [*axis.notes[:3], *([f"varies with {', '.join(beside[axis.name])}"] if axis.name in beside else [])]
@@ -424,9 +307,3 @@ def _guesses(
     if diverged := int((rows["status"] == DIVERGED).sum()):
         lines[len(axes)]["note"] = f"{diverged:,} not finite: diverged (None and NA are missing)"
     return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"]).fillna("")
-
-
-def _values(axis: _Axis) -> str:
-    few = axis.values if len(axis.values) <= 4 else [*axis.values[:2], "…", axis.values[-1]]
-    listed = ", ".join(one if isinstance(one, str) else number(one) for one in few)
-    return f"{len(axis.values)}: {listed}" if len(axis.values) > 1 else listed

@@ -68,6 +68,12 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if score := finding.facts.get("one_out"):
         share = f"{score['inside']} of {score['of']}"
         out.append(f"Each setting forecast from all others: {share} inside their {100 * finding.level:g} % interval.")
+    if score := finding.facts.get("longest_out"):
+        share = f"{score['inside']} of {score['of']}"
+        of = f" in {counted(score['settings'], 'setting')}" if score["settings"] > 1 else ""
+        length = called(finding.facts["length"], workload)
+        level = f"{100 * finding.level:g} % interval"
+        out.append(f"The largest {length} forecast from the others: {share} inside their {level}{of}.")
     if cases := finding.facts.get("cases"):
         words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
         out.append(f"By the losses at the best rate (O §3.4.2): {words}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 PAPERS = {
     "F": "Features are fate",
@@ -21,7 +20,7 @@ def cited(text: str) -> list[str]:
     return [letter for letter in PAPERS if letter in found]
 
 
-def legend(text: str, known: Collection[str] = ()) -> str:
-    """One line that says which papers the letters of a text stand for; empty if it cites none but those `known`."""
-    named = [f"{letter} is {PAPERS[letter]}" for letter in cited(text) if letter not in known]
+def legend(text: str) -> str:
+    """One line that says which papers the letters of a text stand for; empty if it cites none."""
+    named = [f"{letter} is {PAPERS[letter]}" for letter in cited(text)]
     return f"papers: {'; '.join(named)}" if named else ""

@@ -1,7 +1,5 @@
-"""Curvature of a loss at a checkpoint: largest Hessian eigenvalues, trace, and the quadratic model (O App. D).
-
-Everything is computed from products of the Hessian with vectors, by torch.func.
-"""
+"""Curvature of a loss at a checkpoint: largest Hessian eigenvalues, trace, and the quadratic model (O App. D), all from
+products of the Hessian with vectors, by torch.func."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 class Quadratic:
     """The loss near one model: its gradient (weights,) and products with its Hessian.
 
-    flat: the model's weights, (weights,).
-    losses: functions that map such a row to a loss; the loss is their sum. Each must be differentiable twice.
+    flat: the model's weights, (weights,). losses: functions of such a row, differentiable twice; the loss is their sum.
 
     Memory is taken for one of the losses at a time. What a single loss keeps for differentiating again is held as long
     as this object; with several, the gradient of each is computed again for every product.
@@ -29,21 +26,16 @@ class Quadratic:
     def __init__(self, flat: Tensor, losses: Sequence[Callable[[Tensor], Tensor]]) -> None:
         self._flat, self._losses = flat.detach(), losses
         self._kept = self._differentiated(losses[0]) if len(losses) == 1 else None
-        if self._kept is not None:
-            self.gradient = self._kept[0].detach()
-        else:
-            with sdpa_kernel(SDPBackend.MATH):
-                self.gradient = sum((grad(loss)(self._flat) for loss in losses), torch.zeros_like(self._flat))
+        with sdpa_kernel(SDPBackend.MATH):
+            each = (grad(loss)(self._flat) for loss in losses)
+            self.gradient = self._kept[0].detach() if self._kept else sum(each, torch.zeros_like(self._flat))
 
     def product(self, vector: Tensor) -> Tensor:
         """Hessian times a vector (weights,)."""
         with sdpa_kernel(SDPBackend.MATH):
             if self._kept is not None:
                 return self._kept[1](vector)[0].detach()
-            total = torch.zeros_like(vector)
-            for loss in self._losses:
-                total += self._differentiated(loss)[1](vector)[0]
-            return total
+            return sum((self._differentiated(loss)[1](vector)[0] for loss in self._losses), torch.zeros_like(vector))
 
     def _differentiated(
         self, loss: Callable[[Tensor], Tensor]
@@ -71,11 +63,8 @@ def named(row: Tensor, module: nn.Module) -> dict[str, Tensor]:
 
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
-    """The largest eigenvalue, by Lanczos with full reorthogonalization from a start vector.
-
-    The result is a lower bound that rises with the iterations. NaN if the Hessian is not finite, as for a diverged
-    model.
-    """
+    """The largest eigenvalue, by Lanczos with full reorthogonalization from a start vector: a lower bound that rises
+    with the iterations. NaN if the Hessian is not finite, as for a diverged model."""
     last = deque([([float("nan")], list[float](), list[Tensor]())], maxlen=1)
     last.extend(itertools.islice(lanczos(product, start), iterations))
     diagonal, beside, _ = last[0]
@@ -132,10 +121,8 @@ def _orthogonal(vector: Tensor, basis: Sequence[Tensor]) -> Tensor:
 def scaled_trace(
     product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, stream: np.random.Generator
 ) -> float:
-    """Tr(ΣH) by Hutchinson's estimate, with Σ = diag(deviations²).
-
-    It is twice the quadratic model's sensitivity to noise of strength 1 (O Prop. D.1).
-    """
+    """Tr(ΣH) by Hutchinson's estimate, Σ = diag(deviations²): twice the quadratic model's sensitivity to noise of
+    strength 1 (O Prop. D.1)."""
     return float(sum(value / probes for value in probed(product, deviations, probes, stream)))
 
 
@@ -144,8 +131,5 @@ def probed(
 ) -> Iterator[float]:
     """zᵀHz for vectors z of random signs times the deviations."""
     for _ in range(probes):
-        signs = torch.as_tensor(
-            stream.integers(0, 2, len(deviations)) * 2.0 - 1.0, dtype=deviations.dtype, device=deviations.device
-        )
-        probe = deviations * signs
+        probe = deviations * torch.as_tensor(stream.integers(0, 2, len(deviations)) * 2.0 - 1.0).to(deviations)
         yield float(probe.double() @ product(probe).double())

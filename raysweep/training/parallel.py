@@ -62,12 +62,10 @@ def share(sequences: np.ndarray, group: int = 1) -> tuple[np.ndarray, int]:
     or to its gradient.
     """
     each = group * -(-len(sequences) // (workers() * group))
-    first = rank() * each
-    own = sequences[first : first + each]
-    if len(own) < each:
-        own = own.astype(np.int32)
-        own = np.concatenate([own, np.full((each - len(own), *own.shape[1:]), -1, np.int32)])
-    return own, first
+    own = sequences[rank() * each : (rank() + 1) * each]
+    if lacking := each - len(own):
+        own = np.concatenate([own.astype(np.int32), np.full((lacking, *own.shape[1:]), -1, np.int32)])
+    return own, rank() * each
 
 
 def add_up(values: Tensor) -> Tensor:

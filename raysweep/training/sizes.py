@@ -50,10 +50,7 @@ def halved(halvings: Halvings) -> Iterator[Used]:
 
 
 def samples(count: int, bytes_each: float = 0.0) -> int:
-    """How many of `count` samples to compute at a time, at least 1.
-
-    bytes_each: what one takes of PIECE_BYTES; 0 if that is no limit.
-    """
+    """How many of `count` samples to compute at a time, at least 1. bytes_each: of PIECE_BYTES; 0 if no limit."""
     most = count if not bytes_each else min(count, int(PIECE_BYTES / bytes_each))
     _used.samples = max(_used.samples, found := max(1, most >> _halvings.samples))
     return found

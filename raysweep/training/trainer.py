@@ -5,8 +5,7 @@ nothing is predicted. Tokens are integers, (sequences, length + 1). A negative t
 read and not predicted.
 
 In a gang every worker calls the functions here with the same arguments and takes its share of each batch. Weights,
-gradients and both moments are spread over the workers, and gradients are summed. A row is then that of one process, but
-for the order in which float32 numbers are added.
+gradients and moments are spread over the workers. Rows are those of one process, but for the order of additions.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from raysweep.training import devices, draws, parallel, prefetch, sizes
 
 BETAS, CLIP = (0.9, 0.95), 1.0  # O Table 3
+MOMENTS = ("exp_avg", "exp_avg_sq")  # as AdamW calls them
 DROPOUT_SEQUENCES = 16
 """Sequences of a batch whose dropout masks are drawn at a time. So masks do not depend on the size of a gang, nor on
 the memory that was free, unless it is too little for so many."""
@@ -40,8 +40,7 @@ Losses = Callable[[nn.Module, Tensor], Tensor]
 class Recipe:
     """How to train.
 
-    lr: peak rate.
-    schedule: maps a step to a multiple of the peak rate.
+    lr: peak rate. schedule: maps a step to a multiple of it.
     weight_decay: decoupled, of all tensors but vectors. It acts by the stated rate: with muP's own rates, narrow models
         would decay faster.
     lr_factors: rate of each tensor relative to the stated one, by name; 1 where none is given.
@@ -62,27 +61,27 @@ class Recipe:
 def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
     """A module with these weights, by name, on the device of this process; spread over the workers of a gang.
 
-    module: may have been made on the device meta, so that its weights are allocated once.
-    compiles: whether to call its `compile`, where there is a compiler.
+    module: may be on the device meta, so that its weights are allocated once. compiles: where there is a compiler.
     """
     where = devices.device()
     if compiles and compiler():
         module.compile()
-    if parallel.workers() > 1:
-        from torch.distributed.fsdp import fully_shard
-
-        mesh = parallel.mesh(where.type)
-        for part in (*blocks(module), module):
-            fully_shard(part, mesh=mesh, reshard_after_forward=True)
+    spread(module, where)
     meta = any(weight.is_meta for weight in module.parameters())
     module = module.to_empty(device=where) if meta else module.to(where)
     load(module, weights)
     return module.eval()
 
 
-def blocks(module: nn.Module) -> list[nn.Module]:
-    """The layers of a model: what its lists of modules hold."""
-    return [block for each in module.modules() if isinstance(each, nn.ModuleList) for block in each]
+def spread(module: nn.Module, where: torch.device) -> None:
+    """Spread the weights of a module over the workers of a gang, if there is one: of each of its layers by itself."""
+    if parallel.workers() > 1:
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = parallel.mesh(where.type)
+        layers = [layer for each in module.modules() if isinstance(each, nn.ModuleList) for layer in each]
+        for part in (*reversed(layers), module):  # a list within a layer before the layer
+            fully_shard(part, mesh=mesh, reshard_after_forward=True)
 
 
 @functools.lru_cache(maxsize=1)
@@ -100,14 +99,10 @@ def compiler() -> bool:
 
 @torch.no_grad()
 def load(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Overwrite the weights of a module, by name."""
-    for name, weight in module.named_parameters():
-        weight.copy_(_spread(weights[name], weight))
-
-
-def weights_of(module: nn.Module, everywhere: bool = True) -> dict[str, Tensor]:
-    """The whole weights of a module by name, in the host's memory. everywhere: on all workers, or on the first only."""
-    return _whole(dict(module.named_parameters()), everywhere)
+    """Overwrite weights of a module, by name."""
+    own = dict(module.named_parameters())
+    for name, values in weights.items():
+        own[name].copy_(_spread(values, own[name]))
 
 
 def _spread(values: Any, like: Tensor) -> Tensor:
@@ -120,43 +115,34 @@ def _spread(values: Any, like: Tensor) -> Tensor:
     return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)
 
 
-def _whole(tensors: Mapping[str, Tensor], everywhere: bool) -> dict[str, Tensor]:
-    found = {}
-    for name, tensor in tensors.items():
-        whole = whole_of(tensor.detach())
-        if everywhere or parallel.rank() == 0:
-            found[name] = whole.to("cpu", copy=True)
-    return found
+def weights_of(module: nn.Module, everywhere: bool = True) -> dict[str, Tensor]:
+    """The whole weights of a module by name, in the host's memory. everywhere: on all workers, or on the first only."""
+    return _whole(module.named_parameters(), everywhere)
+
+
+def _whole(tensors: Iterable[tuple[str, Tensor]], everywhere: bool) -> dict[str, Tensor]:
+    each = ((name, whole_of(tensor.detach())) for name, tensor in tensors)  # by all workers, whoever keeps them
+    return {name: whole.to("cpu", copy=True) for name, whole in each if everywhere or parallel.rank() == 0}
 
 
 def whole_of(tensor: Tensor) -> Tensor:
     """A tensor that may be spread over workers, as a whole."""
-    found: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    return found
+    return cast(Tensor, tensor.full_tensor()) if hasattr(tensor, "full_tensor") else tensor
 
 
 class Trainer:
-    """A module in training.
-
-    step: number of steps taken.
-    alive: whether every loss and gradient was finite so far. A model that is not cannot recover, so training stops.
-    """
+    """A module in training. step: number of steps taken. A model that is not `alive` cannot recover: training stops."""
 
     def __init__(self, module: nn.Module, losses: Losses, recipe: Recipe) -> None:
         self.module, self.losses, self.recipe = module, losses, recipe
         self.step = 0
         self._named = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
-        groups: dict[tuple[float, bool], list[Tensor]] = {}
+        groups: dict[tuple[float, bool], dict[str, Any]] = {}
         for name, weight in self._named.items():
-            groups.setdefault((recipe.lr_factors.get(name, 1.0), weight.ndim > 1), []).append(weight)
-        self.optimizer = torch.optim.AdamW(
-            [
-                {"params": members, "factor": factor, "weight_decay": decays * recipe.weight_decay / factor}
-                for (factor, decays), members in groups.items()
-            ],
-            betas=BETAS,
-            fused=True,
-        )
+            factor, decays = recipe.lr_factors.get(name, 1.0), weight.ndim > 1
+            group = {"params": [], "factor": factor, "weight_decay": decays * recipe.weight_decay / factor}
+            groups.setdefault((factor, decays), group)["params"].append(weight)
+        self.optimizer = torch.optim.AdamW(list(groups.values()), betas=BETAS, fused=True)
         self._where = next(iter(self._named.values())).device
         self._alive = torch.ones((), dtype=torch.bool, device=self._where)
 
@@ -170,16 +156,17 @@ class Trainer:
 
         The data of a step follow from its number. everywhere: on all workers of a gang, or on the first only.
         """
-        moments = {
-            kind: _whole({name: self._state(weight)[kind] for name, weight in self._named.items()}, everywhere)
-            for kind in ("exp_avg", "exp_avg_sq")
-        }
+
+        def kept(kind: str) -> dict[str, Tensor]:
+            return _whole(((name, self._state(weight)[kind]) for name, weight in self._named.items()), everywhere)
+
+        moments = {kind: kept(kind) for kind in MOMENTS}
         return {"weights": weights_of(self.module, everywhere), **moments, "step": self.step, "frozen": not self.alive}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state. Its weights are those of the module already."""
         for name, weight in self._named.items():
-            for kind in ("exp_avg", "exp_avg_sq"):
+            for kind in MOMENTS:
                 self._state(weight)[kind].copy_(_spread(state[kind][name], weight))
             self._state(weight)["step"].fill_(state["step"])
         self.step = int(state["step"])
@@ -190,7 +177,7 @@ class Trainer:
         found: dict[str, Tensor] = self.optimizer.state[weight]
         if not found:
             found["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
-            found |= {kind: torch.zeros_like(weight.detach()) for kind in ("exp_avg", "exp_avg_sq")}
+            found |= {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
         return found
 
     def train(self, batches: Batches, until: int, after_step: Callable[[Trainer, Tensor], None] | None = None) -> None:
@@ -219,11 +206,9 @@ class Trainer:
         """One step on this worker's part of a batch with so many tokens to predict. Gives the mean loss."""
         recipe, loss = self.recipe, torch.zeros((), device=self._where)
         size = sizes.samples(len(own), recipe.sample_bytes)
-        if recipe.dropout:
-            while group > size:
-                group //= 2
-            size = group
-        pieces = moved(own, self._where).split(size)
+        while group > size:
+            group //= 2
+        pieces = moved(own, self._where).split(group if recipe.dropout else size)
         for number, tokens in enumerate(pieces):
             if recipe.dropout:
                 self._draw(first)
@@ -262,12 +247,11 @@ def sequence_losses(module: nn.Module, losses: Losses, tokens: np.ndarray, batch
     parallel.meet()  # a worker may have made its tokens of gigabytes of text
     own, first = parallel.share(tokens)
     where = next(module.parameters()).device
-    found = []
-    for part in on_host(own, where).split(sizes.samples(min(batch, len(own)))):
-        with mixed_precision(where):
-            found.append(losses(module, moved(part, where)).double().sum(1))
+    pieces = on_host(own, where).split(sizes.samples(min(batch, len(own))))
+    with mixed_precision(where):
+        found = torch.cat([losses(module, moved(piece, where)).double().sum(1) for piece in pieces])
     whole = torch.zeros(len(tokens), dtype=torch.float64, device=where)
-    whole[first : first + len(own)] = torch.cat(found)[: max(0, len(tokens) - first)]
+    whole[first : first + len(own)] = found[: max(0, len(tokens) - first)]
     return parallel.add_up(whole).cpu().numpy()
 
 

@@ -15,6 +15,7 @@ SCALES = ("log", "linear")
 """How an axis of numbers can be drawn and fitted."""
 
 _REQUIRED = object()
+_SPELLED = {"pretrain": "pretraining", "finetune": "fine-tuning", "lr": "rate", "warmup": "warm-up"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Parameter:
     scale: how its axis is drawn and fitted (log or linear) if a space does not say; empty: decided by the spacing of
         the values.
     symbol: its letter in papers and figures.
-    label: what sentences and figures call it ("fine-tuning rate"); empty: its name with spaces. A name of one word has
-        none, since it may be a word of a sentence.
+    label: what sentences and figures call it; empty: its name with spaces, that of `finetune_lr` and the like in words
+        ("fine-tuning rate"). A name of one word has none, since it may be a word of a sentence.
     words: what sentences and figures call the parameter with a value that is a word: "masked pretraining" for masked;
         None: the parameter's label and the value.
     formerly: its name and values in an earlier release, or None.
@@ -75,7 +76,9 @@ class Parameter:
         if self.scale and (self.categorical or self.scale not in SCALES):
             wanted = "no scale, its values being categories" if self.categorical else f"one of {', '.join(SCALES)}"
             raise ValueError(f"{self.name}.scale: expected {wanted}, got {self.scale!r}")
-
+        words = self.name.split("_")
+        if not self.label and words[0] in ("pretrain", "finetune"):
+            object.__setattr__(self, "label", " ".join(_SPELLED.get(word, word) for word in words))
         try:
             if self.default is not None:  # an argument of a function without a default
                 self.coerce(self.default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,14 @@ def asked(frame: pd.DataFrame, metric: str = "loss", axes: Any = ("lr", "bs")) -
     return raysweep.analyse(frame, metric, axes=["lr", "bs"], by="width", questions=questions)
 
 
+@functools.cache
+def usual() -> Any:
+    """What is found of these runs."""
+    return asked(runs())
+
+
 def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None:
-    found = asked(runs())
+    found = usual()
     table = found.table
     truth = [value for width in WIDTHS for value in best(width)]
     assert table["axis"].tolist() == ["lr", "bs"] * len(WIDTHS)
@@ -52,7 +59,7 @@ def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None
 
 
 def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
-    found = asked(runs())[0]
+    found = usual()[0]
     alike = found.tables["joint_optimum_alike"]
     (plot,) = found.plots()
     assert len(plot.panels) == len(WIDTHS)
@@ -64,6 +71,7 @@ def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
         assert len(panel.runs) == len(RATES) * len(BATCHES)
 
 
+@pytest.mark.long
 def test_the_best_of_an_opposite_metric_is_the_same_place() -> None:
     frame = runs()
     least = asked(frame).table

@@ -35,7 +35,7 @@ NUMBERS = {
         (LOW, Reason.REACHES_LOW, Outcome.BOUND_LOW, Needed.MORE_DRAWS),
         (HIGH, Reason.REACHES_HIGH, Outcome.BOUND_HIGH, Needed.MORE_DRAWS),
         (LOW, Reason.ZERO_ALIKE, Outcome.BOUND_LOW, Needed.MORE_DRAWS),
-        (HIGH, Reason.INSIDE_UNCLEAR, Outcome.BOUND_HIGH, Needed.MORE_DRAWS),
+        (HIGH, Reason.INSIDE_UNCLEAR, Outcome.UNDECIDED, Needed.MORE_DRAWS),
         (LOW, Reason.LOW_EDGE_ALIKE, Outcome.BOUND_LOW, Needed.MORE_DRAWS),
         (HIGH, Reason.HIGH_SIGN_UNCLEAR, Outcome.BOUND_HIGH, Needed.MORE_DRAWS),
         (LOW, Reason.LOW_NOT_OK, Outcome.OK_LOW, Needed.OK_BELOW),

@@ -12,6 +12,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, run
 from raysweep.analyses.question import Question
 from raysweep.fits.reasons import Reason
+from raysweep.report.notes import notes
 from raysweep.workloads import get
 
 LENGTHS = (1.0, 10.0, 100.0, 1000.0)
@@ -55,6 +56,24 @@ def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_s
     assert one.table["paper_case"].tolist() == ["quickly decreasing"]
     assert one.facts == {"length": "pretrain_length", "cases": {"quickly decreasing": 1}}
     assert found(bowls([0.0])).facts["cases"] == {}
+
+
+@pytest.mark.parametrize("draws", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_the_longest_lengths_are_forecast_from_the_others(draws: int) -> None:
+    lengths = tuple(np.geomspace(1, 100, 7))
+    rows = bowls([-0.25, 0.2], draws=draws, noise=0.1, lengths=lengths)
+    one = found(rows)
+    assert one.facts["longest_out"] == {"inside": 4, "of": 4, "settings": 2}
+    said = "The largest pretraining length forecast from the others: 4 of 4 inside their 95 % interval in 2 settings."
+    assert said in notes(one, get("linear_transfer"))
+    elsewhere = rows["finetune_lr"].map(
+        dict(zip(rates := np.unique(rows["finetune_lr"]), np.roll(rates, 5), strict=True))
+    )
+    rows["finetune_lr"] = elsewhere.where(rows["pretrain_length"] > 40, rows["finetune_lr"])
+    assert found(rows).facts["longest_out"]["inside"] < 2
+    five = tuple(np.geomspace(1, 100, 5))
+    assert found(bowls([0.2], lengths=five)).facts["longest_out"] == {"inside": 1, "of": 1, "settings": 1}
+    assert "longest_out" not in found(bowls([0.0])).facts  # four lengths are too few
 
 
 def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it() -> None:

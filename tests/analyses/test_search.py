@@ -30,8 +30,13 @@ def plots(finding: Finding) -> dict[str, Any]:
     return {type(plot).__name__: plot for plot in finding.plots()}
 
 
-def test_the_two_axes_that_matter_carry_the_variance() -> None:
-    finding = search(rows_of())
+@pytest.fixture(scope="module")
+def finding() -> Finding:
+    """Of 200 configurations with one draw each."""
+    return search(rows_of())
+
+
+def test_the_two_axes_that_matter_carry_the_variance(finding: Finding) -> None:
     shares = finding.facts["shares"]
     assert list(shares)[:2] == ["lr", "depth"]
     assert shares["lr"] + shares["depth"] > 0.75
@@ -47,9 +52,8 @@ def test_there_is_no_importance_of_noise_or_of_a_few_configurations() -> None:
     assert search(rows_of(count=11)).facts["shares"] == {}
 
 
-def test_one_draw_marks_no_configuration() -> None:
+def test_one_draw_marks_no_configuration(finding: Finding) -> None:
     rows = rows_of()
-    finding = search(rows)
     assert finding.facts["one_draw"]
     assert finding.table["outcome"].tolist() == [Outcome.MEASURED] * 8
     assert finding.table["estimate"].tolist() == sorted(rows["val_loss"])[:8]
@@ -58,7 +62,7 @@ def test_one_draw_marks_no_configuration() -> None:
 
 
 def test_draws_tell_configurations_from_the_best_by_their_differences() -> None:
-    rows = rows_of(draws=5, noise=1e-4, shared=1.0)
+    rows = rows_of(count=60, draws=5, noise=1e-4, shared=1.0)
     best = rows.groupby("cell")["val_loss"].mean().idxmin()
     near = rows[rows["cell"] == best].assign(cell="near", dropout=0.49)
     near["val_loss"] += [1e-3, -1e-3, 1e-3, -1e-3, 1e-4]
@@ -70,7 +74,7 @@ def test_draws_tell_configurations_from_the_best_by_their_differences() -> None:
 
 
 def test_other_metrics_are_those_of_the_same_configuration() -> None:
-    rows = rows_of(draws=3)
+    rows = rows_of(count=40, draws=3)
     first = search(rows).table.iloc[0]
     means = rows.groupby("cell")[["val_loss", "test_acc"]].mean()
     chosen = means.loc[means["val_loss"].idxmin()]
@@ -78,8 +82,7 @@ def test_other_metrics_are_those_of_the_same_configuration() -> None:
     assert first["test_acc_low"] < first["test_acc_mean"] < first["test_acc_high"]
 
 
-def test_an_inactive_axis_has_no_value() -> None:
-    finding = search(rows_of())
+def test_an_inactive_axis_has_no_value(finding: Finding) -> None:
     cells = finding.tables["search_cells"]
     assert set(cells.loc[cells["optimizer"] == "adam", "momentum"]) == {None}
     assert cells.loc[cells["optimizer"] == "sgd", "momentum"].notna().all()
@@ -92,7 +95,7 @@ def test_an_inactive_axis_has_no_value() -> None:
 
 
 def test_a_configuration_that_mostly_diverged_or_was_stopped_is_never_the_best() -> None:
-    rows = rows_of(draws=3)
+    rows = rows_of(count=40, draws=3)
     best = rows.groupby("cell")["val_loss"].mean().sort_values().index
     for cell, status in ((best[0], "diverged"), (best[1], "stopped")):
         bad = (rows["cell"] == cell) & (rows["seed"] > 0)
@@ -117,8 +120,7 @@ def test_the_history_has_the_best_mean_so_far_in_the_order_of_the_search() -> No
     assert later.best.tolist() == np.minimum.accumulate(rows["val_loss"][::-1]).tolist()
 
 
-def test_values_lie_on_the_scale_of_their_range() -> None:
-    finding = search(rows_of())
+def test_values_lie_on_the_scale_of_their_range(finding: Finding) -> None:
     slices = plots(finding)["SlicesPlot"]
     assert isinstance(slices, SlicesPlot)
     lr = next(axis for axis in slices.axes if axis.name == "lr")

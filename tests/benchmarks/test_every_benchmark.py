@@ -322,11 +322,12 @@ RUNS = {
     "surfaces": run_surfaces,
     "symmetric": run_symmetric,
 }
+QUICK = {"__main__", "boundaries", "covariance", "factorizations", "held_out_lines", "shared_stages"}
 WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in ("coverage", "roofline") else ()) for name in RUNS]
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RUNS]
 )
 def test_a_benchmark_runs_at_a_tiny_size(
     name: str, tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ def test_roofline_takes_the_longer_of_the_head_s_flops_and_its_logits(bandwidth:
     assert language.roofline_seconds(SMALL, 1e9, bandwidth) == pytest.approx(layers + head)
 
 
+@pytest.mark.long
 def test_the_bare_loop_makes_the_same_steps() -> None:
     """Seconds differ by little, and weights by nothing: the same module, the same optimizer."""
     for run in (language.trained(SMALL, 4), language.bare(SMALL, 4)):

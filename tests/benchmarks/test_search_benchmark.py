@@ -68,6 +68,7 @@ def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(p
     assert floor(pool, np.array([47.0, math.nan])).sum() == 2 * 21
 
 
+@pytest.mark.long
 def test_every_search_ends_with_intervals_as_narrow_as_asked_for_and_no_row_is_counted_twice(pool: Pool) -> None:
     places, least = true_places(pool), floor(pool, true_places(pool)).sum()
     rows = {}

@@ -64,6 +64,7 @@ def test_planning_asks_for_the_cost_of_groups_of_cells(costed: list[int], tmp_pa
     assert len(packs) == 1
 
 
+@pytest.mark.long
 def test_a_large_sweep_reads_what_it_wrote_once(costed: list[int], storage: Path) -> None:
     def run() -> Sweep:
         return raysweep.run(

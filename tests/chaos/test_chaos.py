@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.world import chaos
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_disturbed_comes_out_as_what_is_left_alone() -> None:
     said: list[str] = []
     with chaos(3, ["rows", "staged"], said.append) as world:

@@ -139,8 +139,6 @@ def test_a_huge_grid_says_its_size_and_asks_for_yes(call: Call, tmp_path: Path, 
     file.write_text(axis("{linspace: [0.1, 2, 1000]}") + "seeds: 500\n")
     for more in ([], ["--dry-run"]):
         refused(call("run", file, "--storage", storage, *QUIET, *more), "axes: 1,000,000 rows", "1,000 gamma", "--yes")
-    file.write_text(axis("{linspace: [0.1, 2, 1000]}") + "seeds: 499\n")
-    assert call("run", file, "--storage", storage, *QUIET, "--dry-run").code == 0
     file.write_text(axis("{linspace: [0.1, 2, 1e5]}").replace("[30, 60]", "{linspace: [1, 90, 101]}"))
     refused(call("run", file, "--storage", storage, *QUIET, "--yes"), "axes: 10,100,000 cells", "10,000,000")
     assert not storage.exists()
@@ -306,12 +304,8 @@ def test_a_storage_that_is_a_file_holds_no_sweeps(call: Call, tmp_path: Path) ->
         refused(call(*arguments, "--storage", tmp_path / "file"), "small: ")
 
 
-PROCESSES = ["unknown parameter on an axis", "deep nesting"]
-
-
-@pytest.mark.parametrize("case", PROCESSES)
-def test_a_process_says_the_same(case: str, tmp_path: Path, storage: Path) -> None:
-    text, begins, parts = TEXTS[case]
+def test_a_process_says_the_same(tmp_path: Path, storage: Path) -> None:
+    text, begins, parts = TEXTS["unknown parameter on an axis"]
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     outcome = process("run", file, "--storage", storage, env={"COLUMNS": "20"})

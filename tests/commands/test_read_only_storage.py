@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, process, refused
-from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyond, read_only
+from conftest import QUIET, Outcome, files_of, refused
+from disks import disk, mounted
 from spaces import language_space, small_space, written
 
 import raysweep
@@ -76,27 +76,6 @@ def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path,
     assert {path.name for path in elsewhere.iterdir()} == {"space.yaml"}
 
 
-@pytest.mark.long
-def test_what_may_not_be_written_is_named_where_permissions_forbid_it(
-    filled: Path, tmp_path: Path, elsewhere: Path
-) -> None:
-    """The same without a mount."""
-    storage = tmp_path / "storage"
-    shutil.copytree(filled, storage)
-    before = files_of(storage)
-    with read_only(storage):
-        for arguments, place in WRITERS:
-            outcome = process(*arguments, "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
-            refused(outcome, f"{storage / place}: is read-only here; expected a storage that can")
-        (storage / "small" / "driver.lock").chmod(0o444)
-        (storage / "small").chmod(0o755)  # somebody else's lock file
-        for words in (["resume"], ["delete", "--yes"]):
-            outcome = process(*words, "small", "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
-            refused(outcome, f"{storage / 'small' / 'driver.lock'}: Permission denied; expected a storage that can")
-    assert files_of(storage) == before
-    assert list(elsewhere.iterdir()) == []
-
-
 def test_what_reads_works(call: Call, mount: Path, elsewhere: Path) -> None:
     expected = call("results", "small", "--storage", mount).out
     assert expected.count("\n") == 19
@@ -151,21 +130,6 @@ def test_damaged_stages_are_named_where_they_cannot_be_set_aside(
     assert outcome.out.count("left where it is") == 2
 
 
-@pytest.mark.long
-def test_what_reads_works_where_permissions_forbid_to_write(filled: Path, tmp_path: Path, elsewhere: Path) -> None:
-    """The same without a mount."""
-    storage = tmp_path / "storage"
-    shutil.copytree(filled, storage)
-    cell = open_sweep("words", filled).cells.ids[0]
-    shutil.rmtree(storage / "store" / "entries")
-    with read_only(storage):
-        for arguments in (["list"], ["status", "cut"], ["results", "small"], ["debug", "words", cell]):
-            outcome = process(*arguments, "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
-            assert outcome.code == 0, outcome
-            assert outcome.out
-            assert outcome.err.startswith(f"{storage}/store: ") if arguments[0] == "debug" else not outcome.err
-
-
 def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: Path, tmp_path: Path) -> None:
     place = tmp_path / "place"
     with disk(place, "-o", "size=4m"):
@@ -175,16 +139,6 @@ def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: 
         outcome = call("delete", "small", "--yes", "--storage", place, "--tracking-uri", "none")
         assert (outcome.code, outcome.err) == (0, "small: deleted\n")
         assert not (place / "small").exists()
-
-
-def test_a_sweep_can_be_deleted_where_a_quota_is_used_up(filled: Path, tmp_path: Path) -> None:
-    """The same without a mount."""
-    storage = tmp_path / "storage"
-    shutil.copytree(filled, storage)
-    deleting = ("delete", "small", "--yes", "--storage", storage, "--tracking-uri", "none")
-    outcome = process(*deleting, before=no_file_beyond(0), env=NO_BYTECODE)
-    assert (outcome.code, outcome.err) == (0, "small: deleted\n")
-    assert not (storage / "small").exists()
 
 
 def fill(path: Path) -> None:

@@ -57,6 +57,7 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
     assert not (storage / "small" / signs.PHASE).exists()
 
 
+@pytest.mark.long
 def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, storage: Path, database: Path) -> None:
     with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
         assert driver.stderr is not None
@@ -113,6 +114,7 @@ def test_status_says_that_the_report_is_written_and_how_far(
     assert "writing" not in said
 
 
+@pytest.mark.long
 def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_is_not(
     storage: Path, slow_database: Path, tmp_path: Path, call: Call
 ) -> None:

@@ -104,6 +104,7 @@ def test_every_command_and_option_of_a_page_exists(page: Path) -> None:
         command.make_context(name, arguments, resilient_parsing=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
 def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Callable[..., Outcome], storage: Path) -> None:
     for words in commands(page.read_text()):

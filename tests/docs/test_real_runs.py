@@ -65,6 +65,7 @@ def test_both_are_answered_in_thirty_lines_and_what_stands_there_was_executed() 
     assert sum("image/png" in output.get("data", {}) for output in shown) == 3
 
 
+@pytest.mark.long
 def test_tables_of_the_same_columns_are_answered(tmp_path: Path) -> None:
     write_tables(tmp_path)
     names = answered(tmp_path)

@@ -51,6 +51,7 @@ def halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(__import__("sys").modules, "halves_workload", raising=False)
 
 
+@pytest.mark.long
 def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_closed_form(
     halves: None, storage: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_clos
     assert np.ptp(means["risk_theory"].mean()) > 0.1
 
 
+@pytest.mark.long
 def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimizer(
     call: Call, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:

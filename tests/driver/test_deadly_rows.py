@@ -89,8 +89,8 @@ def resumed(storage: Path, *options: str) -> Outcome:
     [
         (["none", "none", "segv", "kill", "exit", "none"], "cheap"),
         (["segv", "none", "none", "none"], "cheap"),
-        (["none", "exit", "none"], "slow"),
-        (["none", "none", "segv", "none"], "together"),
+        pytest.param(["none", "exit", "none"], "slow", marks=pytest.mark.long),
+        pytest.param(["none", "none", "segv", "none"], "together", marks=pytest.mark.long),
     ],
     ids=["later rows", "the first row", "costly rows", "many rows in one call"],
 )
@@ -166,6 +166,7 @@ def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox: Path, tm
     assert all(DEATHS["kill"] in row["error"] for row in open_sweep("staged", storage).failures())
 
 
+@pytest.mark.long
 def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_path: Path, storage: Path) -> None:
     """However it ends: by Ctrl-C, after which it can be resumed, and by kill -9."""
     written(tmp_path, sandbox_space(tmp_path, ["die", "wait"]))
@@ -197,6 +198,7 @@ def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage:
     assert_done(storage, how)
 
 
+@pytest.mark.long
 def test_a_death_that_is_over_is_forgotten(sandbox: Path, tmp_path: Path, storage: Path) -> None:
     written(tmp_path, sandbox_space(tmp_path, ["compute", "die_once", "compute"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]

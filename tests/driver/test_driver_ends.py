@@ -110,6 +110,7 @@ def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, t
     assert "finished, 6 of 6" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
 
 
+@pytest.mark.long
 def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
     space = small_space(
         axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2}, seeds=60

@@ -148,7 +148,7 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: Path, storage: Path) -> None:
     arguments = ["--storage", storage, *QUIET]
     assert process("run", space, *arguments).code == 0

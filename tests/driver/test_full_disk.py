@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
 from disks import NO_BYTECODE, disk, no_file_beyond
-from spaces import language_space, small_space, written
+from spaces import small_space, written
 
 import raysweep
 from raysweep.query.sweep import open_sweep
@@ -91,20 +91,3 @@ def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
     before = files_of(storage)
     refused(without_room("--set", "seeds=5"), f"{storage / 'small'}: ", "File too large")
     assert files_of(storage) == before
-
-
-def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(
-    call: Call, small_disk: Path, tmp_path: Path
-) -> None:
-    storage, filler = small_disk / "storage", small_disk / "filler"
-    written(tmp_path, language_space(name="words", axes={"finetune_lr": [1e-3]}, seeds=1))
-    filler.write_bytes(bytes(2**20 - 60_000))
-    arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
-    done = call("run", tmp_path / "space.yaml", *arguments)
-    assert done.code == 2, done
-    last = done.err.splitlines()[-1]
-    assert last.startswith(f"{storage}/store: the store is full")
-    assert "go on with: raysweep resume words" in last
-    filler.unlink()
-    assert call("resume", "words", *arguments).code == 0
-    assert open_sweep("words", storage).results()["status"].tolist() == ["ok", "ok"]

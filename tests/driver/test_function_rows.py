@@ -182,6 +182,7 @@ def test_values_that_no_row_can_have_are_refused_at_their_key(given: Any, said: 
     assert not storage.exists()
 
 
+@pytest.mark.long
 def test_a_reused_edited_function_keeps_its_answer(storage: Path) -> None:
     given: dict[str, Any] = {"axes": {"x": [1.0, 2.0, 3.0]}, "seeds": 2, "report": True}
     headline = quietly(edited("return {'loss': x}"), storage, **given).report().answer

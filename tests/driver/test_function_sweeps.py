@@ -90,15 +90,6 @@ def test_rows_are_those_of_the_function_called_by_hand(storage: Path) -> None:
     assert (curves["loss"] == curves["lr"] * curves["step"]).all()
 
 
-def test_a_space_a_call_and_ray_give_the_same_rows(folder: Path, storage: Path, ray_cluster: str, call: Call) -> None:
-    alone = call("run", folder / "tried.yaml", "--storage", storage, *QUIET)
-    assert alone.code == 0
-    done = call("run", folder / "tried.yaml", "--storage", storage, "--name", "ray", "--executor", "ray", *QUIET)
-    assert done.code == 0, done.err
-    assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
-    assert rows_of(raysweep.open("ray", storage).results()) == by_hand()
-
-
 @pytest.mark.long
 def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_cluster: str) -> None:
     code = (
@@ -374,6 +365,7 @@ def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(sto
     assert not (storage / "locked").exists()
 
 
+@pytest.mark.long
 def test_mlflow_shows_the_rows_of_a_function(storage: Path, database: Path) -> None:
     import mlflow
 

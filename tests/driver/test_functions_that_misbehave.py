@@ -50,7 +50,7 @@ def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: 
 
 def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) -> None:
     def verbose(x: int, seed: int) -> float:
-        raise ValueError(f"begin {'0.25, ' * 500_000} end")
+        raise ValueError(f"begin {'0.25, ' * 50_000} end")
 
     sweep = quietly(verbose, storage, axes={"x": [1, 2]}, executor="inline")
     for row in sweep.failures():
@@ -58,8 +58,8 @@ def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) 
         assert "ValueError: begin 0.25, " in row["error"]
         assert row["error"].endswith("0.25,  end\n")
         (left,) = re.findall(r"\n\[\.\.\. ([0-9,]+) characters left out \.\.\.\]\n", row["error"])
-        assert len(row["error"]) + int(left.replace(",", "")) == pytest.approx(3_000_000, rel=1e-3)
-    assert sum(path.stat().st_size for path in storage.rglob("*") if path.is_file()) < 300_000
+        assert len(row["error"]) + int(left.replace(",", "")) == pytest.approx(300_000, rel=1e-2)
+    assert sum(path.stat().st_size for path in storage.rglob("*") if path.is_file()) < 150_000
 
 
 def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:

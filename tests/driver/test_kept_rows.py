@@ -88,6 +88,7 @@ def of_text(text: Path) -> dict[str, Any]:
     )
 
 
+@pytest.mark.long
 def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path, tmp_path: Path, call: Call) -> None:
     written(tmp_path, of_text(text))
     nowhere = ["--tracking-uri", "none"]

@@ -56,6 +56,7 @@ def test_a_part_of_a_sweep_is_there_already(changes: dict[str, Any], storage: Pa
     assert len(open_sweep("small", storage).results()) == len(whole)
 
 
+@pytest.mark.long
 def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> None:
     space = small_space(
         seeds=4, analysis=[{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]

@@ -37,13 +37,22 @@ def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(cloc
     assert shown.line() == "0 of 10 rows, 20 s so far"
     clock.now = 24.0
     shown.advance(0, 2.0, 4.0)
-    assert shown.line() == "0 of 10 rows, 20 s left"
+    assert shown.line() == "0 of 10 rows, 18 s left"
     clock.now = 32.0
     shown.advance(5, 5.0, 3.0)
-    assert shown.line() == "5 of 10 rows, 0.4167 rows/s, 8.6 s left"
+    assert shown.line() == "5 of 10 rows, 0.4167 rows/s, 8.3 s left"
     clock.now = 40.0
     shown.advance(5, 5.0, 3.0)
     assert shown.line() == "10 of 10 rows, 0.5 rows/s, 40 s"
+
+
+def test_a_small_first_pack_that_takes_long_does_not_make_minutes_into_days(clock: SimpleNamespace) -> None:
+    """Of 200 s that are estimated, stages of 0.1 s take three minutes on a busy machine."""
+    shown = Progress()
+    shown.expect(1440, 200.0)
+    clock.now = 187.0
+    shown.advance(0, 0.1, 187.0)
+    assert shown.line() == "0 of 1,440 rows, 64 min 59 s left"
 
 
 def test_time_left_falls_while_a_long_pack_is_at_work(clock: SimpleNamespace) -> None:
@@ -89,7 +98,7 @@ def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: Simple
 
     shown = Progress(stages)
     assert shown.line() == "planning"
-    shown.expect(252, 80.0)
+    shown.expect(252, 20.0, 5.0)
     told = {}
     for clock.now in range(90):
         told[clock.now] = shown.line()
@@ -98,6 +107,7 @@ def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: Simple
     assert told[59] == "0 of 252 rows, 3 of 7 stages, 59 s so far"
     assert told[60] == "0 of 252 rows, 6 of 7 stages, 60 s so far"
     assert told[70] == "0 of 252 rows, 70 s so far"
+    assert not any("nothing has ended" in line for line in told.values())
     assert looks == [0, 10, 20, 30, 40, 50, 60, 70]
 
 

@@ -184,6 +184,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
     assert_same_rows([row for row in rows("small", storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
 
 
+@pytest.mark.long
 def test_the_report_says_what_became_of_the_stages(call: Call, storage: Path, space: Callable[..., Path]) -> None:
     call("run", space(), "--storage", storage, *QUIET)
     call("report", "small", "--storage", storage)
@@ -268,6 +269,7 @@ def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Cal
     assert published(older) == before
 
 
+@pytest.mark.long
 def test_stages_of_other_code_can_be_refused(older: Path, call: Call, space: Callable[..., Path]) -> None:
     for more in ((), ("--dry-run",)):
         refused = call("run", space(name="later"), "--storage", older, "--on-code-change", "refuse", *QUIET, *more)

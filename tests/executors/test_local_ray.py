@@ -51,14 +51,13 @@ def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_p
     assert not Path((tmp_path / "session.txt").read_text()).exists()
 
 
-@pytest.mark.parametrize("error", ["RuntimeError('timed out\\nduring startup')", "OSError('no socket')"])
-def test_a_ray_that_does_not_start_is_one_line(error: str, tmp_path: Path, storage: Path) -> None:
-    first = f"import ray\ndef init(**options): raise {error}\nray.init = init"
+def test_a_ray_that_does_not_start_is_one_line(tmp_path: Path, storage: Path) -> None:
+    first = "import ray\ndef init(**options): raise RuntimeError('timed out\\nduring startup')\nray.init = init"
     asked = ["run", written(tmp_path, small_space()), "--storage", storage, *QUIET, "--executor", "ray"]
     outcome = process(*asked, first=first)
     assert outcome.err.startswith("starting Ray\n")
     said = type(outcome)(outcome.code, outcome.out, outcome.err.removeprefix("starting Ray\n"))
-    refused(said, "--executor: Ray cannot be started", eval(error).args[0].split("\n")[0], "--executor inline")
+    refused(said, "--executor: Ray cannot be started", "timed out", "--executor inline")
     assert not storage.exists()
 
 

@@ -14,6 +14,8 @@ from raysweep.fits.regime import fit_regime
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.shift import fit_shift
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 DECAYS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 1e-1)
 BEST = 0.00316
 
@@ -71,7 +73,6 @@ def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
     assert best(frame.assign(loss=frame["loss"] + 0.2 * zero)).status == Status.CENSORED_HIGH
 
 
-@pytest.mark.simulation
 def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place() -> None:
     x = 10.0 ** np.arange(-5, 1)
     right = 0

@@ -13,6 +13,8 @@ from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.reasons import Reason, message
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 Curve = Callable[[np.ndarray, float], np.ndarray]
 
 CURVES: dict[str, Curve] = {
@@ -40,7 +42,6 @@ def frame_of(x: np.ndarray, values: np.ndarray, **columns: str) -> pd.DataFrame:
     )
 
 
-@pytest.mark.simulation
 def test_interval_covers_the_known_turn() -> None:
     rng = np.random.default_rng(1)
     covered: dict[str, list[bool]] = {}
@@ -69,7 +70,6 @@ def test_interval_covers_the_known_turn() -> None:
     assert np.median(widths) < 0.2
 
 
-@pytest.mark.simulation
 def test_located_is_rare_on_curves_that_do_not_turn() -> None:
     rng = np.random.default_rng(2)
     located, total = 0, 0
@@ -153,7 +153,6 @@ def test_exact_values_leave_only_the_interpolation_uncertain() -> None:
     assert fit.high - fit.low < 0.02
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("draws", [2, 3, 5])
 def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> None:
     """From 0.68 to 1.52 on the mean, late, by an amount of each draw's own that is far above the noise of its rows.

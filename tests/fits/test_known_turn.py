@@ -25,6 +25,7 @@ def turning(fall: float) -> np.ndarray:
     return rising() - fall * np.clip((STEPS - 60) / 84, 0, 1)
 
 
+@pytest.mark.simulation
 def test_a_curve_that_only_rises_turns_in_at_most_five_percent() -> None:
     rng = np.random.default_rng(0)
     p = [
@@ -34,6 +35,7 @@ def test_a_curve_that_only_rises_turns_in_at_most_five_percent() -> None:
     assert np.mean(np.array(p) <= 0.05) <= 0.11  # 0.05, plus what chance does to 80
 
 
+@pytest.mark.simulation
 def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
     rng = np.random.default_rng(1)
     places, falls = [], []

@@ -16,6 +16,8 @@ from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.power_law import fit_power_law
 from raysweep.fits.trend import fit_trend
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 U = np.linspace(-4, -1, 10)
 
 

@@ -17,6 +17,8 @@ from raysweep.fits.extremum import edges_above
 from raysweep.fits.optimum import find_optimum
 from raysweep.fits.reasons import Reason
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 Curve = Callable[[np.ndarray], np.ndarray]
 
 CURVES: dict[str, Curve] = {  # of the distance to the optimum, the grid of rates being 1 long
@@ -46,7 +48,6 @@ def frame_of(rates: np.ndarray, values: np.ndarray, **columns: object) -> pd.Dat
     )
 
 
-@pytest.mark.simulation
 def test_interval_covers_the_known_optimum() -> None:
     rng = np.random.default_rng(1)
     covered: dict[str, list[bool]] = {}
@@ -80,7 +81,6 @@ def test_interval_covers_the_known_optimum() -> None:
     assert len(widths) > 0.6 * len(CURVES) * 3 * 9
 
 
-@pytest.mark.simulation
 def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
     rng = np.random.default_rng(2)
     located = total = 0
@@ -206,7 +206,6 @@ def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 
     return frame_of(rates, values)
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("size", [3.0, 1e12])
 def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
     rng = np.random.default_rng(0)

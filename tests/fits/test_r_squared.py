@@ -10,6 +10,8 @@ import pytest
 from raysweep.fits.r_squared import difference, explained
 from raysweep.fits.reasons import Reason
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 Array = np.ndarray
 Rng = np.random.Generator
 
@@ -81,7 +83,6 @@ def squared(x: Array, y: Array) -> Array:
     return np.asarray((x * y).sum(-1) ** 2 / ((x * x).sum(-1) * (y * y).sum(-1)))
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("made", "least", "bootstrap"),
     [(normal(0.0), 0.93, 0.0), (normal(0.6), 0.91, 0.91), (normal(0.93), 0.92, 0.95), (normal(0.95, 0.7), 0.83, 0.75)],
@@ -104,7 +105,6 @@ def test_intervals_over_twenty_units_hold_the_population_as_often_as_said(
     assert np.mean(inside_bootstrap) <= bootstrap
 
 
-@pytest.mark.simulation
 def test_the_difference_of_two_predictors_holds_its_value() -> None:
     """y = a + b + noise: a line in a explains 1/3, one in a + b explains 2/3."""
     rng, inside = np.random.default_rng(2), []

@@ -10,6 +10,8 @@ from scipy.stats import spearmanr
 
 from raysweep.fits.rank import over_units
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 Made = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
 

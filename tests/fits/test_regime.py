@@ -105,6 +105,7 @@ def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundre
     assert told > 10
 
 
+@pytest.mark.simulation
 def test_one_run_per_cell_names_regimes_and_no_wrong_one() -> None:
     right = {0.3: "increasing", -0.25: "slowly decreasing", -0.9: "quickly decreasing"}
     said = []
@@ -137,6 +138,7 @@ def test_a_verdict_is_what_the_whole_interval_proves(low: float, high: float, wo
     assert verdict(low, high) == word
 
 
+@pytest.mark.simulation
 def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
     # best rates 10 at length 1, 1 at 3, …: above the grid at short lengths, on it from the third on
     steep = frame_of(-1.2, np.random.default_rng(2), draws=6, centre=2e-2)
@@ -154,6 +156,7 @@ def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
     assert found.high < 0
 
 
+@pytest.mark.simulation
 def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_leaves_open() -> None:
     """Five draws of a real sweep, smooth along the rate, hide where each best rate lies, not that it is on the grid."""
     real = next(each for each in sweeps() if (each["depth"], each["seeds"], each["group"]) == (1, 5, 24))
@@ -167,6 +170,7 @@ def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_
     assert found.low > -0.5
 
 
+@pytest.mark.simulation
 def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
     rng = np.random.default_rng(3)
     better = fit_regime(frame_of(-0.3, rng, lowest=(-0.5, 0.0)), "lr", "length", "loss", "seed")
@@ -184,6 +188,7 @@ def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
     assert np.allclose(table["rate"], 3e-3 * (LENGTHS / 10) ** -0.3, rtol=0.1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("in_domain", "pretraining", "case"),
     [
@@ -258,6 +263,7 @@ def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle: lis
     assert found == pytest.approx(factor, abs=0.001)
 
 
+@pytest.mark.simulation
 def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     frame = frame_of(-0.3, np.random.default_rng(4))
     two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")
@@ -300,6 +306,7 @@ def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     return whole.assign(sweep="s", code_version="0", seconds=0.0), space
 
 
+@pytest.mark.long
 def test_a_report_has_the_best_rate_and_the_regime() -> None:
     frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
     optimum, regime = findings_of(frame, *designed([space], ["s"]))

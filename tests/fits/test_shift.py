@@ -35,6 +35,7 @@ def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_
     assert 0.88 <= np.mean([one.low <= 1.7 <= one.high for one in found]) < 1
 
 
+@pytest.mark.simulation
 def test_what_draws_do_to_both_settings_cancels() -> None:
     one, other = setting([1], size=0.4), setting([2], size=0.4)
     alike = shift(one, one.assign(lr=one["lr"] * 2))
@@ -46,6 +47,7 @@ def test_what_draws_do_to_both_settings_cancels() -> None:
     assert (back.factor, back.low, back.high) == pytest.approx((1 / apart.factor, 1 / apart.high, 1 / apart.low))
 
 
+@pytest.mark.simulation
 def test_where_one_is_not_located_both_are_left_out() -> None:
     one, other = setting([1]), setting([2], 6e-3)
     first = other["length"] == LENGTHS[1]

@@ -9,6 +9,8 @@ from benchmarks import boundaries, held_out_lines, steps
 from raysweep.fits.boundary import find_zero
 from raysweep.fits.result import Status
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 KINDS = ["tanh, 0.05 cells", "tanh, 0.2 cells", "arctangent, 0.1 cells", "Gompertz, 0.1 cells"]
 
 

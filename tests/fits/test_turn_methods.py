@@ -12,6 +12,8 @@ from raysweep.fits.posterior.prediction import ExpectedWidth
 from raysweep.fits.reasons import Reason, message
 from raysweep.fits.sample_size import Advice, sample_size_advice
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 
 def rows_of(t: np.ndarray, values: np.ndarray) -> pd.DataFrame:
     seeds, points = values.shape
@@ -26,7 +28,6 @@ def drawn(shape: str, turn: float, t: np.ndarray, draws: int, size: float, rng: 
     return curve / np.ptp(fine) + size * rng.standard_normal((draws, len(t))) + rng.standard_normal((draws, 1))
 
 
-@pytest.mark.simulation
 def test_doing_what_the_advice_says_halves_the_interval() -> None:
     """Over curves and noise, the median interval after the advice is half the one before, within a factor 1.5."""
     rng = np.random.default_rng(11)

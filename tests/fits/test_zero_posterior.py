@@ -11,8 +11,9 @@ from raysweep.fits.boundary import find_zero, fit_boundary
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import t_quantile
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
-@pytest.mark.simulation
+
 @pytest.mark.parametrize("name", ["straight", "kink at the zero, 5 times"])
 def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_noise_of_their_own(name: str) -> None:
     before = pd.read_csv(BEFORE, index_col=0)[name]

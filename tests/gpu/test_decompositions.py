@@ -56,6 +56,7 @@ def assert_equal_to_rounding(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(found[0][name], expected[0][name], rtol=1e-9, err_msg=name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", ROWS)
 def test_rows_are_those_of_the_cpu_and_draws_of_one_shape_are_decomposed_in_one_call(
     which: str, a_gpu: Callable[[], AbstractContextManager[Any]], monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 COLLECT = """
 import sys
@@ -17,6 +19,7 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.arg
 """
 
 
+@pytest.mark.long
 def test_every_test_of_a_gpu_is_found_where_ray_and_mlflow_are_missing() -> None:
     (line,) = re.findall(r"^test-gpu:.*\n\t.* -m pytest (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     folders = [ROOT / word for word in line.split() if word.startswith("tests/")]

@@ -53,6 +53,7 @@ def no_thread_is_left() -> Any:
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("gpu")
 def test_the_thread_that_starts_the_steps_makes_the_first_batch_alone_and_none_is_made_too_many() -> None:
     made = Made()

@@ -123,7 +123,11 @@ NEAR = {"language": {"rtol": 0.05, "atol": 0.05}, "vision": {"rtol": 0.02, "atol
 """How near rows on a GPU are where nets are trained in bfloat16, or convolve in TF32; others are in float64."""
 
 
-@pytest.mark.parametrize("which", ROWS)
+EACH = {"language", "linear_transfer, layers", "relu_kernel", "vision"}
+"""Of one kind each; the others are for `make test-long` and for real GPUs."""
+
+
+@pytest.mark.parametrize("which", [row if row in EACH else pytest.param(row, marks=pytest.mark.long) for row in ROWS])
 def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path) -> None:
     """Statuses are equal; float64 numbers are equal too, and those of bfloat16 products near."""
     workload, rows, usual = ROWS[which]

@@ -63,6 +63,7 @@ def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: [row["metrics"][name] for row in rows] for name in ("finetune_loss", "sharpness", "distance_moved")}
 
 
+@pytest.mark.long
 def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -87,6 +88,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
     kind: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,6 +113,7 @@ def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
     assert "samples at a time instead of" in caplog.text
 
 
+@pytest.mark.long
 def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

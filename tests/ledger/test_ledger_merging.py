@@ -118,6 +118,7 @@ def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
     assert ledger.read(tmp_path).rows == before
 
 
+@pytest.mark.long
 def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: Path) -> None:
     before, over, wrong = filled(tmp_path), threading.Event(), []
 

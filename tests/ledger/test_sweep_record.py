@@ -31,10 +31,8 @@ def unsealed(folder: Path, **changes: Any) -> None:
 def test_no_bit_of_a_record_is_changed_unseen(small: Path) -> None:
     file = small / "sweep.json"
     whole = file.read_bytes()
-    damaged = [
-        whole[:i] + bytes([whole[i] ^ 1 << bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (0, 3, 7)
-    ]
-    damaged += [whole[:length] for length in range(len(whole))]
+    damaged = [whole[:i] + bytes([whole[i] ^ 1 << i % 8]) + whole[i + 1 :] for i in range(len(whole))]
+    damaged += [whole[:length] for length in range(0, len(whole), 3)]
     # the seal's name, and the format that says there is a seal, changed by hand
     damaged += [whole.replace(b'"sha256"', b'"sha255"'), whole.replace(b'"format":2', b'"format":1')]
     damaged.append(whole[: whole.rindex(b',"sha256"')].replace(b'"format":2', b'"format":1', 1) + b',"more":1}\n')

@@ -144,6 +144,40 @@ def test_known_standard_errors_take_the_place_of_the_noise() -> None:
         raysweep.analyse(frame.assign(stderr=-1.0), questions=QUESTION, error="stderr", **asked)
 
 
+def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(
+    storage: Path, tmp_path: Path, call: Callable[..., Any]
+) -> None:
+    runs = [{"lr": lr, "steps": round(1 / lr), "depth": d, "loss": lr * d} for lr in (1e-3, 1e-2, 1e-1) for d in (2, 4)]
+    pd.DataFrame(runs).to_csv(tmp_path / "runs.csv", index=False)
+    words = (
+        "--from",
+        str(tmp_path / "runs.csv"),
+        "--axes",
+        "lr,steps,depth",
+        "--metric",
+        "loss",
+        "--storage",
+        str(storage),
+    )
+
+    def shown(*sets: str) -> dict[str, str]:
+        lines = call("import", "mine", *words, "--dry-run", *(part for one in sets for part in ("--set", one))).out
+        return {line.split()[0]: line for line in lines.splitlines() if line}
+
+    guessed = shown()
+    assert "log" in guessed["lr"]
+    assert guessed["lr"].endswith("varies with steps")
+    told = shown("zip=[]", "scale.lr=linear")
+    assert "linear" in told["lr"]
+    assert "varies" not in told["lr"] + told["steps"]
+    assert "log" in told["steps"]
+    assert "linear" in shown("scale={steps: linear}")["steps"]
+    assert call("import", "mine", *words, "--set", "scale.lr=cubic").code == 2
+    assert call("import", "mine", *words, "--set", "zip=[]", "--set", "scale.lr=linear").code == 0
+    space = raysweep.open("mine", storage).space
+    assert (space.zip, space.scale["lr"]) == ([], "linear")
+
+
 def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, call: Callable[..., Any]) -> None:
     for step in range(0, 20, 2):
         found = {"acc,none": 0.5 - abs(step - 10) / 40, "acc_stderr,none": 0.01}

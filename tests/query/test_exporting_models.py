@@ -127,6 +127,7 @@ def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(
     assert [path.name for path in there.iterdir()] == ["mine"]
 
 
+@pytest.mark.long
 def test_a_second_export_has_the_same_bytes_and_a_killed_one_leaves_no_model(storage: Path, tmp_path: Path) -> None:
     cell = raysweep.open("small", storage).results().cell[0]
 
@@ -179,6 +180,7 @@ def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_networ
     assert tokenizer.model_max_length == 16
 
 
+@pytest.mark.long
 def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, call: Call) -> None:
     cell = raysweep.open("small", storage).results().cell[0]
     call("export", "small", cell, "--stage", "pretrain", "--to", tmp_path / "model", "--storage", storage)
@@ -189,7 +191,7 @@ def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, c
         assert tokenizer.decode(list(text.encode())) == text
 
 
-@pytest.mark.parametrize("learned", [True, False], ids=["bpe", "bytes"])
+@pytest.mark.parametrize("learned", [pytest.param(True, marks=pytest.mark.long), False], ids=["bpe", "bytes"])
 def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(
     learned: bool, tmp_path: Path, call: Call
 ) -> None:

@@ -14,6 +14,7 @@ from raysweep.query.loss_curves import FACTOR, FORMS, LIMIT, NOISES, TYPICAL, WI
 LOGS = np.linspace(0, np.log(100), 8)
 
 
+@pytest.mark.long
 def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = 2 + np.exp(-0.4 * LOGS) + 0.02 * np.random.default_rng(3).standard_normal(8)
     monkeypatch.setattr(loss_curves, "FORMS", FORMS[:1])
@@ -55,6 +56,7 @@ def test_a_clear_form_gets_the_largest_share(family: str, losses: np.ndarray) ->
     assert sum(curve.families.values()) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_intervals_hold_new_values_of_all_forms_as_often_as_they_say() -> None:
     table = pd.concat([measured(name, k) for name in OWN | OTHERS for k in range(100, 103)])
     shares = table.groupby("where")["inside"].mean()

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from raysweep.errors import InputError
-from raysweep.query.table import read, rounded
+from raysweep.query.columns import rounded
+from raysweep.query.table import read
 
 RATES = [1e-4, 3e-4, 1e-3, 3e-3]
 

@@ -13,7 +13,6 @@ import pytest
 from documented import DOCS
 
 from raysweep.analyses.findings import one_finding
-from raysweep.report import file_names
 from raysweep.report.report import Written, write_report
 from raysweep.report.tables import FIRST, first_rows
 from raysweep.theory import transfer
@@ -98,12 +97,6 @@ def test_the_json_report_follows_its_schema_and_has_the_numbers_of_the_tables(ho
     assert [one["theory"] for one in boundary["settings"]] == pytest.approx(table["theory"].tolist())
 
 
-def test_a_curve_beside_constants_is_reported(tmp_path: Path) -> None:
-    written(tmp_path, {"curves": {"metric": "risk_scratch", "x": "gamma", "lines": {"low": -5.0, "high": 500.0}}})
-    (finding,) = json.loads((tmp_path / "report.json").read_text())["findings"]
-    assert {(one["against"], one["outcome"]) for one in finding["settings"]} == {("low", "higher"), ("high", "lower")}
-
-
 def test_words_of_others_stay_words(tmp_path: Path) -> None:
     frame = rows()
     asked = space({"best": {"metric": "risk_scratch", "question": "<b>Which</b>?"}}, description=EVIL)
@@ -127,20 +120,6 @@ def test_figures_of_an_earlier_report_go_and_other_files_stay(tmp_path: Path) ->
     assert "mine.png" in after
     assert not before & after
     assert changed.read_text() == "mine"
-
-
-def test_a_report_writes_through_no_symbolic_link(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "precious").write_text("precious")
-    home = tmp_path / "report"
-    home.mkdir()
-    (home / "figures").symlink_to(outside)
-    for name in ("report.html", "report.md", "report.json", file_names.NAME):
-        (home / name).symlink_to(outside / "precious")
-    written(home, BOUNDARY)
-    assert [path.name for path in outside.iterdir()] == ["precious"]
-    assert (outside / "precious").read_text() == "precious"
 
 
 def test_a_sweep_without_an_ok_row_says_so(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule: Any, san
         same(run(place, asked(rule)).results(), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_rows_are_stopped_on_ray(sandbox: Path, storage: Path, ray_cluster: str) -> None:
     here, there = (run(storage / name, asked(ASHA), executor=name, workers=2) for name in ("inline", "ray"))
     assert "stopped" in set(here.results()["status"])

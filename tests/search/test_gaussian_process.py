@@ -58,13 +58,15 @@ def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbo
         assert best["gp"] < best["tpe"], place
 
 
+@pytest.mark.long
 def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox: Path) -> None:
-    for chosen in found(asked("gp", LR, 24))[1:]:
+    for chosen in found(asked("gp", LR, 16))[1:]:
         assert len(chosen) == 8
         places = np.sort(np.log10([cell["lr"] for cell in chosen]))
         assert np.diff(places).min() > 1e-3  # of 5 decades; without regard to the others they would be the same
 
 
+@pytest.mark.long
 def test_it_finds_the_best_of_listed_values_and_computes_none_twice(sandbox: Path) -> None:
     axes = {"lr": {"geomspace": [1e-4, 1, 41]}, "optimizer": ["adam", "sgd"]}
     cells = [cell for chosen in found(asked("gp", axes, 20)) for cell in chosen]
@@ -83,6 +85,7 @@ def test_it_ends_when_there_are_no_other_cells(axes: dict[str, Any], count: int,
     assert sum(len(chosen) for chosen in found(asked("gp", axes, 20, exclude=left))) == count - 3 * len(left)
 
 
+@pytest.mark.long
 def test_an_interrupted_sweep_ends_with_the_same_rows_in_the_same_order(sandbox: Path, storage: Path) -> None:
     space = asked("gp", LR, 20, seeds=2)
     whole = run(storage / "whole", space).results()
@@ -94,6 +97,7 @@ def test_an_interrupted_sweep_ends_with_the_same_rows_in_the_same_order(sandbox:
     assert resumed.drop(columns="seconds").equals(whole.drop(columns="seconds"))
 
 
+@pytest.mark.long
 def test_the_last_digits_of_a_result_do_not_change_what_it_asks_for(sandbox: Path) -> None:
     """They may differ between packs, and so between numbers of workers."""
     space = validate(asked("gp", LR, 20))

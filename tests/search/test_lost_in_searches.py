@@ -47,7 +47,12 @@ def swept(storage: Path, function: Any, **asked: Any) -> raysweep.Sweep:
 
 @pytest.mark.parametrize(
     ("how", "sign", "sampler", "count"),
-    [("failed", 1.0, "tpe", 40), ("nan", -1.0, "tpe", 40), ("too large", 1.0, "tpe", 40), ("failed", -1.0, "gp", 24)],
+    [
+        ("failed", 1.0, "tpe", 40),
+        pytest.param("nan", -1.0, "tpe", 40, marks=pytest.mark.long),
+        pytest.param("too large", 1.0, "tpe", 40, marks=pytest.mark.long),
+        pytest.param("failed", -1.0, "gp", 24, marks=pytest.mark.long),
+    ],
 )
 def test_optuna_is_told_that_such_a_cell_is_bad(how: str, sign: float, sampler: str, count: int, storage: Path) -> None:
     with warnings.catch_warnings():

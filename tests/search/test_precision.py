@@ -110,7 +110,7 @@ def test_the_rows_are_the_same_in_whatever_order_packs_finish(whole: Sweep) -> N
     wanted = [row for rows in rounds for row in rows]
     assert len(wanted) == len(set(wanted)) == len(known)
     rng = np.random.default_rng(0)
-    for number in range(1, len(rounds)):
+    for number in range(1, len(rounds), 3):
         before = set(itertools.chain.from_iterable(rounds[: number - 1]))
         last = rounds[number - 1]
         for kept in (0, len(last) // 3, len(last) - 1):  # a round that is not complete decides nothing

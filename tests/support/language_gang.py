@@ -19,6 +19,7 @@ from raysweep.training import devices, parallel, trainer
 from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import ModelConfig
+from tests.support import checkpoint_rows
 from tests.support.language_rows import columns_of, compute
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
@@ -81,6 +82,15 @@ def rows(store: Any, chosen: tuple[dict[str, Any], ...] = ROWS) -> dict[str, np.
     return {**metrics, "status": status.astype(str)}
 
 
+def fine_tunings(store: Any, home: str) -> dict[str, np.ndarray]:
+    """Rows of `checkpoints`, on conversations of a file."""
+    common = {"target": f"chat:{home}/chats.jsonl", "context": 48, "finetune_steps": STEPS, "finetune_lr": RATE}
+    more = ({}, {"finetune_method": "lora", "lora_rank": 4}, {"packing": True, "noise": 0.5})
+    asked = checkpoint_rows.table(*(common | {"finetune_batch": 5} | each for each in more))
+    metrics, status = checkpoint_rows.compute(asked, np.zeros(len(more), int), store, ["finetune"])
+    return {**metrics, "status": status.astype(str)}
+
+
 def share() -> dict[str, np.ndarray]:
     """This worker's part of a batch of five sequences."""
     own, first = parallel.share(np.arange(5 * 4, dtype=np.uint8).reshape(5, 4))
@@ -105,6 +115,8 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str], gpus: str) -> N
             if job == "rows":
                 store = GangStages(Store(folder / "store"), waiting_group())
                 found = rows(store, ROWS if gpu is None else tuple(ROWS[i] for i in ON_GPU))
+            elif job == "checkpoints":
+                found = fine_tunings(GangStages(Store(folder / "store"), waiting_group()), str(folder.parent))
             else:
                 found = share() if job == "share" else train(0.1 if job == "dropout" else 0.0)
         np.savez(folder / f"{job}.{rank}.npz", **found)

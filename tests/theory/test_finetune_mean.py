@@ -68,6 +68,7 @@ def test_it_is_the_mean_over_draws(count, n, d, angle, noise, depth, scale, norm
     assert abs(z_score(deep - linear, limit - exact)) > 6  # these draws can tell the limit apart, at 73 dimensions too
 
 
+@pytest.mark.long
 def test_a_sweep_at_few_dimensions_agrees_with_the_closed_form(call: Callable[..., Ended], tmp_path: Path) -> None:
     """What a user reads: at 73 dimensions the limit of many is per cents off, and the rows say so."""
     space = tmp_path / "space.yaml"

@@ -72,6 +72,7 @@ def test_random_features_approach_the_kernel_and_their_least_change_is_the_lengt
     np.testing.assert_allclose(length_squared(target, columns), length_squared(target, residual) * [1, 4])
 
 
+@pytest.mark.long
 def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> None:
     source, target = sphere(15, 4, 7), sphere(10, 4, 8)
     source_labels, labels = source[:, 0], target[:, 1]

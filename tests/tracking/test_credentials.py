@@ -362,6 +362,7 @@ def descendants(root: int) -> set[int]:
 LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens where")
 
 
+@pytest.mark.long
 @LINUX
 def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.executors.gang_worker import Worker
@@ -374,7 +375,7 @@ def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.Monk
     assert listening({os.getpid()}) - before == {socket.inet_aton(address)[::-1].hex().upper()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @LINUX
 def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
     sandbox: Path, storage: Path, tmp_path: Path

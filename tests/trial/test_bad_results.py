@@ -95,6 +95,7 @@ def test_the_database_that_was_made_for_it_goes_too(sandbox: Path, call: Call, t
     assert not storage.exists()
 
 
+@pytest.mark.long
 def test_its_run_in_mlflow_is_taken_back_too(
     sandbox: Path, call: Call, tmp_path: Path, storage: Path, database: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_its_run_in_mlflow_is_taken_back_too(
     assert not list(client.search_runs(experiments))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gives", ["no result", "rows too many"])
 @pytest.mark.parametrize("resources", [{}, {"gang": 2}])
 def test_on_ray_it_is_the_same_line(

@@ -130,8 +130,14 @@ def test_plain_rows_beside_symmetric_ones_stay_as_they_are() -> None:
     [
         ("linear_transfer", {"dim": 12, "gamma": 0.5, "noise": 0.4, "overlap_angle": 50}, "transferability_finetune"),
         ("linear_transfer", {"dim": 12, "gamma": 0.5, "noise": 0.4, "overlap_angle": 50}, "risk_linear"),
-        ("linear_covariance", {"dim": 12, "spectrum": "2:3,0.5", "gamma": 0.5, "noise": 0.4}, "risk_finetune"),
-        ("linear_spectrum", {"dim": 4, "noise": 0.2, "pretrain_length": 1}, "finetune_loss"),
+        pytest.param(
+            *("linear_covariance", {"dim": 12, "spectrum": "2:3,0.5", "gamma": 0.5, "noise": 0.4}, "risk_finetune"),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            *("linear_spectrum", {"dim": 4, "noise": 0.2, "pretrain_length": 1}, "finetune_loss"),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_the_mean_is_that_of_plain_draws(name: str, values: dict[str, Any], metric: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.held_out import largest_out
 from raysweep.analyses.outcomes import outcome
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, groups, known_error, spread, with_choice
@@ -18,7 +19,7 @@ from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.law import SPARE, Law, fit_law
-from raysweep.fits.surface.slice_places import SlicePlaces, held_out, inside, slice_places
+from raysweep.fits.surface.slice_places import SlicePlaces, inside, slice_places
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LINES, PANELS, FINE = 6, 9, 41
-LONGEST = 5
-"""With so many values of the first axis the two largest are held out, else the largest."""
 SLICE = ("outcome", "estimate", "low", "high", "law", "law_low", "law_high", "inside", "choice", "regret")
 
 
@@ -202,10 +201,8 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     hits = []
     for _, part in known:
         used = part[part["inside"] != ""]
-        values = np.sort(used[over[0]].unique())
-        out = used[over[0]].isin(values[-2:] if len(values) >= LONGEST else values[-1:]).to_numpy()
         places = [place for s in used["_slice"] if (place := found.places[s]) is not None]
-        hits.append(held_out(places, used[list(over)].to_numpy(float), out, level))
+        hits.append(largest_out(places, used[list(over)].to_numpy(float), level))
     all_hits = np.concatenate(hits)
     if np.isfinite(all_hits).any():
         facts["largest_out"] = {"inside": int(np.nansum(all_hits)), "of": int(np.isfinite(all_hits).sum())}

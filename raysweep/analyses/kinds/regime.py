@@ -13,7 +13,9 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
+from raysweep.analyses.outcomes import outcome
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 NOT_IN_ROWS = ("verdict", "slope", "note", "tuned_turn_low", "tuned_turn_high")
 MOST_RATES = 7  # a figure shows at most this many fixed rates
+MOST_SCORED = 12  # settings of which the longest lengths are forecast from the others
 OUTCOMES = {
     Verdict.CONSTANT: Outcome.CONSTANT,
     Verdict.INCREASING: Outcome.INCREASING,
@@ -115,6 +118,11 @@ def run(question: Question) -> Finding:
     edges = finite_values(rows, lr)[[0, -1]]
     settings = [setting_row(row, one, edges) for row, (_, one) in zip(slopes.to_dict("records"), answers, strict=True)]
 
+    scored = spread(list(zip(fitted, places, strict=True)), MOST_SCORED)
+    ends = np.log(edges if edges[0] > 0 else np.full(2, np.nan))
+    hits = np.concatenate(mapped(partial(longest_out, length=length, ends=ends, level=question.level), scored))
+    score = {"inside": int(np.nansum(hits)), "of": int(np.isfinite(hits).sum()), "settings": len(scored)}
+
     def plots() -> Sequence[Plot]:
         lines = [(values, (part, one)) for (values, part), (_, one) in zip(parts, answers, strict=True)]
 
@@ -137,7 +145,8 @@ def run(question: Question) -> Finding:
         keys,
         level=question.level,
         moves=moves(_as_places(slopes), keys),
-        facts={"length": length, "cases": dict(Counter(slopes["paper_case"])) if pretraining else {}},
+        facts={"length": length, "cases": dict(Counter(slopes["paper_case"])) if pretraining else {}}
+        | ({"longest_out": score} if score["of"] else {}),
         tables={
             f"{question.name}_slopes": slopes,
             f"{question.name}_rates": joined([(values, one.optimum.table) for values, one in answers], keys),
@@ -166,6 +175,27 @@ def one_regime(
     return fit_regime(
         rows, lr, length, metric, "seed", level, turn=turns[metric], exact=exact, beside=beside, places=places
     )
+
+
+def longest_out(
+    setting: tuple[Regime, SlicePlaces | None], *, length: str, ends: np.ndarray, level: float
+) -> np.ndarray:
+    """Whether the best rates at the two longest lengths lie as a law of the others forecasts (`largest_out`).
+
+    ends: the logs of the smallest and the largest rate; NaN if one is 0, and then nothing is known.
+    """
+    regime, found = setting
+    rows = regime.optimum.table.to_dict("records")
+    known = [place(row | {"outcome": outcome(row["status"], row["reason"])}, ends, level) for row in rows]
+    pairs = [
+        (one, row[length])
+        for one, row in zip(found.places if found else known, rows, strict=True)
+        if one and np.isfinite(one.low) and 0 < row[length] < np.inf
+    ]
+    if not pairs:
+        return np.empty(0)
+    places, lengths = zip(*pairs, strict=True)
+    return largest_out(places, np.array(lengths, dtype=float)[:, None], level)
 
 
 def fixed_rates(

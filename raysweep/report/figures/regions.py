@@ -13,6 +13,7 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SIZE = 9.5  # of words, in points
 RASTER = (72, 72)  # rows and columns of the raster on which a free place for a label is looked for
 HATCH: dict[str, Any] = {"hatch": "////", "linewidth": 0.0}
 HATCHING = (0.15, 0.15, 0.15, 0.45)
@@ -57,7 +58,6 @@ def write_regions(
     found: np.ndarray,
     words: Sequence[tuple[int, str]],
     taken: Sequence[tuple[np.ndarray, np.ndarray]],
-    size: float = 9.5,
 ) -> list[str]:
     """Write the words of each sign into its region, at the place with the most room, if there is any. Call it when
     scales, limits and the size of the figure are final.
@@ -93,8 +93,8 @@ def write_regions(
         free = (cells == sign) & ~blocked
         for label in (text, _two_lines(text)):
             lines = label.split("\n")
-            wide = 0.68 * size * max(map(len, lines)) * panel.figure.dpi / 72 / box.width
-            high = 1.5 * size * len(lines) * panel.figure.dpi / 72 / box.height
+            wide = 0.68 * SIZE * max(map(len, lines)) * panel.figure.dpi / 72 / box.width
+            high = 1.5 * SIZE * len(lines) * panel.figure.dpi / 72 / box.height
             needed = np.ones((max(1, round(high * rows)) | 1, max(1, round(wide * columns)) | 1), dtype=bool)
             room = binary_erosion(np.pad(free, 1), needed)[1:-1, 1:-1] if needed.size < free.size else free & False
             if not room.any():
@@ -103,7 +103,7 @@ def write_regions(
             look: dict[str, Any] = {
                 "ha": "center",
                 "va": "center",
-                "fontsize": size,
+                "fontsize": SIZE,
                 "fontweight": "bold",
                 "color": "#111111",
             }

@@ -12,6 +12,7 @@ from typing import Any
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.metrics import METRICS
 from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
 from raysweep.workloads.language.texts import BadText
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
@@ -26,20 +27,8 @@ PARAMETERS = (
         "tokens that the revision was pretrained on, as published; the axis that revisions are zipped with",
         unit="tokens",
         minimum=0,
-        label="pretraining length",
     ),
-    Finetuning(
-        "finetune_lr",
-        float,
-        1e-5,
-        "peak rate of AdamW",
-        minimum=0,
-        open_minimum=True,
-        scale="log",
-        symbol="η",
-        searched_by="optimum",
-        label="fine-tuning rate",
-    ),
+    Finetuning("finetune_lr", float, 1e-5, "peak rate of AdamW", **TUNED, scale="log"),
     Fetching(
         "precision",
         str,
@@ -65,91 +54,26 @@ PARAMETERS = (
         choices=data.TEMPLATES,
     ),
     Finetuning(
-        "finetune_method",
-        str,
-        "full",
-        "all weights, or adapters at all linear layers (LoRA)",
-        choices=("full", "lora"),
-        label="fine-tuning method",
+        "finetune_method", str, "full", "all weights, or adapters at all linear layers (LoRA)", choices=("full", "lora")
     ),
     Finetuning("lora_rank", int, 16, "rank of adapters", minimum=1, maximum=65536, label="rank of adapters"),
     Finetuning("lora_alpha", float, 32.0, "adapters are multiplied by it and divided by their rank", minimum=0),
+    Finetuning("noise", float, 0.0, f"{NOISE} initializer_range as its configuration has it; gains stay", **SHIFT),
+    Finetuning("finetune_steps", int, 100, "steps on the target; 0 for none, or for epochs", **STEPS),
+    Finetuning("finetune_batch", int, 256, "sequences or conversations a step", **BATCH),
     Finetuning(
-        "noise",
-        float,
-        0.0,
-        "Gaussian perturbation of each weight matrix before any fine-tuning, in units of the configuration's "
-        "initializer_range (O eq. 1)",
-        minimum=0,
-        symbol="σ",
+        "context", int, 2048, "tokens; of a longer conversation the beginning is cut", **TOKENS | {"minimum": 8}
     ),
-    Finetuning(
-        "finetune_steps",
-        int,
-        100,
-        "steps on the target; 0 for none, or for epochs",
-        unit="steps",
-        minimum=0,
-        maximum=10**9,
-        label="fine-tuning steps",
-    ),
-    Finetuning(
-        "finetune_batch",
-        int,
-        256,
-        "sequences or conversations a step",
-        unit="sequences",
-        minimum=1,
-        maximum=65536,
-        label="fine-tuning batch",
-    ),
-    Finetuning(
-        "context",
-        int,
-        2048,
-        "tokens of a sequence; of a longer conversation the beginning is cut",
-        unit="tokens",
-        minimum=8,
-        maximum=10**6,
-    ),
-    Finetuning(
-        "finetune_schedule",
-        str,
-        "cosine",
-        "cosine and constant_warmup warm up",
-        choices=("cosine", "constant", "constant_warmup"),
-        label="fine-tuning schedule",
-    ),
-    Finetuning(
-        "finetune_warmup",
-        int,
-        20,
-        "steps of linear warm-up (O Table 2); 0: a tenth of all",
-        unit="steps",
-        minimum=0,
-        maximum=10**9,
-        label="fine-tuning warm-up",
-    ),
-    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0, label="fine-tuning weight decay"),
-    Evaluation(
-        "evaluation_tokens", int, 65536, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
-    ),
-    Finetuning(
-        "epochs",
-        float,
-        0.0,
-        "passes over the target, with finetune_steps: 0",
-        minimum=0,
-        maximum=10**6,
-        absent=0.0,
-        label="epochs of fine-tuning",
-    ),
+    Finetuning("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up", **SCHEDULE),
+    Finetuning("finetune_warmup", int, 20, "steps of linear warm-up (O Table 2); 0: a tenth of all", **STEPS),
+    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0),
+    Evaluation("evaluation_tokens", int, 65536, "held-out tokens for each loss", **TOKENS),
+    Finetuning("epochs", float, 0.0, "passes over the target, with finetune_steps: 0", minimum=0, absent=0.0),
     Finetuning(
         "packing",
         bool,
         False,
-        "the conversations of a step share rows of up to `context` tokens, each reading itself alone: the same "
-        "gradient from fewer rows",
+        "conversations of a step share rows of up to `context` tokens, each reading itself alone: the same gradient",
         absent=False,
     ),
     Evaluation(
@@ -163,19 +87,12 @@ PARAMETERS = (
 
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
-    named = (
-        "model",
-        "revision",
-        "pretrain_length",
-        *(("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()),
-    )
+    of_adapters = ("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()
+    named = ("model", "revision", "pretrain_length", *of_adapters)
     found = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
     found["checkpoint"] = hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
-    for name in ("source", "target"):
-        if name in found:
-            found[name] = data.documents(str(row[name])).digest
-    return found
+    return found | {name: data.documents(str(row[name])).digest for name in ("source", "target") if name in found}
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -184,10 +101,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     if str(parameters["source"]).startswith(data.CHAT):
         return "source", f"expected {data.FORMS}, got conversations"
     if parameters["epochs"] and parameters["finetune_steps"]:
-        return "epochs", (
-            f"expected steps or epochs, got {parameters['finetune_steps']:,} steps (finetune_steps: 0 takes them away) "
-            f"and {parameters['epochs']:g} epochs"
-        )
+        steps = f"{parameters['finetune_steps']:,} steps (finetune_steps: 0 takes them away)"
+        return "epochs", f"expected steps or epochs, got {steps} and {parameters['epochs']:g} epochs"
     if parameters["packing"] and not str(parameters["target"]).startswith(data.CHAT):
         return "packing", f"expected conversations ({data.CHAT}PATH) to pack, got text, which fills its rows"
     if parameters["tasks"] and (why := harness.complaint(str(parameters["tasks"]))):
@@ -227,13 +142,13 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=(
-        Stage("fetch", f"{_HERE}.stages:fetch", cost=deferred(f"{_HERE}.costs:fetch")),
-        Stage("finetune", f"{_HERE}.stages:finetune", after="fetch", cost=deferred(f"{_HERE}.costs:finetune")),
-        Stage("evaluate", f"{_HERE}.stages:evaluate", after="finetune", cost=deferred(f"{_HERE}.costs:evaluate")),
+    stages=tuple(
+        Stage(name, f"{_HERE}.stages:{name}", after=after, cost=deferred(f"{_HERE}.costs:{name}"))
+        for name, after in (("fetch", ""), ("finetune", "fetch"), ("evaluate", "finetune"))
     ),
     sources=(_HERE, "raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,
+    data_parallel=True,
     check=check,
     fetch=hub.fetch,
     downloads=hub.downloads,

@@ -10,7 +10,7 @@ from typing import Any
 
 from raysweep.workloads.checkpoints import data, hub
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.costs import GPU_FLOPS
+from raysweep.workloads.language.costs import GPU_FLOPS, first_row
 
 _FLOPS = 3e10  # a second of one core
 _READ = 1e9  # bytes a second from a disk
@@ -21,14 +21,14 @@ _GPU_STEP = 0.03  # on a GPU
 
 def fetch(columns: Columns) -> Cost:
     """Cost of reading one checkpoint."""
-    row = _first(columns)
+    row = first_row(columns)
     size = hub.shape(row)
-    return Cost(size.bytes / _READ, _BASE_BYTES + 2 * _weight_bytes(row) * size.parameters, size.bytes / _READ)
+    return Cost(size.bytes / _READ, _bytes(row, 2), size.bytes / _READ)
 
 
 def finetune(columns: Columns) -> Cost:
     """Cost of fine-tuning one row."""
-    row = _first(columns)
+    row = first_row(columns)
     size, length = hub.shape(row), int(row["context"])
     steps = data.steps(row, data.guessed_size(str(row["target"]), length) if row["epochs"] else 0.0)
     if not steps:
@@ -36,24 +36,16 @@ def finetune(columns: Columns) -> Cost:
     tokens, lora = steps * int(row["finetune_batch"]) * length, row["finetune_method"] == "lora"
     flops = (4.0 if lora else 6.0) * size.parameters * tokens
     copies = 2 if lora else 6  # as read, in the module; and a gradient, two moments, what is kept
-    return Cost(
-        flops / _FLOPS + steps * _STEP,
-        _BASE_BYTES + copies * _weight_bytes(row) * size.parameters,
-        flops / GPU_FLOPS + steps * _GPU_STEP,
-    )
+    return Cost(flops / _FLOPS + steps * _STEP, _bytes(row, copies), flops / GPU_FLOPS + steps * _GPU_STEP)
 
 
 def evaluate(columns: Columns) -> Cost:
     """Cost of measuring one row: three losses after, and some before, which rows of one checkpoint share."""
-    row = _first(columns)
-    size = hub.shape(row)
-    flops = 2.0 * size.parameters * 3.2 * float(row["evaluation_tokens"])
-    return Cost(flops / _FLOPS, _BASE_BYTES + 3 * _weight_bytes(row) * size.parameters, flops / GPU_FLOPS)
+    row = first_row(columns)
+    flops = 2.0 * hub.shape(row).parameters * 3.2 * float(row["evaluation_tokens"])
+    return Cost(flops / _FLOPS, _bytes(row, 3), flops / GPU_FLOPS)
 
 
-def _first(columns: Columns) -> dict[str, Any]:
-    return {name: values[0] for name, values in columns.items()}
-
-
-def _weight_bytes(row: dict[str, Any]) -> float:
-    return 2.0 if row["precision"] == "bfloat16" else 4.0
+def _bytes(row: dict[str, Any], copies: int) -> float:
+    """Memory of the process with so many copies of the weights."""
+    return _BASE_BYTES + copies * (2.0 if row["precision"] == "bfloat16" else 4.0) * hub.shape(row).parameters

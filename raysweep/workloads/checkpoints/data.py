@@ -11,15 +11,16 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.workloads import asked_once, cache
+from raysweep.workloads import cache
 from raysweep.workloads.language import corpus, files
 from raysweep.workloads.language.texts import BadText, Documents, Text, split
 
@@ -28,7 +29,7 @@ VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "cha
 """The files of a checkpoint that decide tokens."""
 CHAT = "chat:"
 TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
-FORMS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
+FORMS = corpus.DOCUMENTS
 Segment = tuple[str, bool]
 """A part of a conversation as text, and whether it is predicted."""
 _SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
@@ -55,10 +56,13 @@ class Chats:
         chosen = [train[_order(self.digest, seed, epoch, len(train))[i]] for epoch, i in places]
         return padded(packed(chosen, length) if packs else chosen, length)
 
-    def held_out(self, part: str, count: int, at_once: int, length: int) -> Iterator[np.ndarray]:
-        """Up to `count` conversations of a held-out split, those of like length together."""
-        own = sorted(self.splits[part][:count], key=len)
-        return (padded(own[at : at + at_once], length) for at in range(0, len(own), at_once))
+
+def held_out(text: Text | Chats, part: str, count: int, at_once: int, length: int) -> list[np.ndarray]:
+    """Up to `count` sequences of a held-out split, at once; or conversations, those of like length together."""
+    if isinstance(text, Text):
+        return [text.held_out(part, count, length)]
+    own = sorted(text.splits[part][:count], key=len)
+    return [padded(own[at : at + at_once], length) for at in range(0, len(own), at_once)]
 
 
 def padded(conversations: Sequence[np.ndarray], length: int) -> np.ndarray:
@@ -101,16 +105,9 @@ def tokenizer(folder: Path) -> Any:
 
 def documents(name: str) -> Documents:
     """The split documents of a text, or conversations as JSON. BadText says what is wrong with it."""
-    return _documents(name, _signature(name))
-
-
-@asked_once.once
-def _signature(name: str) -> tuple[object, ...]:
-    """A value that changes when the files of a text change."""
-    kind, _, rest = name.partition(":")
-    if kind not in ("python-source", "python-docs", "file", "chat"):
+    if name.partition(":")[0] not in (*corpus.INSTALLED, "file", "chat"):
         raise BadText(f"expected {FORMS}, or {CHAT}PATH (.jsonl) to fine-tune on, got {name!r}")
-    return files.signature(rest) if kind in ("file", "chat") else ()
+    return _documents(name, corpus.signature(name))
 
 
 @functools.lru_cache(maxsize=4)
@@ -125,13 +122,14 @@ def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
     messages = entry.get("messages")
     if messages is None and {"prompt", "response"} <= entry.keys():
         messages = [{"content": entry["prompt"]}, {"role": "assistant", "content": entry["response"]}]
-    good = isinstance(messages, list) and all(
-        isinstance(each, dict) and isinstance(each.get("content"), str) and isinstance(each.get("role", ""), str)
-        for each in messages
-    )
-    if not (good and messages and messages[-1].get("role") == "assistant" and messages[-1]["content"]):
+    try:
+        spoken = [{name: each[name] for name in ("role", "content") if name in each} for each in messages or ()]
+        good = all(isinstance(text, str) for each in spoken for text in (each["content"], *each.values()))
+    except (TypeError, KeyError):
+        spoken, good = [], False
+    if not (good and spoken and spoken[-1].get("role") == "assistant" and spoken[-1]["content"]):
         raise BadText(f"{where}: expected {_SPOKEN}")
-    return [{name: each[name] for name in ("role", "content") if name in each} for each in messages]
+    return spoken
 
 
 def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[Segment]:
@@ -141,15 +139,11 @@ def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -
     """
     end = words.eos_token or ""
     if template == TULU:
-        named = [{"role": "user", **each} for each in messages]
-        return [
-            part
-            for each in named
-            for part in (
-                (f"<|{each['role']}|>\n", False),
-                (f"{each['content']}{end if each['role'] == 'assistant' else ''}\n", each["role"] == "assistant"),
-            )
-        ]
+        parts = list[Segment]()
+        for each in messages:
+            role, given = each.get("role", "user"), each.get("role") != "assistant"
+            parts += [(f"<|{role}|>\n", False), (f"{each['content']}{'' if given else end}\n", not given)]
+        return parts
     if "role" not in messages[0]:
         return [(messages[0]["content"], False), (messages[-1]["content"] + end, True)]
     if not words.chat_template:
@@ -186,7 +180,7 @@ def guessed_size(name: str, length: int) -> float:
 
 def load(name: str, template: str, folder: Path) -> Text | Chats:
     """A text or conversations in the tokens of a checkpoint. BadText says what is wrong with it."""
-    return _load(name, _signature(name), template, folder)
+    return _load(name, corpus.signature(name), template, folder)
 
 
 @functools.lru_cache(maxsize=8)
@@ -194,14 +188,15 @@ def _load(name: str, signature: object, template: str, folder: Path) -> Text | C
     own, words, chat = documents(name), tokenizer(folder), name.startswith(CHAT)
     decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
     mark = hashlib.sha256(repr((VERSION, own.digest, chat and template, decide)).encode()).hexdigest()[:32]
-    made = functools.partial(_chats, template=template) if chat else _flat
-    arrays = {
-        part: cache.array(f"checkpoints/{mark}-{part}", functools.partial(made, each, words))
-        for part, each in own.splits.items()
+    made = partial(_chats, template=template) if chat else _flat
+    kept = {
+        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, each, words)) for part, each in own.splits.items()
     }
     if not chat:
-        return Text(mark, arrays)
-    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], _ends(flat)) for part, flat in arrays.items()})
+        return Text(mark, kept)
+    # where all conversations but the last one end
+    ends = {part: np.cumsum(flat[1 : flat[0]].astype(np.int64)) for part, flat in kept.items()}
+    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], ends[part]) for part, flat in kept.items()})
 
 
 def _flat(own: Sequence[bytes], words: Any) -> np.ndarray:
@@ -218,17 +213,11 @@ def _chats(own: Sequence[bytes], words: Any, template: str) -> np.ndarray:
     return np.concatenate([np.asarray([len(read), *map(len, read)], np.int32), *read])
 
 
-def _ends(flat: np.ndarray) -> np.ndarray:
-    """Where all conversations but the last one end."""
-    return np.cumsum(flat[1 : flat[0]].astype(np.int64))
-
-
 def _conversation(parts: Sequence[Segment], first: Sequence[int], words: Any) -> np.ndarray:
     found: list[int] = []
     for number, (text, predicted) in enumerate(parts):
-        own = words(text, add_special_tokens=False, verbose=False)["input_ids"]
-        if number == 0 and list(own[:1]) != list(first):
-            own = [*first, *own]
+        own = list(words(text, add_special_tokens=False, verbose=False)["input_ids"])
+        own = [*first, *own] if number == 0 and own[:1] != list(first) else own
         found += own if predicted else [-1 - token for token in own]
     return np.asarray(found, np.int32)
 
@@ -236,23 +225,18 @@ def _conversation(parts: Sequence[Segment], first: Sequence[int], words: Any) ->
 def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
     """What is wrong with a text or conversations for a model that reads so many tokens, or None."""
     kind, _, rest = name.partition(":")
-    if kind in ("python-source", "python-docs") and (not rest or float(rest) > corpus.SMALL):
+    if kind in corpus.INSTALLED and (not rest or float(rest) > corpus.SMALL):
         return None
     try:
         own = load(name, template, folder)
     except BadText as error:
         return str(error)
     if isinstance(own, Text):
-        for part, tokens in own.splits.items():
-            if len(tokens) <= length:
-                return f"{name}: its {part} documents have {len(tokens):,} tokens, no more than a context"
-        return None
+        short = ((part, len(tokens)) for part, tokens in own.splits.items() if len(tokens) <= length)
+        return next(
+            (f"{name}: its {part} documents have {n:,} tokens, no more than a context" for part, n in short), None
+        )
     every = [tokens for part in own.splits.values() for tokens in part]
-    if long := sum(_last_response(tokens) > length for tokens in every):
+    if long := sum(bool((tokens[-length - 1 :] >= 0).all()) and len(tokens) > length for tokens in every):
         return f"{name}: {long:,} of {len(every):,} responses are longer than the context of {length:,} tokens"
     return None
-
-
-def _last_response(tokens: np.ndarray) -> int:
-    given = np.flatnonzero(tokens < 0)
-    return len(tokens) - 1 - int(given[-1]) if len(given) else len(tokens)

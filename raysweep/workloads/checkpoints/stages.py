@@ -5,10 +5,10 @@ One module serves all fine-tunings of a checkpoint in a process: each begins by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.language.evaluation import distance, perplexities
 from raysweep.workloads.language.texts import Text
 from raysweep.workloads.rows import Result, Rows
 
@@ -59,12 +60,9 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     if packs and getattr(module, "_is_stateful", False):
         raise InputError("packing", f"expected false: what {row['model']} keeps of a conversation would reach the next")
     put(module, _adapters(module, seed) | perturbed(parent, row))
-    recipe = Recipe(
-        float(row["finetune_lr"]),
-        schedules.schedule(str(row["finetune_schedule"]), steps, int(row["finetune_warmup"])),
-        float(row["finetune_weight_decay"]),
-        sample_bytes=_sample_bytes(row),
-    )
+    factor = schedules.schedule(str(row["finetune_schedule"]), steps, int(row["finetune_warmup"]))
+    rate, decay = float(row["finetune_lr"]), float(row["finetune_weight_decay"])
+    recipe = Recipe(rate, factor, decay, sample_bytes=_sample_bytes(row))
     trained = Trainer(module, partial(losses, packs=packs), recipe)
     if (state := context.restored()) is not None:
         put(module, state["weights"])
@@ -87,7 +85,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Measure a fine-tuned checkpoint, and the checkpoint itself once. Diverged: a metric is not finite."""
     row, fetched = rows.row(), parent.parent
     assert fetched is not None
-    module = _module(fetched, row)
+    module, size = _module(fetched, row), data.size(_text(row, "target"), int(row["context"]))
     alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens", "tasks"))
 
     def before() -> dict[str, float]:
@@ -103,13 +101,10 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         "finetune_loss": mean_loss(module, row, "target", "test"),
         "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
         "distance_moved": _distance(module, _start(fetched)),
-        "finetune_epochs": _epochs(row),
+        "finetune_epochs": data.steps(row, size) * int(row["finetune_batch"]) / size,
     }
     found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
-    with np.errstate(over="ignore", invalid="ignore"):
-        for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
-            found[name.replace("loss", "perplexity")] = float(np.exp(found[name]))
-        found["sensitivity_perplexity"] = found["pretrain_perplexity_after"] - found["pretrain_perplexity"]
+    found |= perplexities(found)
     found["task_accuracy"], found["task_accuracy_error"] = _accuracy(module, row)
     finite = [value for name, value in found.items() if row["tasks"] or not name.startswith("task_")]
     return Result(metrics=found, status=OK if np.isfinite(finite).all() else DIVERGED)
@@ -142,25 +137,18 @@ def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
 
 def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     """Mean loss over the predicted tokens of a held-out part (validation or test) of the row's source or target."""
-    length, text = int(row["context"]), _text(row, which)
-    count = max(1, int(row["evaluation_tokens"]) // length)
-    at_once = _at_once(row)
-    total, predicted = 0.0, 0
-    pieces: Iterable[np.ndarray] = (
-        [text.held_out(part, count, length)] if isinstance(text, Text) else text.held_out(part, count, at_once, length)
-    )
-    for tokens in pieces:
+    length, text, at_once = int(row["context"]), _text(row, which), _at_once(row)
+    count, total, predicted = max(1, int(row["evaluation_tokens"]) // length), 0.0, 0
+    for tokens in data.held_out(text, part, count, at_once, length):
         total += float(trainer.sequence_losses(module, losses, tokens, at_once).sum())
         predicted += trainer.predictions(tokens)
     return total / predicted
 
 
-@torch.no_grad()
 def put(module: nn.Module, weights: Mapping[str, Any]) -> None:
     """Overwrite the weights of a module that are named here. An adapted layer keeps the name that it had."""
-    for name, weight in module.named_parameters():
-        if (values := weights.get(name.replace(".base_layer.", "."))) is not None:
-            weight.copy_(torch.as_tensor(values))
+    named = {name: name.replace(".base_layer.", ".") for name, _ in module.named_parameters()}
+    trainer.load(module, {name: weights[short] for name, short in named.items() if short in weights})
 
 
 def perturbed(fetched: Artifact, row: Row) -> Weights:
@@ -193,8 +181,7 @@ def _text(row: Row, which: str) -> Text | Chats:
 
 
 def _start(fetched: Artifact) -> Weights:
-    found: Weights = fetched.tensors()["weights"]
-    return found
+    return cast(Weights, fetched.tensors()["weights"])
 
 
 def _module(fetched: Artifact, row: Row) -> nn.Module:
@@ -210,6 +197,7 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
 
             settings = peft.LoraConfig(r=adapted[0], lora_alpha=adapted[1], target_modules="all-linear")
             peft.inject_adapter_in_model(settings, module)
+        trainer.spread(module, devices.device())
         return module.to(devices.device()).eval()
 
     adapted = (int(row["lora_rank"]), row["lora_alpha"]) if row["finetune_method"] == "lora" else ()
@@ -218,8 +206,8 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
 
 def _trained(module: nn.Module) -> Weights:
     """The weights that are trained, by name, in the host's memory."""
-    trained = ((name, weight) for name, weight in module.named_parameters() if weight.requires_grad)
-    return {name: weight.detach().to("cpu", copy=True) for name, weight in trained}
+    trained = ((name, weight.detach()) for name, weight in module.named_parameters() if weight.requires_grad)
+    return {name: trainer.whole_of(weight).to("cpu", copy=True) for name, weight in trained}
 
 
 def _adapters(module: nn.Module, seed: int) -> Weights:
@@ -227,10 +215,10 @@ def _adapters(module: nn.Module, seed: int) -> Weights:
     found = {}
     for name, weight in module.named_parameters():
         if ".lora_B." in name:
-            found[name] = torch.zeros_like(weight)
+            found[name] = torch.zeros(weight.shape)
         elif ".lora_A." in name:
             drawn = draws.generator(seed, f"checkpoints/lora/{name}").uniform(-1, 1, weight.shape)
-            found[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1])).to(weight)
+            found[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1]))
     return found
 
 
@@ -241,14 +229,8 @@ def _distance(module: nn.Module, start: Weights) -> float:
     for name, layer in module.named_modules():
         if hasattr(layer, "get_delta_weight"):
             own[f"{name}.weight"] = own[f"{name}.weight"] + layer.get_delta_weight("default")
-    moves = (own[name] - weight.to(own[name].device) for name, weight in start.items())
-    return float(torch.stack([move.double().norm() for move in moves]).norm())
-
-
-def _epochs(row: Row) -> float:
-    """How often fine-tuning goes over the target's training text or conversations."""
-    size = data.size(_text(row, "target"), int(row["context"]))
-    return data.steps(row, size) * int(row["finetune_batch"]) / size
+    wholes = ((trainer.whole_of(own[name]), weight) for name, weight in start.items())
+    return distance(whole - weight.to(whole.device) for whole, weight in wholes)
 
 
 def _at_once(row: Row) -> int:

@@ -39,7 +39,6 @@ PARAMETERS = (
         minimum=0,
         infinite=True,
         whole=True,
-        label="pretraining length",
     ),
     Parameter(
         "repeats",

@@ -6,24 +6,28 @@ This file is the declaration. The files beside it compute the workload. No file 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Former, Parameter, Workload, deferred
-from raysweep.workloads.language.chain import STAGES, identify
+from raysweep.workloads.declaration import Former, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.metrics import METRICS
-from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, vocabulary_of
-
-PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
-FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
+from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, trunk_points, vocabulary_of
 
 Trunk, Pretraining, Finetuning, Evaluation = (
     partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
 )
 """Parameters by the first stage that they matter to."""
+RATE: dict[str, Any] = {"minimum": 0, "open_minimum": True}
+STEPS: dict[str, Any] = {"unit": "steps", "minimum": 0, "maximum": 10**9}
 BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
+TOKENS: dict[str, Any] = {"unit": "tokens", "minimum": 1, "maximum": 10**9}
+TUNED: dict[str, Any] = {**RATE, "symbol": "η", "searched_by": "optimum"}
 DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}
+SHIFT: dict[str, Any] = {"minimum": 0, "symbol": "σ"}
+SCHEDULE: dict[str, Any] = {"choices": ("cosine", "constant", "constant_warmup")}
+NOISE = "Gaussian noise on the weights (O eq. 1), in units of each tensor's"
 
 PARAMETERS = (
     Trunk(
@@ -38,24 +42,12 @@ PARAMETERS = (
         "pretrain_length",
         float,
         2.0**18,
-        "tokens of pretraining, a whole number of steps of pretrain_batch times context",
+        "tokens, a whole number of steps of pretrain_batch times context",
+        **RATE,
         unit="tokens",
-        minimum=0,
-        open_minimum=True,
         whole=True,
-        label="pretraining length",
     ),
-    Finetuning(
-        "finetune_lr",
-        float,
-        1e-3,
-        "peak rate of AdamW on the target, at width 256 (muP)",
-        minimum=0,
-        open_minimum=True,
-        symbol="η",
-        searched_by="optimum",
-        label="fine-tuning rate",
-    ),
+    Finetuning("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", **TUNED),
     Trunk("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
     Finetuning(
         "overlap_angle",
@@ -77,104 +69,43 @@ PARAMETERS = (
         f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
     ),
     Finetuning("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
-    Trunk(
-        "pretrain_lr",
-        float,
-        2e-3,
-        "peak rate of AdamW on the source, at width 256 (muP)",
-        minimum=0,
-        open_minimum=True,
-        label="pretraining rate",
-    ),
+    Trunk("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", **RATE),
     Trunk(
         "pretrain_schedule",
         str,
         "cosine",
-        "cosine to zero and constant: every length its own run; wsd: one "
-        "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
-        choices=PRETRAIN_SCHEDULES,
-        label="pretraining schedule",
+        "cosine to zero and constant: every length its own run; wsd: one trunk at constant rate for all lengths, each "
+        "branching off into a linear decay over its last tenth",
+        choices=("cosine", "constant", "wsd"),
     ),
-    Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH, label="pretraining batch"),
-    Trunk(
-        "pretrain_warmup",
-        int,
-        0,
-        "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths share it: 50)",
-        unit="steps",
-        minimum=0,
-        maximum=10**7,
-        label="pretraining warm-up",
-    ),
-    Trunk(
-        "pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0, label="pretraining weight decay"
-    ),
-    Finetuning(
-        "noise",
-        float,
-        0.0,
-        "Gaussian perturbation of the weights after pretraining (before any fine-tuning), "
-        "in units of each tensor's standard deviation at initialization (O eq. 1)",
-        minimum=0,
-        symbol="σ",
-    ),
-    Finetuning(
-        "finetune_steps",
-        int,
-        50,
-        "steps on the target; 0 for none",
-        unit="steps",
-        minimum=0,
-        maximum=10**9,
-        label="fine-tuning steps",
-    ),
-    Finetuning("finetune_batch", int, 16, "sequences a step", **BATCH, label="fine-tuning batch"),
-    Finetuning(
-        "finetune_schedule",
-        str,
-        "cosine",
-        "cosine and constant_warmup warm up for a tenth of the steps",
-        choices=FINETUNE_SCHEDULES,
-        label="fine-tuning schedule",
-    ),
-    Finetuning(
-        "finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0, label="fine-tuning weight decay"
-    ),
+    Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
+    Trunk("pretrain_warmup", int, 0, "steps of linear warm-up; 0: a tenth of the length (wsd: 50)", **STEPS),
+    Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0),
+    Finetuning("noise", float, 0.0, f"{NOISE} deviation at initialization, before fine-tuning", **SHIFT),
+    Finetuning("finetune_steps", int, 50, "steps on the target; 0 for none", **STEPS),
+    Finetuning("finetune_batch", int, 16, "sequences a step", **BATCH),
+    Finetuning("finetune_schedule", str, "cosine", "all but constant warm up for a tenth of the steps", **SCHEDULE),
+    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0),
     Finetuning(
         "early_stopping",
         int,
         0,
-        "times the validation loss is looked at while fine-tuning, evenly spaced, the "
-        "best weights being kept; 0 keeps the last",
+        "times the validation loss is looked at while fine-tuning, evenly spaced, the best weights being kept; 0 keeps "
+        "the last",
         minimum=0,
         maximum=1000,
     ),
-    Finetuning(
-        "evaluation_tokens", int, 16384, "held-out tokens for each loss", unit="tokens", minimum=1, maximum=10**9
-    ),
+    Finetuning("evaluation_tokens", int, 16384, "held-out tokens for each loss", **TOKENS),
     Evaluation(
-        "sharpness_iterations",
-        int,
-        0,
-        "Lanczos iterations on the source loss's Hessian; 0: none",
-        minimum=0,
-        maximum=200,
+        "sharpness_iterations", int, 0, "Lanczos iterations on the source loss's Hessian", minimum=0, maximum=200
     ),
-    Trunk(
-        "pretrain_dropout",
-        float,
-        0.0,
-        "dropout of embedding, attention and residual additions on the source; O has 0.1",
-        **DROPOUT,
-        label="pretraining dropout",
-    ),
-    Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT, label="fine-tuning dropout"),
+    Trunk("pretrain_dropout", float, 0.0, "of embedding, attention and residual additions; O has 0.1", **DROPOUT),
+    Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT),
     Evaluation(
         "interpolation",
         float,
         1.0,
-        "where the model is measured on the line from the pretrained (0) to the perturbed and fine-tuned weights (1; "
-        "O Fig. 10)",
+        "where the model is measured on the line from the pretrained (0) to the final weights (1; O Fig. 10)",
         minimum=0,
         maximum=100,
         symbol="λ",
@@ -191,31 +122,57 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
         config = config_of(parameters)
     except ValueError as error:
         return "width", str(error)
-    step = int(parameters["pretrain_batch"]) * config.context
-    length = parameters["pretrain_length"]
+    step, length = int(parameters["pretrain_batch"]) * config.context, parameters["pretrain_length"]
     if length % step:
         return "pretrain_length", (
             f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
             f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}"
         )
-    if str(parameters["source"]).startswith("task:"):
-        return "source", f"expected text to pretrain on, {FORMS}, got a task"
     source, target = str(parameters["source"]), str(parameters["target"])
+    if source.startswith("task:"):
+        return "source", f"expected text to pretrain on, {FORMS}, got a task"
     if target.startswith("bpe:"):
-        return "target", (
-            "expected text without bpe:, which stands before the source only: the target is read in the source's tokens"
+        return (
+            "target",
+            "expected text without bpe:, which stands before the source only, whose tokens are the target's",
         )
     if source.startswith("bpe:") and target.startswith("tokens:"):
         return "target", "expected text to be read in the source's tokens, got tokens"
     if not source.startswith("bpe:") and vocabulary_of(target) != config.vocabulary:
         return "target", f"expected text of the source's vocabulary, {config.vocabulary:,} tokens"
     for name, text in (("source", source), ("target", target)):
-        complaint = corpus.complaint(text, config.context, source)
-        if complaint:
+        if complaint := corpus.complaint(text, config.context, source):
             return name, complaint
     return None
 
 
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies a stage: the shape of the model instead of its preset, and the digests of texts.
+
+    InputError if a text has gone since the sweep was planned.
+    """
+    from raysweep.workloads.language import corpus
+
+    found = {name: value for name, value in values.items() if name not in ("preset", "depth", "width", "context")}
+    found["model"] = asdict(config_of(row))
+    for name in ("source", "target"):
+        if name in found:
+            found[name] = corpus.digest_of(row, name)
+    if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
+        found.pop("evaluation_tokens", None)
+    return found
+
+
+_HERE = "raysweep.workloads.language"
+_trunk, _pretrain, _finetune, _evaluate = (
+    deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")
+)
+STAGES = (
+    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_trunk, version=5),
+    Stage("pretrain", f"{_HERE}.pretraining:pretrain", after="trunk", keeps=True, cost=_pretrain, version=5),
+    Stage("finetune", f"{_HERE}.finetuning:finetune", after="pretrain", cost=_finetune),
+    Stage("evaluate", f"{_HERE}.evaluation:evaluate", after="finetune", cost=_evaluate),
+)
 WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O, "

@@ -4,7 +4,7 @@
 
 A model has one vocabulary, so the target is read in the source's tokens too. Nothing is downloaded. The vocabulary
 depends only on the training documents and its size; its digest belongs to the identity of every stage that reads it.
-The vocabulary and the tokenized text are cached (cache.py); if the cache is lost, they are computed again.
+Both it and the tokenized text are cached (cache.py).
 
 Every text can be encoded: the first 256 tokens are the bytes. The last token ends a document and occurs in no text.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,7 @@ FORM = "bpe:VOCABULARY:TEXT"
 VERSION = 1  # raise it when the same text would give another vocabulary
 SMALLEST, LARGEST = 258, 2**16
 SAMPLE = 16_000_000  # bytes of training documents that the merges are counted on
-TWICE = 2  # a pair must occur this often to become a token
-BATCH = 4_000_000  # bytes of text tokenized at a time
+BATCH = 512  # documents tokenized at a time
 
 
 @dataclass(frozen=True)
@@ -48,17 +47,15 @@ class Vocabulary:
         """UTF-8 text as tokens, uint16, without an end-of-document token."""
         return np.array(self.tokenizer.encode(text.decode()).ids, np.uint16)
 
-    def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
-        """The text of tokens. End-of-document tokens are left out; a character that is cut becomes �."""
-        return str(self.tokenizer.decode([int(token) for token in tokens if token != self.separator]))
-
     def join(self, documents: Sequence[bytes]) -> np.ndarray:
         """Documents one after the other, each followed by the end-of-document token, uint16."""
-        found = []
-        for batch in _batches(documents):
-            for one in self.tokenizer.encode_batch_fast([document.decode() for document in batch]):
-                found.append(np.array([*one.ids, self.separator], np.uint16))
-        return np.concatenate(found) if found else np.zeros(0, np.uint16)
+        found = [np.zeros(0, np.uint16)]
+        for at in range(0, len(documents), BATCH):
+            batch = [document.decode() for document in documents[at : at + BATCH]]
+            found += [
+                np.array([*one.ids, self.separator], np.uint16) for one in self.tokenizer.encode_batch_fast(batch)
+            ]
+        return np.concatenate(found)
 
     def token_bytes(self) -> np.ndarray:
         """Bytes of each token, (size,). The end of a document counts as one byte, as it does in texts of bytes."""
@@ -66,24 +63,16 @@ class Vocabulary:
         return np.array([*map(len, letters), 1], float)
 
 
-class Tokenized(Mapping[str, np.ndarray]):
-    """The splits of a text as tokens; each split is tokenized at its first use."""
+class Tokenized(dict[str, np.ndarray]):
+    """The splits of a text as tokens; each is tokenized at its first use."""
 
-    def __init__(self, documents: Documents, vocabulary: Vocabulary, digest: str) -> None:
-        self._documents, self._vocabulary, self._digest = documents, vocabulary, digest
-        self._made: dict[str, np.ndarray] = {}
+    def __init__(self, documents: Documents, words: Vocabulary, digest: str) -> None:
+        super().__init__()
+        self._documents, self._words, self._digest = documents, words, digest
 
-    def __getitem__(self, split: str) -> np.ndarray:
-        if split not in self._made:
-            documents = self._documents.splits[split]
-            self._made[split] = cache.array(f"tokens-{self._digest}-{split}", lambda: self._vocabulary.join(documents))
-        return self._made[split]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._documents.splits)
-
-    def __len__(self) -> int:
-        return len(self._documents.splits)
+    def __missing__(self, part: str) -> np.ndarray:
+        name, own = f"tokens-{self._digest}-{part}", self._documents.splits[part]
+        return self.setdefault(part, cache.array(name, lambda: self._words.join(own)))
 
 
 def parse(name: str) -> tuple[int, str]:
@@ -131,34 +120,8 @@ def _train(size: int, documents: Sequence[bytes]) -> str:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=size - 1,
-        min_frequency=TWICE,
-        show_progress=False,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-    )
-    tokenizer.train_from_iterator(_sample(documents), trainer)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(vocab_size=size - 1, min_frequency=2, show_progress=False, initial_alphabet=letters)
+    fair = documents[: int(np.searchsorted(np.cumsum([len(document) for document in documents]), SAMPLE)) + 1]
+    tokenizer.train_from_iterator((document.decode() for document in fair), trainer)  # the first in hash order
     return str(tokenizer.to_str())
-
-
-def _sample(documents: Sequence[bytes]) -> Iterator[str]:
-    """The first documents in hash order, up to SAMPLE bytes: a fair sample."""
-    size = 0
-    for document in documents:
-        if size >= SAMPLE:
-            return
-        size += len(document)
-        yield document.decode()
-
-
-def _batches(documents: Sequence[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document)
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

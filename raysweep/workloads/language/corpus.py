@@ -25,14 +25,13 @@ from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import BadText, Corpus, Documents, Text, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Text, of_bytes, split
 
-FORMS = (
-    "grammar:D (0 to 1), python-source[:MB], python-docs[:MB], file:PATH (text or .jsonl) or "
-    "tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
-)
+DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
+FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
 BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
+INSTALLED = ("python-source", "python-docs")
 SMALL = 5  # MB; a built-in text up to this size is read to check it, and a larger one is long enough
 
 
@@ -42,20 +41,19 @@ def load(name: str, source: str = "") -> Corpus:
     source: the name of the source, if this text is a target; the target is read in the source's tokens.
     """
     source = source if source.startswith("bpe:") and source != name else ""
-    return _load(name, source, (_signature(name), _signature(source)))
+    return _load(name, source, (signature(name), signature(source)))
 
 
 @asked_once.once
-def digest(name: str, source: str = "") -> str:
+def digest(name: str, source: str) -> str:
     """The digest of the text of that name; arguments as of `load`."""
     return load(name, source).digest
 
 
 def digest_of(parameters: Mapping[str, Any], which: str) -> str:
     """The digest of a row's source or target. InputError if the text has gone since the sweep was planned."""
-    source, name = str(parameters["source"]), str(parameters[which])
     try:
-        return digest(name) if which == "source" else digest(name, source)
+        return digest(str(parameters[which]), "" if which == "source" else str(parameters["source"]))
     except BadText as error:
         raise InputError(which, str(error)) from None
 
@@ -65,19 +63,19 @@ def tokenizer_of(name: str) -> dict[str, np.ndarray]:
     any other text."""
     if not name.startswith("bpe:"):
         return {}
-    return {"tokenizer": np.frombuffer(_vocabulary(name, _signature(name))[1].tokenizer.to_str().encode(), np.uint8)}
+    return {"tokenizer": np.frombuffer(_vocabulary(name, signature(name))[1].tokenizer.to_str().encode(), np.uint8)}
 
 
 @asked_once.once
-def _signature(name: str) -> tuple[object, ...]:
-    """A value that changes when the files of a text change."""
+def signature(name: str) -> tuple[object, ...]:
+    """A value that changes when the files of a text, task or conversations change."""
     kind, _, rest = name.partition(":")
     if kind == "bpe":
-        return _signature(bpe.parse(name)[1])
+        return signature(bpe.parse(name)[1])
     if kind == "tokens":
         path = packed.parse(name, rest)[2]
         return ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ()
-    if kind == "file" or (kind == "task" and not _of_grammars(rest)):
+    if kind in ("file", "chat") or (kind == "task" and rest.partition(":")[0] != "grammar"):
         return files.signature(rest)
     return ()
 
@@ -89,35 +87,24 @@ def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
         return _tokenized(*_vocabulary(name, signature[0]))
     words = _vocabulary(source, signature[1])[1] if source else None
     if kind == "task":
-        return _task(name, rest, words.encode if words else tasks.as_bytes)
+        encode, (inner, _, distance) = words.encode if words else tasks.as_bytes, rest.partition(":")
+        if inner == "grammar":
+            return tasks.of_grammars(number_after(name, distance, 0, 1), encode)
+        return tasks.of_file(rest, encode)
     if words:
         return _tokenized(documents(name), words)
     if kind == "grammar":
         return Grammar(number_after(name, rest, 0, 1))
     if kind == "tokens":
         return packed.read(name, rest)
-    if kind in ("python-source", "python-docs", "file"):
+    if kind in (*INSTALLED, "file"):
         return of_bytes(documents(name))
     raise BadText(f"expected {FORMS}, got {name!r}")
 
 
-def _task(name: str, rest: str, encode: tasks.Encode) -> tasks.Task:
-    if _of_grammars(rest):
-        return tasks.of_grammars(number_after(name, rest.partition(":")[2], 0, 1), encode)
-    return tasks.of_file(rest, encode)
-
-
-def _of_grammars(rest: str) -> bool:
-    """Whether `task:REST` names a task made of grammars, not of a file."""
-    return rest.partition(":")[0] == "grammar"
-
-
 @functools.lru_cache(maxsize=1)
 def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
-    """The documents of a text `bpe:…`, and the tokens learned from them.
-
-    signature: that of the files, so that the remembered result belongs to these files.
-    """
+    """The documents of a text `bpe:…`, and the tokens learned from them. signature: of the files that they are of."""
     size, inner = bpe.parse(name)
     bpe.needed()
     own = documents(inner)
@@ -132,14 +119,13 @@ def _tokenized(own: Documents, words: Vocabulary) -> Text:
 def documents(name: str) -> Documents:
     """The split documents of a text that has documents: of this installation, or of files."""
     kind, _, rest = name.partition(":")
-    if kind in ("python-source", "python-docs"):
+    if kind in INSTALLED:
         found = files.installed_documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
     elif kind == "file":
         found = files.documents(rest)
     else:
         raise BadText(
-            f"expected text with documents to learn tokens from or to read in them, python-source[:MB], "
-            f"python-docs[:MB] or file:PATH, got {name!r}"
+            f"expected text with documents to learn tokens from or to read in them, {DOCUMENTS}, got {name!r}"
         )
     try:
         return split(found)
@@ -165,24 +151,24 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
     It reads the text, unless it is a large built-in one. source: as for `load`.
     """
     try:
-        inner = name
-        if name.startswith("bpe:"):
-            inner = bpe.parse(name)[1]
+        inner = bpe.parse(name)[1] if name.startswith("bpe:") else name
+        if inner != name:
             bpe.needed()
         kind, _, rest = inner.partition(":")
-        large = kind in ("python-source", "python-docs") and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL)
-        if large:
+        if kind in INSTALLED and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL):
             return None
         corpus = load(name, source)
     except BadText as error:
         return str(error)
     if isinstance(corpus, tasks.Task) and 2 * corpus.longest_label() > context:
         return f"{name}: expected labels of at most {context // 2} tokens, half a context"
-    if isinstance(corpus, Text):
-        for part in corpus.splits:
-            if len(corpus.splits[part]) < context + 1:
-                return (
-                    f"{name}: its {part} documents have {len(corpus.splits[part]):,} tokens, expected at least "
-                    f"{context + 1:,}, one context and the token after it"
-                )
-    return None
+    lengths = {part: len(corpus.splits[part]) for part in SPLITS} if isinstance(corpus, Text) else {}
+    return next(
+        (
+            f"{name}: its {part} documents have {length:,} tokens, expected at least {context + 1:,}, one context and "
+            "the token after it"
+            for part, length in lengths.items()
+            if length <= context
+        ),
+        None,
+    )

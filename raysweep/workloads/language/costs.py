@@ -1,11 +1,9 @@
 """What rows of one draw cost, on one core and on one GPU; importable without torch.
 
 Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
-for 1024 tokens. Expect an error of a factor 2.
-
-GPU: a step takes the time to start its kernels, or that of its flops and of the logits that it reads and writes,
-whichever is longer. The card is an H200 by its data sheet, with a share of its peaks that is usual, not measured. So
-the seconds are a guess, within a factor of 5 either way (WORKLOAD.gpu_guess).
+for 1024 tokens. Expect an error of a factor 2. GPU: a step takes the time to start its kernels, or that of its flops
+and of the logits that it reads and writes, whichever is longer, on an H200 by its data sheet at a usual share of its
+peaks, which nobody measured (WORKLOAD.gpu_guess).
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.chain import trunk_points
-from raysweep.workloads.language.model_config import ModelConfig, config_of
+from raysweep.workloads.language.model_config import ModelConfig, config_of, trunk_points
 
 EVALUATION = 64  # sequences evaluated at a time
 
@@ -33,20 +30,20 @@ LOGIT_BYTES = 30  # written in bfloat16; read and written as float32 by the cast
 
 def trunk(columns: Columns, before: float, point: float) -> Cost:
     """Cost of the trunk of one row from one point to the next, in steps."""
-    row = _first(columns)
+    row = first_row(columns)
     return pretraining(row, (point - before) * int(row["pretrain_batch"]) * config_of(row).context)
 
 
 def pretrain(columns: Columns) -> Cost:
     """Cost of the pretraining of one row after its trunk."""
-    row = _first(columns)
+    row = first_row(columns)
     shared = max(trunk_points(row), default=0) * int(row["pretrain_batch"]) * config_of(row).context
     return pretraining(row, float(row["pretrain_length"]) - shared)
 
 
 def finetune(columns: Columns) -> Cost:
     """Cost of fine-tuning one row."""
-    row = _first(columns)
+    row = first_row(columns)
     config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
     looked = float(row["evaluation_tokens"]) * min(int(row["early_stopping"]), steps)
     trained = _training(config, batch, 1.05 * steps, float(row["finetune_dropout"]) > 0)
@@ -55,12 +52,11 @@ def finetune(columns: Columns) -> Cost:
 
 def evaluate(columns: Columns) -> Cost:
     """Cost of measuring one row: three losses after, and some before, which rows of one pretraining share."""
-    row = _first(columns)
+    row = first_row(columns)
     config, iterations = config_of(row), int(row["sharpness_iterations"])
-    # Hessian products, each of about two steps, and the real change of the row, of two thirds of a step
-    curved = (4 * iterations + 2 + 2 / 3) if iterations else 0.0
     measured = _evaluation(config, 3.2 * float(row["evaluation_tokens"]))
-    return measured + (_training(config, EVALUATION, curved) if curved else Cost(0.0, 0.0, 0.0))
+    # Hessian products, each of about two steps, and the real change of the row, of two thirds of a step
+    return measured + _training(config, EVALUATION, 4 * iterations + 2 + 2 / 3) if iterations else measured
 
 
 def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
@@ -69,22 +65,22 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
     return _training(config, batch, tokens / (batch * config.context), float(parameters["pretrain_dropout"]) > 0)
 
 
-def _first(columns: Columns) -> dict[str, Any]:
+def first_row(columns: Columns) -> dict[str, Any]:
+    """The parameters of the first row."""
     return {name: values[0] for name, values in columns.items()}
 
 
 def _training(config: ModelConfig, batch: int, steps: float, dropout: bool = False) -> Cost:
     """The cost of steps of training."""
     step = _STEP + _STEP_VALUE * config.weights() + batch * config.context * token_seconds(config)
-    return Cost(
-        steps * step, _BASE_BYTES + config.training_bytes(batch, dropout), steps * gpu_step(config, batch, dropout)
-    )
+    held = _BASE_BYTES + config.training_bytes(batch, dropout)
+    return Cost(steps * step, held, steps * gpu_step(config, batch, dropout))
 
 
 def _evaluation(config: ModelConfig, tokens: float) -> Cost:
     """The cost of losses of so many tokens: a third of that of training."""
-    gpu_seconds = tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION) / 3
-    return Cost(tokens * token_seconds(config) / 3, _BASE_BYTES + 8.0 * config.weights(), gpu_seconds)
+    on_gpu = tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION) / 3
+    return Cost(tokens * token_seconds(config) / 3, _BASE_BYTES + 8.0 * config.weights(), on_gpu)
 
 
 def token_seconds(config: ModelConfig) -> float:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from raysweep.training import devices, draws, hessian, sizes
+from raysweep.training import devices, draws, hessian, sizes, trainer
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import model, texts
 from raysweep.workloads.language.examination import Examination, examination
@@ -30,13 +30,13 @@ CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity
 """The metrics that are measured only if `sharpness_iterations` is above 0."""
 
 
-@dataclass(frozen=True)
-class Before:
+class Before(NamedTuple):
     """What rows share that start from one pretraining and are measured alike.
 
     source, validation, test: the held-out text of the source, and the documents of the target.
     metrics: what is measured before perturbation and fine-tuning.
     quadratic: the quadratic model of the source loss; None if curvature is not measured.
+    bytes: mean number of bytes that a token stands for, of the text of each of two losses.
     """
 
     source: Examination
@@ -44,6 +44,7 @@ class Before:
     test: Examination
     metrics: dict[str, float]
     quadratic: hessian.Quadratic | None
+    bytes: dict[str, float]
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -59,16 +60,15 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name not in own)
     before = pretraining.once(("before", *alike), lambda: _before(parameters, start, config))
     module = model.decoder(config, weights)
-    loss, accuracy = before.test(module)
     found = before.metrics | {
         "pretrain_loss_after": before.source(module)[0],
-        "finetune_loss": loss,
+        "finetune_loss": (tested := before.test(module))[0],
         "finetune_loss_validation": before.validation(module)[0],
-        "distance_moved": float(torch.stack([(weights[name] - start[name]).double().norm() for name in start]).norm()),
+        "distance_moved": distance(weights[name] - start[name] for name in start),
         "finetune_epochs": _epochs(parameters, config),
     }
     found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
-    finite = np.isfinite(list(found.values())).all()
+    status = OK if np.isfinite(list(found.values())).all() else DIVERGED
     if before.quadratic is not None:
         move = _flat(weights, config) - _flat(start, config)
         change = before.quadratic.change(move)
@@ -77,11 +77,23 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         found["trace_sensitivity"] = 0.5 * (share * float(parameters["noise"])) ** 2 * found["hessian_trace"]
     else:
         found |= dict.fromkeys(CURVATURE, np.nan)
-    for name, size in pretraining.once(("bytes", *alike), lambda: _bytes_per_token(parameters, config)).items():
-        found[f"{name}_per_byte"] = found[name] / size
-    return Result(
-        metrics={**found, **_perplexities(found), "finetune_accuracy": accuracy}, status=OK if finite else DIVERGED
-    )
+    found |= {f"{name}_per_byte": found[name] / size for name, size in before.bytes.items()}
+    return Result(metrics={**found, **perplexities(found), "finetune_accuracy": tested[1]}, status=status)
+
+
+def distance(moves: Iterable[Tensor]) -> float:
+    """Length of a change of all weights."""
+    return float(torch.stack([move.double().norm() for move in moves]).norm())
+
+
+def perplexities(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = {
+            f"{name}_perplexity{after}": float(np.exp(metrics[f"{name}_loss{after}"]))
+            for name, after in (("pretrain", ""), ("pretrain", "_after"), ("finetune", ""))
+        }
+        return found | {"sensitivity_perplexity": found["pretrain_perplexity_after"] - found["pretrain_perplexity"]}
 
 
 def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) -> Before:
@@ -96,7 +108,9 @@ def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) 
         held_out = mixture.source.held_out("test", count, config.context)
         quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
         metrics |= curvature(quadratic, config, iterations, int(parameters["seed"]))
-    return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic)
+    of_bytes = partial(texts.bytes_per_token, part="test", count=count, length=config.context)
+    each = {"pretrain_loss_after": of_bytes(mixture.source), "finetune_loss": of_bytes(mixture)}
+    return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic, each)
 
 
 def _flat(weights: Mapping[str, Any], config: ModelConfig) -> Tensor:
@@ -115,7 +129,7 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
     with torch.device("meta"):
         module = model.Decoder(config).eval()
     tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
-    predictions = int((tokens[:, 1:] >= 0).sum())
+    predictions = trainer.predictions(sequences)
 
     def loss_of(some: Tensor) -> Callable[[Tensor], Tensor]:
         def called(row: Tensor) -> Callable[..., Tensor]:
@@ -146,26 +160,3 @@ def _epochs(parameters: Mapping[str, Any], config: ModelConfig) -> float:
     if isinstance(mixture.target, Task):
         return sequences / mixture.target.size if mixture.target.size else 0.0
     return sequences * config.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0
-
-
-def _perplexities(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
-    names = ("pretrain_loss", "pretrain_loss_after", "finetune_loss")
-    with np.errstate(over="ignore", invalid="ignore"):
-        before, after, own = (float(np.exp(metrics[name])) for name in names)
-    return {
-        "pretrain_perplexity": before,
-        "pretrain_perplexity_after": after,
-        "sensitivity_perplexity": after - before,
-        "finetune_perplexity": own,
-    }
-
-
-def _bytes_per_token(parameters: Mapping[str, Any], config: ModelConfig) -> dict[str, float]:
-    """Bytes per token of the text on which each of two losses is measured."""
-    mixture = mixture_of(parameters)
-    count = max(1, int(parameters["evaluation_tokens"]) // config.context)
-    return {
-        "pretrain_loss_after": texts.bytes_per_token(mixture.source, "test", count, config.context),
-        "finetune_loss": texts.bytes_per_token(mixture, "test", count, config.context),
-    }

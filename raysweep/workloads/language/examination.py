@@ -29,10 +29,8 @@ def examination(target: Mixture | Corpus, split: str, count: int, config: ModelC
 
 
 def classify(module: nn.Module, asked: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """How well a model classifies: loss and accuracy.
-
-    The loss is the mean -log of the probability of the right class, which is the logarithm of O's perplexity over
-    classes. The accuracy is the share of examples whose most likely class is right.
+    """(loss, accuracy) of a model that classifies: the mean -log of the probability of the right class, which is the
+    logarithm of O's perplexity over classes, and the share of examples whose most likely class is right.
 
     asked: examples with every possible label, (examples, classes, length + 1).
     truth: the right classes, (examples,).

@@ -26,9 +26,8 @@ _PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 
 def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> Exported:
     """The model that a stage left for a row. read: the stage's name -> what it left."""
-    source, config = str(row["source"]), config_of(row)
+    source, config, spelled = str(row["source"]), config_of(row), dict[str, Any]()
     weights = {name: np.asarray(values) for name, values in read(stage)["weights"].items()}
-    spelled: dict[str, Any] | None = None
     if source.startswith("tokens:"):
         end, said = int(source.split(":")[2]), "The text came as token numbers, so there is no tokenizer."
     elif source.startswith("bpe:"):
@@ -43,11 +42,9 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
         said = f"A token is a byte of UTF-8. Bytes that are no UTF-8 cannot be given. Token {end} ends a document."
         spelled = _with_end(_bytes(), letters()[end], end)
     files = {"config.json": _llama(config, str(weights["lm_head.weight"].dtype), end)}
-    if spelled is not None:
+    if spelled:
         files |= {"tokenizer.json": spelled, "tokenizer_config.json": _reading(spelled, config)}
-    return Exported(
-        {name: f"{json.dumps(content, indent=1)}\n".encode() for name, content in files.items()}, weights, said
-    )
+    return Exported({name: f"{json.dumps(each, indent=1)}\n".encode() for name, each in files.items()}, weights, said)
 
 
 def letters() -> list[str]:
@@ -72,12 +69,9 @@ def _llama(config: ModelConfig, dtype: str, end: int) -> dict[str, Any]:
         "rms_norm_eps": NORM_EPSILON,
         "rope_theta": ROTARY_BASE,
         "initializer_range": STANDARD_DEVIATION * (BASE_WIDTH / config.width) ** 0.5,  # of the matrices of layers
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": False,
-        "bos_token_id": None,
+        **dict.fromkeys(("attention_bias", "mlp_bias", "tie_word_embeddings"), False),
+        **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": end,
-        "pad_token_id": None,
         "dtype": dtype,
     }
 

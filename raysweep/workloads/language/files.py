@@ -19,7 +19,7 @@ CUTS = ((r"\r?\n\r?\n", "\n\n"), (r"\r?\n", "\n"))  # where a text is cut, and t
 MARK = "\ufeff"  # a mark that some editors put at the beginning of a file
 FIELD = "text"
 SUFFIXES = (".txt", ".md", ".jsonl")  # the files that are read in a folder
-LEFT_OUT = {"__pycache__", "raysweep"}  # raysweep, because otherwise a change of this file would change the text
+LEFT_OUT = {"__pycache__", "site-packages", "raysweep"}  # raysweep, or a change of this file would change the text
 DOCUMENTS = (".md", ".rst")  # prose beside code
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?"""(.+?)"""', re.MULTILINE | re.DOTALL)
 SHORTEST = 200  # characters; shorter ones are stubs
@@ -30,11 +30,12 @@ def paths(pattern: str) -> list[Path]:
     if not pattern:
         raise BadText("expected a path after file:")
     expanded = str(Path(pattern).expanduser())
-    found = sorted(Path(name) for name in glob.glob(expanded, recursive=True) if Path(name).is_file())
+    found = [Path(name) for name in glob.glob(expanded, recursive=True)]
     if Path(expanded).is_file():  # whatever characters its name has
         found = [Path(expanded)]
     if Path(expanded).is_dir():
-        found = sorted(path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES and path.is_file())
+        found = [path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES]
+    found = sorted(path for path in found if path.is_file())
     if not found:
         raise BadText(f"expected a text file, no such file: {pattern}")
     return found
@@ -55,82 +56,60 @@ def documents(pattern: str) -> list[bytes]:
     few = len(found) < len(SPLITS) and all(path.suffix != ".jsonl" for path in found)
     read: list[bytes] = []
     for path in found:
-        text = _text(path)
-        if not text.strip():
-            raise BadText(f"{path}: expected text, the file is empty")
         if path.suffix == ".jsonl":
-            read += [_field(path, number, line) for number, line in _lines(text)]
+            expected = "expected a JSON object with a text in it"
+            read += [text_of(entry, FIELD, where, expected) for where, entry in _entries(path)]
         else:
+            text = _text(path)
             read += blocks(text) if few else [text.encode()]
     return read
 
 
 def blocks(text: str) -> list[bytes]:
-    """Text cut at blank lines into blocks of at least BLOCK characters.
-
-    Blocks are shorter if there would be too few documents. With too few blank lines the text is cut at the ends of
-    lines, and with too few lines anywhere.
-    """
+    """Text cut at blank lines into blocks of at least BLOCK characters, or less if there would be too few documents;
+    with too few blank lines at the ends of lines, and with too few lines anywhere."""
     least = max(1, min(BLOCK, len(text) // 20))
     for cut, end in CUTS:
-        found = _runs(re.split(cut, text), end, least)
+        runs = [""]
+        for paragraph in re.split(cut, text):
+            runs[-1] += paragraph + end
+            if len(runs[-1]) >= least:
+                runs.append("")
+        found = runs if runs[-1].strip() else runs[:-1]
         if len(found) >= len(SPLITS):
-            return found
+            return [run.encode() for run in found]
     return [text[start : start + least].encode() for start in range(0, len(text), least)]
-
-
-def _runs(paragraphs: list[str], end: str, least: int) -> list[bytes]:
-    result, run = [], ""
-    for paragraph in paragraphs:
-        run += paragraph + end
-        if len(run) >= least:
-            result.append(run.encode())
-            run = ""
-    return [*result, run.encode()] if run.strip() else result
-
-
-def _lines(text: str) -> list[tuple[int, str]]:
-    """The non-blank lines of a JSONL file with their numbers.
-
-    Only a newline ends a line: a text may contain the other characters that Unicode counts as the end of a line.
-    """
-    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8").removeprefix(MARK)
+        text = path.read_bytes().decode("utf-8").removeprefix(MARK)
     except UnicodeDecodeError as error:
         raise BadText(f"{path}: expected UTF-8, byte {error.start:,} is not") from None
     except OSError as error:
         raise BadText(f"{path}: cannot be read ({error.strerror})") from None
+    if not text.strip():
+        raise BadText(f"{path}: expected text, the file is empty")
+    return text
 
 
 def entries(pattern: str) -> list[tuple[str, dict[str, Any]]]:
     """Every line of JSONL files as ("file line number", its object); BadText names a line that is not a JSON object."""
-    read = []
-    for path in paths(pattern):
-        lines = _lines(_text(path))
-        if not lines:
-            raise BadText(f"{path}: expected text, the file is empty")
-        read += [_entry(path, number, line) for number, line in lines]
-    return read
+    return [entry for path in paths(pattern) for entry in _entries(path)]
 
 
-def _entry(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
-    where = f"{path} line {number}"
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        raise BadText(f"{where}: expected a JSON object") from None
-    if not isinstance(entry, dict):
-        raise BadText(f"{where}: expected a JSON object")
-    return where, entry
-
-
-def _field(path: Path, number: int, line: str) -> bytes:
-    where, entry = _entry(path, number, line)
-    return text_of(entry, FIELD, where, "expected a JSON object with a text in it")
+def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    # only a newline ends a line: a text may contain the other characters that Unicode counts as the end of one
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            entry = None
+        if not isinstance(entry, dict):
+            raise BadText(f"{path} line {number}: expected a JSON object")
+        yield f"{path} line {number}", entry
 
 
 def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> bytes:
@@ -146,13 +125,8 @@ def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> byt
 
 
 def installed_documents(kind: str, megabytes: float) -> list[bytes]:
-    """Documents that every Python installation brings, up to so many MB, as UTF-8.
-
-    kind: python-source, the source code of the installation; or python-docs, the documentation in it.
-
-    The documents depend on the machine; the digest of the text identifies them. Files come in the order of a hash of
-    their path, so that a part of them is a fair sample.
-    """
+    """Documents of this Python installation, up to so many MB, as UTF-8: its source code (python-source), or the
+    documentation in it (python-docs). Files come in the order of a hash of their path: a part is a fair sample."""
     found: list[bytes] = []
     size = 0
     for path in _installed_files(kind):
@@ -191,11 +165,7 @@ def _installed() -> Iterator[tuple[str, Path]]:
     roots = dict.fromkeys(Path(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib"))
     for root in roots:
         for folder, names, files in os.walk(root):
-            names[:] = sorted(
-                name
-                for name in names
-                if name not in LEFT_OUT and Path(folder, name) not in roots and name != "site-packages"
-            )
+            names[:] = sorted(name for name in names if name not in LEFT_OUT and Path(folder, name) not in roots)
             for name in files:
                 path = Path(folder, name)
                 yield path.relative_to(root).as_posix(), path

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import corpus
 from raysweep.workloads.language.examination import Examination, examination
 from raysweep.workloads.language.model_config import config_of, share_of
-from raysweep.workloads.language.pretraining import last_losses, mean_rise, trainer_of
+from raysweep.workloads.language.pretraining import Row, last_losses, mean_rise, trainer_of
 from raysweep.workloads.language.texts import Mixture
 from raysweep.workloads.rows import Result, Rows
 
@@ -23,34 +22,26 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-Row = Mapping[str, Any]
 Weights = dict[str, Tensor]
 """Weights by name, in the host's memory."""
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
-    """Perturb and fine-tune one pretraining.
-
-    A row is diverged if a loss or gradient up to the weights that are kept was not finite. With early stopping these
-    are older than the last.
-    """
+    """Perturb and fine-tune one pretraining. A row is diverged if a loss or gradient up to the weights that are kept
+    was not finite; with early stopping these are older than the last."""
     parameters = rows.row()
     weights, finite, rise = perturbed(start_of(parent), parameters, parent), True, 0.0
     if parameters["finetune_steps"]:
         weights, finite, rise = _train(parameters, parent, weights, context)
-    return Result(
-        {"weights": weights}, {"finetune_training_loss_rise": rise}, OK if finite and np.isfinite(rise) else DIVERGED
-    )
+    status = OK if finite and np.isfinite(rise) else DIVERGED
+    return Result({"weights": weights}, {"finetune_training_loss_rise": rise}, status)
 
 
 def start_of(pretraining: Artifact) -> Weights:
     """The weights of a pretraining."""
 
-    def load() -> Weights:
-        weights = pretraining.tensors()["weights"]
-        return {name: torch.as_tensor(values) for name, values in weights.items()}
-
-    return pretraining.once("start", load)
+    read = pretraining.tensors
+    return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
 
 
 def perturbed(start: Weights, parameters: Row, pretraining: Artifact) -> Weights:
@@ -69,12 +60,8 @@ def mixture_of(parameters: Row) -> Mixture:
 
 
 def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) -> tuple[Weights, bool, float]:
-    """Fine-tune a model. Returns
-
-    - the weights that are kept;
-    - whether every loss and gradient up to these weights was finite;
-    - how much the loss on the last batches rose from the start to these weights.
-    """
+    """(the weights that are kept, whether every loss and gradient up to them was finite, by how much the loss on the
+    last batches rose from the start to them)."""
     config, mixture = config_of(parameters), mixture_of(parameters)
     steps, batch, seed = (int(parameters[name]) for name in ("finetune_steps", "finetune_batch", "seed"))
 
@@ -83,16 +70,15 @@ def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) 
 
     factor = schedules.schedule(str(parameters["finetune_schedule"]), steps)
     trained = trainer_of("finetune", parameters, config, start, factor, steps)
-    begun = parent.once(
-        ("begun", float(parameters["noise"]), *_alike(parameters)), lambda: last_losses(trained.module, batches, steps)
-    )
+    # what rows have in common that differ in rate and noise alone
+    alike = tuple(value for name, value in parameters.items() if name not in ("finetune_lr", "noise"))
+    at_start = ("begun", float(parameters["noise"]), *alike)
+    begun = parent.once(at_start, lambda: last_losses(trained.module, batches, steps))
     best = None
     if looks := int(parameters["early_stopping"]):
         count = max(1, int(parameters["evaluation_tokens"]) // config.context)
-        validation = parent.once(
-            ("validation", *_alike(parameters)), lambda: examination(mixture, "validation", count, config)
-        )
-        best = Best(start, validation, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
+        read = parent.once(("validation", *alike), lambda: examination(mixture, "validation", count, config))
+        best = Best(start, read, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
 
     def after_step(trained: Trainer, loss: Tensor) -> None:
         context.log(trained.step, training_loss=loss)
@@ -108,17 +94,9 @@ def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) 
     return kept, finite, mean_rise(begun, last_losses(trained.module, batches, steps))
 
 
-def _alike(parameters: Row) -> tuple[Hashable, ...]:
-    """What rows have in common that differ in rate and noise alone."""
-    return tuple(value for name, value in parameters.items() if name not in ("finetune_lr", "noise"))
-
-
 class Best:
-    """Early stopping: keeps the weights with the lowest validation loss.
-
-    looks: the steps at which it is measured.
-    found: whether there was a finite loss before a number was not finite.
-    """
+    """Early stopping: keeps the weights with the lowest validation loss, measured at the steps `looks`. found: whether
+    there was a finite loss before a number was not finite."""
 
     def __init__(self, start: Weights, validation: Examination, looks: set[int]) -> None:
         self.weights, self.looks, self.found = start, looks, False

@@ -1,9 +1,8 @@
 """Endless text of a synthetic language, with a parameter for the distance between two such languages.
 
-Words fall into classes. The class of the next word depends on the class of the last word (a sparse Markov chain).
-Within a class, words follow Zipf's law. Each word is spelled with letters and ends with a space. So there is something
-to learn at every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly,
-so the lower limit of the loss is known. No text occurs twice.
+The class of the next word depends on the class of the last one (a sparse Markov chain). Within a class, words follow
+Zipf's law; each is spelled with letters and ends with a space. So there is something to learn at every scale: letters,
+frequent words, rare words, classes. The entropy rate, the lower limit of the loss, is known. No text occurs twice.
 
 Distance D replaces a share D of the spellings, and the same share of the classes' transitions, by independent ones.
 What a smaller distance replaces, a larger distance replaces too.
@@ -55,39 +54,29 @@ class Grammar:
     def text(self, stream: np.random.Generator, tokens: int) -> np.ndarray:
         """Documents of `tokens` tokens in all, uint8; the last document is cut."""
         documents = 1 + int(tokens / (DOCUMENT * self.length.min()))
-        stationary = self.stationary()
-        total = np.cumsum(self.transition, 1)
-        classes = np.searchsorted(np.cumsum(stationary), stream.random(documents)).clip(max=CLASSES - 1)
+        total, members, most = np.cumsum(self.transition, 1), np.cumsum(self.within, 1), self.within.shape[1]
+        classes = np.searchsorted(np.cumsum(self.stationary()), stream.random(documents)).clip(max=CLASSES - 1)
         words = np.empty((documents, DOCUMENT), np.int64)
-        members = np.cumsum(self.within, 1)
         for position in range(DOCUMENT):
             if position:
-                draw = stream.random(documents)
-                classes = (total[classes] < draw[:, None]).sum(1).clip(max=CLASSES - 1)
-            draw = stream.random(documents)
-            within = (members[classes] < draw[:, None]).sum(1).clip(max=self.within.shape[1] - 1)
-            words[:, position] = classes * self.within.shape[1] + within
-        spelled = self.spelling[words]  # (documents, words, LONGEST); 0 after the end of a word
-        spelled = spelled.reshape(documents, -1)
+                classes = (total[classes] < stream.random(documents)[:, None]).sum(1).clip(max=CLASSES - 1)
+            within = (members[classes] < stream.random(documents)[:, None]).sum(1).clip(max=most - 1)
+            words[:, position] = classes * most + within
+        spelled = self.spelling[words].reshape(documents, -1)  # 0 after the end of a word
         ended = np.concatenate([spelled, np.full((documents, 1), ord("\n"), np.uint8)], 1)
-        flat = ended[ended > 0]
-        return flat[:tokens]
+        return ended[ended > 0][:tokens]
 
     def stationary(self) -> np.ndarray:
         """The stationary probability of each class, (CLASSES,)."""
         return np.linalg.matrix_power(self.transition, 512)[0]
 
     def entropy(self) -> float:
-        """The entropy rate of the chain of words, in nats a token: no model of long text can have a lower loss.
-
-        Ends of documents are not counted. They add a little, once in DOCUMENT words.
-        """
-        stationary = self.stationary()
+        """The entropy rate of the chain of words, in nats a token; the ends of documents add a little."""
         choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
         word = -(self.within * np.log(self.within)).sum(1)
-        per_word = stationary @ choice + stationary @ word
-        lengths = self.length.reshape(CLASSES, -1)
-        return float(per_word / (stationary @ (self.within * lengths).sum(1)))
+        length = (self.within * self.length.reshape(CLASSES, -1)).sum(1)
+        stationary = self.stationary()
+        return float(stationary @ (choice + word) / (stationary @ length))
 
 
 @functools.lru_cache(maxsize=16)
@@ -96,12 +85,8 @@ def _chunk(grammar: Grammar, seed: int, role: str, tokens: int) -> np.ndarray:
 
 
 def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The tables of the language at a distance.
-
-    - spelling: (WORDS, LONGEST), bytes padded with 0;
-    - transitions between classes: (CLASSES, CLASSES), rows sum to 1;
-    - words within classes: (CLASSES, WORDS / CLASSES), rows sum to 1.
-    """
+    """The tables of the language at a distance: spelling (WORDS, LONGEST), bytes padded with 0; transitions between
+    classes (CLASSES, CLASSES) and words within classes (CLASSES, WORDS / CLASSES), whose rows sum to 1."""
     spellings = _spellings(draws.generator(0, "language/grammar/spelling"), 2 * WORDS)
     replaced = draws.generator(0, "language/grammar/words").permutation(WORDS)[: round(distance * WORDS)]
     spelling = spellings[:WORDS].copy()

@@ -11,15 +11,9 @@ Perplexity = partial(Metric, direction="minimize")
 
 METRICS = (
     Loss("pretrain_loss", "source loss, held out, before noise and fine-tuning", label="source loss after pretraining"),
-    Loss(
-        "pretrain_loss_after",
-        "source loss, held out, after noise on the weights or fine-tuning",
-        label="final source loss",
-    ),
+    Loss("pretrain_loss_after", "source loss, held out, after noise or fine-tuning", label="final source loss"),
     Loss("sensitivity", "pretrain_loss_after - pretrain_loss"),
-    Perplexity(
-        "pretrain_perplexity", "exp(pretrain_loss): perplexity of a token", label="source perplexity after pretraining"
-    ),
+    Perplexity("pretrain_perplexity", "exp(pretrain_loss), of a token", label="source perplexity after pretraining"),
     Perplexity(
         "pretrain_perplexity_after", "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)", label="final source perplexity"
     ),
@@ -30,69 +24,43 @@ METRICS = (
     ),
     Loss(
         "finetune_loss",
-        "target loss after noise on the weights or fine-tuning, on test documents (in-domain); of a "
-        "task the loss of the right class, by length-normalized likelihood",
+        "target loss after noise or fine-tuning, on test documents (in-domain); of a task the loss of the right class, "
+        "by length-normalized likelihood",
         label="target loss",
     ),
     Perplexity("finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", label="target perplexity"),
-    Loss(
-        "finetune_loss_validation",
-        "the same on the validation documents, for choosing a rate",
-        label="target validation loss",
-    ),
+    Loss("finetune_loss_validation", "on validation documents, to choose a rate by", label="target validation loss"),
     Metric(
         "finetune_accuracy",
         "share of test examples classified right; NaN where the target is no task",
         direction="maximize",
         label="target accuracy",
     ),
-    Loss(
-        "finetune_loss_before",
-        "target loss on test documents before noise and fine-tuning",
-        label="target loss after pretraining",
-    ),
+    Loss("finetune_loss_before", "finetune_loss before noise and fine-tuning", label="target loss after pretraining"),
     Loss(
         "finetune_training_loss_rise",
-        "training loss at the weights that fine-tuning kept minus that at those it "
-        "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps",
+        "training loss at the weights that fine-tuning kept minus that at those it started from, mean over its last 10 "
+        "batches: above 0 it ended worse than it began; 0 without steps",
         stage="finetune",
         label="rise of target training loss",
     ),
     Loss(
         "pretrain_training_loss_rise",
-        "training loss at the pretrained weights minus that at the initialization, "
-        "mean over the last 10 batches of pretraining",
+        "training loss at the pretrained weights minus that at initialization, mean over the last 10 batches",
         stage="pretrain",
         label="rise of source training loss",
     ),
     Loss(
         "pretrain_loss_after_per_byte",
-        "pretrain_loss_after in nats a byte of text instead of a token, so that "
-        "vocabularies compare; NaN where tokens are given",
+        "pretrain_loss_after in nats a byte of text, so that vocabularies compare; NaN where tokens are given",
         label="final source loss per byte",
     ),
-    Loss(
-        "finetune_loss_per_byte",
-        "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
-        label="target loss per byte",
-    ),
-    Metric(
-        "distance_moved",
-        "length of the change of all weights, by noise and fine-tuning (O Fig. 8)",
-        label="length of weight change",
-    ),
+    Loss("finetune_loss_per_byte", "finetune_loss likewise; NaN of a task too", label="target loss per byte"),
+    Metric("distance_moved", "length of the change of all weights (O Fig. 8)", label="length of weight change"),
     Metric("epochs", "times pretraining went over the source's training text; 0 for endless text", stage="pretrain"),
-    Metric(
-        "finetune_epochs",
-        "times fine-tuning went over the target's training text; 0 for endless text",
-        label="number of fine-tuning epochs",
-    ),
+    Metric("finetune_epochs", "times fine-tuning went over the target's", label="number of fine-tuning epochs"),
     Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
-    Metric(
-        "hessian_trace",
-        "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)",
-        label="scaled Hessian trace",
-    ),
+    Metric("hessian_trace", "estimate of its trace in units of initialization, Tr(ΣH)", label="scaled Hessian trace"),
     Metric(
         "quadratic_sensitivity",
         "sensitivity to the change of weights made, by gradient and Hessian alone (O5)",
@@ -101,8 +69,7 @@ METRICS = (
     ),
     Metric(
         "sensitivity_beyond_quadratic",
-        "real sensitivity minus quadratic_sensitivity, both on the text and in the precision of the latter (O Fig. 9, "
-        "10)",
+        "sensitivity minus quadratic_sensitivity, both on the text and in the precision of the latter (O Fig. 9, 10)",
         "nats",
         label="sensitivity beyond the quadratic model",
     ),

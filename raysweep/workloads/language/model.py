@@ -55,16 +55,14 @@ class Decoder(nn.Module):
         stream = self.model(tokens)
         if following is None:
             return self.lm_head(stream)
-        rows, wanted = stream.flatten(0, 1), following.flatten()
+        rows, wanted, of = stream.flatten(0, 1), following.flatten(), self.model.token_losses
         each = max(1, CHUNK // self.lm_head.out_features)
         if len(rows) <= each:
-            found = self.model.token_losses(self.lm_head, rows, wanted)
-        else:  # the logits of a chunk are computed again for its gradient, so those of one chunk exist at a time
-            parts = zip(rows.split(each), wanted.split(each), strict=True)
-            found = torch.cat(
-                [checkpoint(self.model.token_losses, self.lm_head, *part, use_reentrant=False) for part in parts]
-            )
-        return found.view(following.shape)
+            return of(self.lm_head, rows, wanted).view(following.shape)
+        # the logits of a chunk are computed again for its gradient, so those of one chunk exist at a time
+        parts = zip(rows.split(each), wanted.split(each), strict=True)
+        found = [checkpoint(of, self.lm_head, *part, use_reentrant=False) for part in parts]
+        return torch.cat(found).view(following.shape)
 
 
 def token_losses(head: nn.Module, rows: Tensor, wanted: Tensor) -> Tensor:

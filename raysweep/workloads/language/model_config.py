@@ -12,19 +12,17 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from raysweep.training import draws
+from raysweep.training.schedules import trunk_and_anneal, trunk_steps
 from raysweep.training.sizes import PIECE_BYTES
 
-BASE_WIDTH = 256
-"""The width at which rates and initialization are stated; muP converts them to other widths."""
-
-BASE_HEAD_WIDTH = 64
-"""The same, of attention heads."""
+BASE_WIDTH, BASE_HEAD_WIDTH = 256, 64
+"""The widths, of the stream and of heads, at which rates and initialization are stated; muP converts them to others."""
 VOCABULARY = 256  # bytes
 STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
 CHUNK = 2**28
@@ -45,8 +43,13 @@ def angle_of(share: float) -> float:
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
     """Number of steps of a row's pretraining."""
-    step = config_of(parameters).context * int(parameters["pretrain_batch"])
-    return round(float(parameters["pretrain_length"]) / step)
+    return round(parameters["pretrain_length"] / (config_of(parameters).context * int(parameters["pretrain_batch"])))
+
+
+def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
+    """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
+    shared = parameters["pretrain_schedule"] == "wsd"
+    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0]) if shared else []
 
 
 @dataclass(frozen=True)
@@ -65,19 +68,15 @@ class Part:
 
     def initial(self, seed: int) -> np.ndarray:
         """Initial values, drawn from (seed, its name)."""
-        if self.deviation == 0:
-            return np.ones(self.shape)
-        return self.deviation * draws.normal(seed, f"language/initial/{self.name}", *self.shape)
+        return self._drawn(seed, "initial") if self.deviation else np.ones(self.shape)
 
     def noise(self, seed: int) -> np.ndarray:
-        """A random perturbation of strength 1, drawn from N(0, Σ), Σ the covariance of the initialization.
+        """A perturbation of strength 1, from N(0, Σ), Σ the covariance of the initialization (O §3.3, eq. 1, App. C.2):
+        none of gains. All rows of one seed use one direction, at different strengths."""
+        return self._drawn(seed, "noise")
 
-        O §3.3, eq. 1, App. C.2. Gains start at a fixed value, so they are not perturbed. All rows of one seed use one
-        direction, at different strengths.
-        """
-        if self.deviation == 0:
-            return np.zeros(self.shape)
-        return self.deviation * draws.normal(seed, f"language/noise/{self.name}", *self.shape)
+    def _drawn(self, seed: int, role: str) -> np.ndarray:
+        return self.deviation * draws.normal(seed, f"language/{role}/{self.name}", *self.shape)
 
 
 @dataclass(frozen=True)
@@ -117,11 +116,8 @@ class ModelConfig:
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
     def sample_bytes(self, wide: bool = False, dropout: bool = False) -> float:
-        """Bytes of a sequence that are kept for the gradient, besides logits, of which few exist at a time.
-
-        wide: products are in float32, as on a CPU, not in bfloat16.
-        dropout: masks are kept; on a CPU the probabilities of attention too.
-        """
+        """Bytes of a sequence that are kept for the gradient, besides logits. wide: products are in float32, as on a
+        CPU. dropout: masks are kept; on a CPU the probabilities of attention too."""
         of_width, of_mlp = (54, 18) if wide else (40, 12)
         layer = (of_width + 8 * dropout) * self.width + of_mlp * self.mlp
         pairs = 17 * self.heads * self.context if dropout and wide else 4 * self.heads
@@ -139,19 +135,14 @@ class ModelConfig:
         return 20.0 * self.weights() + sequences * each + 12.0 * logits
 
     def curvature_bytes(self) -> float:
-        """Bytes of a sequence that a product with the Hessian takes, in float32.
-
-        Attention keeps probabilities of every pair of positions: only its plain form can be differentiated twice.
-        """
+        """Bytes of a sequence that a product with the Hessian takes, in float32. Attention keeps the probabilities of
+        all pairs of positions: only its plain form can be differentiated twice."""
         layer = 7 * self.heads * self.context + 12 * self.width + 17 * self.mlp
         return 4.0 * self.context * (self.depth * layer + 64 * self.width + 8 * self.vocabulary)
 
     def flops_per_token(self) -> float:
-        """Floating-point operations of one training step, per token.
-
-        A weight in a product takes 6 (2 forward, 4 backward); the embedding is no product. Attention takes
-        12·width·context a layer, without a discount for causality.
-        """
+        """Floating-point operations of a training step, per token: 6 a weight in a product, which the embedding is not,
+        and 12·width·context a layer of attention, without a discount for causality."""
         products = self.vocabulary * self.width + self.depth * self.layer_weights()
         return 6.0 * products + 12.0 * self.depth * self.width * self.context
 
@@ -159,28 +150,22 @@ class ModelConfig:
 @functools.lru_cache(maxsize=16)
 def _parts(config: ModelConfig) -> tuple[Part, ...]:
     width, mlp, ratio = config.width, config.mlp, BASE_WIDTH / config.width
-    found = [Part("model.embed_tokens.weight", (config.vocabulary, width), STANDARD_DEVIATION, 1.0)]
-    for number in range(config.depth):
-
-        def matrix(name: str, fan_out: int, fan_in: int, factor: float = 1.0, number: int = number) -> Part:
-            deviation = factor * STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
-            if name in ("self_attn.o_proj", "mlp.down_proj"):  # 2·depth outputs are added to the residual stream
-                deviation /= math.sqrt(2 * config.depth)
-            return Part(f"model.layers.{number}.{name}.weight", (fan_out, fan_in), deviation, factor * ratio)
-
-        found += [
-            matrix("self_attn.q_proj", width, width, factor=math.sqrt(BASE_HEAD_WIDTH / config.head_width)),
-            *(matrix(f"self_attn.{name}_proj", width, width) for name in "kv"),
-            matrix("self_attn.o_proj", width, width),
-            *(matrix(f"mlp.{name}_proj", mlp, width) for name in ("gate", "up")),
-            matrix("mlp.down_proj", width, mlp),
-            *(
-                Part(f"model.layers.{number}.{name}_layernorm.weight", (width,), 0.0, 1.0)
-                for name in ("input", "post_attention")
-            ),
-        ]
-    found.append(Part("model.norm.weight", (width,), 0.0, 1.0))
-    return (*found, Part("lm_head.weight", (config.vocabulary, width), STANDARD_DEVIATION * ratio, ratio))
+    shapes = {f"self_attn.{name}_proj": (width, width) for name in "qkvo"}
+    shapes |= {"mlp.gate_proj": (mlp, width), "mlp.up_proj": (mlp, width), "mlp.down_proj": (width, mlp)}
+    layer = []
+    for name, shape in shapes.items():
+        factor = math.sqrt(BASE_HEAD_WIDTH / config.head_width) if name == "self_attn.q_proj" else 1.0
+        deviation = factor * STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / shape[1])
+        if name in ("self_attn.o_proj", "mlp.down_proj"):  # 2·depth outputs are added to the residual stream
+            deviation /= math.sqrt(2 * config.depth)
+        layer.append(Part(f"{name}.weight", shape, deviation, factor * ratio))
+    layer += [Part(f"{name}_layernorm.weight", (width,), 0.0, 1.0) for name in ("input", "post_attention")]
+    return (
+        Part("model.embed_tokens.weight", (config.vocabulary, width), STANDARD_DEVIATION, 1.0),
+        *(replace(part, name=f"model.layers.{i}.{part.name}") for i in range(config.depth) for part in layer),
+        Part("model.norm.weight", (width,), 0.0, 1.0),
+        Part("lm_head.weight", (config.vocabulary, width), STANDARD_DEVIATION * ratio, ratio),
+    )
 
 
 PRESETS = {

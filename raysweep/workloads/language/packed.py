@@ -3,7 +3,7 @@
     tokens:VOCABULARY:SEPARATOR:PATH      e.g. tokens:50304:50279:/data/c4.npy
 
 PATH is a one-dimensional .npy of unsigned integers; a file with any other name is raw little-endian uint16. SEPARATOR
-is the token that ends a document. The last documents are held out, and no document is cut between splits.
+ends a document. The last documents are held out, whole.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ def read(name: str, rest: str) -> Text:
     """The text with the name `tokens:REST`; BadText says what is wrong with it."""
     vocabulary, separator, path = parse(name, rest)
     tokens = _map(path)
-    starts = (
-        np.arange(0, len(tokens), BLOCK)
-        if len(tokens) <= WHOLE
-        else np.linspace(0, len(tokens) - BLOCK, BLOCKS).astype(int)
-    )
+    starts = np.arange(0, len(tokens), BLOCK)
+    if len(tokens) > WHOLE:
+        starts = np.linspace(0, len(tokens) - BLOCK, BLOCKS).astype(int)
     looked = [tokens[start : start + BLOCK] for start in starts]
     largest = max((int(block.max()) for block in looked if len(block)), default=0)
     if largest >= vocabulary:
@@ -39,38 +37,31 @@ def read(name: str, rest: str) -> Text:
         digest.update(np.ascontiguousarray(block).tobytes())
     test = _document_start(tokens, separator, 1 - HELD_OUT, path)
     validation = _document_start(tokens[:test], separator, 1 - HELD_OUT, path)
-    return Text(
-        digest.hexdigest()[:16],
-        {"train": tokens[:validation], "validation": tokens[validation:test], "test": tokens[test:]},
-    )
+    parts = {"train": tokens[:validation], "validation": tokens[validation:test], "test": tokens[test:]}
+    return Text(digest.hexdigest()[:16], parts)
 
 
 def parse(name: str, rest: str) -> tuple[int, int, Path]:
     """The vocabulary, the separator and the path in a name."""
-    parts = rest.split(":", 2)
     try:
-        vocabulary, separator = int(parts[0]), int(parts[1])
-        path = Path(parts[2]).expanduser()
-    except (ValueError, IndexError):
+        first, second, path = rest.split(":", 2)
+        vocabulary, separator = int(first), int(second)
+    except ValueError:
         raise BadText(f"expected {FORM}, got {name!r}") from None
     if not 2 <= vocabulary <= 2**24 or not 0 <= separator < vocabulary:
         raise BadText(f"expected a vocabulary of 2 to {2**24:,} and a separator in it, got {name!r}")
-    return vocabulary, separator, path
+    return vocabulary, separator, Path(path).expanduser()
 
 
 def _map(path: Path) -> np.ndarray:
     try:
-        tokens = (
-            np.load(path, mmap_mode="r", allow_pickle=False)
-            if path.suffix == ".npy"
-            else np.memmap(path, dtype="<u2", mode="r")
-        )
+        mapped = path.suffix == ".npy"
+        tokens = np.load(path, "r", allow_pickle=False) if mapped else np.memmap(path, "<u2", "r")
     except (OSError, ValueError, EOFError) as error:
         raise BadText(f"{path}: cannot be mapped ({error})") from None
     if tokens.ndim != 1 or tokens.dtype.kind != "u":
-        raise BadText(
-            f"{path}: expected a one-dimensional array of unsigned integers, got {tokens.dtype} of shape {tokens.shape}"
-        )
+        got = f"got {tokens.dtype} of shape {tokens.shape}"
+        raise BadText(f"{path}: expected a one-dimensional array of unsigned integers, {got}")
     return tokens
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
+Row = Mapping[str, Any]
 COMPILED_STEPS = 500  # from so many steps on, a compiler gains more than it takes
 LAST_BATCHES = 10  # start and end of a training are compared on these
 
@@ -39,11 +40,8 @@ def trunk(rows: Rows, parent: Artifact | None, context: Context) -> Result:
 
 
 def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
-    """Train to the end of the row's pretraining.
-
-    Its status is diverged if a loss, gradient or weight was not finite. A loss that ends above its start is not a
-    divergence but a metric.
-    """
+    """Train to the end of the row's pretraining. Diverged: a loss, gradient or weight was not finite. A loss that ends
+    above its start is not a divergence but a metric."""
     parameters = rows.row()
     steps, warmup = steps_of(parameters), int(parameters["pretrain_warmup"])
     if (kind := str(parameters["pretrain_schedule"])) == "wsd":
@@ -55,21 +53,21 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     ended = last_losses(trained.module, batches, steps)
     trainer.load(trained.module, config_of(parameters).initial(rows.seed))
     rise = mean_rise(last_losses(trained.module, batches, steps), ended)
-    tokens = steps * int(parameters["pretrain_batch"]) * config_of(parameters).context
-    text = corpus.load(str(parameters["source"]))
-    return Result(
-        {"weights": weights} | corpus.tokenizer_of(str(parameters["source"])),
-        {"epochs": tokens / text.train_tokens if text.train_tokens else 0.0, "pretrain_training_loss_rise": rise},
-        OK if trained.alive and np.isfinite(rise) else DIVERGED,
+    tokens, source = (
+        steps * int(parameters["pretrain_batch"]) * config_of(parameters).context,
+        str(parameters["source"]),
     )
+    size = corpus.load(source).train_tokens
+    metrics = {"epochs": tokens / size if size else 0.0, "pretrain_training_loss_rise": rise}
+    status = OK if trained.alive and np.isfinite(rise) else DIVERGED
+    return Result({"weights": weights} | corpus.tokenizer_of(source), metrics, status)
 
 
 def _train(
     parameters: dict[str, Any], parent: Artifact | None, context: Context, factor: Factor, until: int
 ) -> Trainer:
     """Train up to a step: from the last checkpoint of this stage, else from its parent, else from initialization."""
-    config = config_of(parameters)
-    start = context.restored() or (parent.tensors() if parent is not None else None)
+    config, start = config_of(parameters), context.restored() or (parent.tensors() if parent is not None else None)
     weights = start["weights"] if start is not None else config.initial(parameters["seed"])
     trained = trainer_of("pretrain", parameters, config, weights, factor, until)
     if start is not None:
@@ -84,26 +82,11 @@ def _train(
     return trained
 
 
-def trainer_of(
-    kind: str,
-    parameters: Mapping[str, Any],
-    config: ModelConfig,
-    weights: Mapping[str, Any],
-    factor: Factor,
-    steps: int,
-) -> Trainer:
-    """What trains a row's model from these weights. kind: pretrain or finetune, as its parameters begin."""
-    dropout = float(parameters[f"{kind}_dropout"])
-    recipe = Recipe(
-        float(parameters[f"{kind}_lr"]),
-        factor,
-        float(parameters[f"{kind}_weight_decay"]),
-        config.lr_factors(),
-        0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0),
-        dropout > 0,
-        int(parameters["seed"]),
-        f"language/{kind}",
-    )
+def trainer_of(kind: str, row: Row, config: ModelConfig, weights: Row, factor: Factor, steps: int) -> Trainer:
+    """What trains a row's model from these weights, by name. kind: pretrain or finetune, as its parameters begin."""
+    lr, decay, dropout = (float(row[f"{kind}_{name}"]) for name in ("lr", "weight_decay", "dropout"))
+    size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0)
+    recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, int(row["seed"]), f"language/{kind}")
     return Trainer(model.decoder(config, weights, dropout, steps >= COMPILED_STEPS), model.losses, recipe)
 
 
@@ -115,18 +98,13 @@ def _batches(parameters: dict[str, Any]) -> Batches:
 
 
 def last_losses(module: nn.Module, batches: Batches, until: int) -> np.ndarray:
-    """Loss on the last of `until` batches, without dropout, float64 (batches,).
-
-    Two sets of weights are compared on the same batches, so that the difficulty of a batch cancels.
-    """
+    """Loss on the last of `until` batches, without dropout, float64 (batches,). Two sets of weights are compared on the
+    same batches, so that the difficulty of a batch cancels."""
     steps = range(max(0, until - LAST_BATCHES), until)
     return np.array([trainer.mean_loss(module, model.losses, batches(step)) for step in steps])
 
 
 def mean_rise(begun: np.ndarray, ended: np.ndarray) -> float:
-    """Mean rise of the loss from the start to the end of a training; NaN if a loss is not finite.
-
-    begun, ended: losses from `last_losses`, (batches,).
-    """
+    """Mean rise of the loss from the start to the end of a training, both of `last_losses`; NaN if not finite."""
     with np.errstate(invalid="ignore"):  # inf - inf
         return float((ended - begun).mean())

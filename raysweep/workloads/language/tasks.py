@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.texts import HELD_OUT, SPLITS, BadText, given
 
 BETWEEN = b"\n= "  # between a text and its label
-TEXT, LABEL = "text", "label"
+FIELDS = ("text", "label")
 TEXT_TOKENS = 40  # length of the text in an example of task:grammar:D
 Example = tuple[bytes, int]
 Encode = Callable[[bytes], np.ndarray]
@@ -29,7 +30,7 @@ def as_bytes(text: bytes) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Task:
-    """Examples for training and evaluation. Satisfies texts.Corpus.
+    """Examples for training and evaluation. Satisfies texts.Corpus, which counts tokens and not examples.
 
     labels: the name of each class.
     size: number of training examples, 0 if endless.
@@ -41,16 +42,8 @@ class Task:
     size: int
     draw: Callable[[str, int, str, int, int], list[Example]]
     encode: Encode = as_bytes
-
-    @property
-    def train_tokens(self) -> int:
-        """0, because a task is counted in examples."""
-        return 0
-
-    @property
-    def token_bytes(self) -> None:
-        """None, because the loss of a task is about classes."""
-        return None
+    train_tokens: ClassVar[int] = 0
+    token_bytes: ClassVar[None] = None
 
     def longest_label(self) -> int:
         """Tokens of the longest label."""
@@ -58,12 +51,8 @@ class Task:
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """One example a row, int32 (count, length + 1); only the label's tokens are to be predicted."""
-        return np.stack(
-            [
-                sequence(text, self.labels[truth], length, self.encode)
-                for text, truth in self.draw(split, seed, role, first, count)
-            ]
-        )
+        examples = self.draw(split, seed, role, first, count)
+        return np.stack([sequence(text, self.labels[truth], length, self.encode) for text, truth in examples])
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Held-out examples with their right labels."""
@@ -92,60 +81,42 @@ def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
         texts = [grammar.sequences(split, seed, f"task/{role}", first, count, TEXT_TOKENS) for grammar in grammars]
         return [(texts[which][row].tobytes(), int(which)) for row, which in enumerate(truth)]
 
-    return Task(
-        hashlib.sha256(f"task/{grammars[0].digest}/{grammars[1].digest}".encode()).hexdigest()[:16],
-        (b"a", b"b"),
-        0,
-        draw,
-        encode,
-    )
+    digest = hashlib.sha256(f"task/{grammars[0].digest}/{grammars[1].digest}".encode()).hexdigest()[:16]
+    return Task(digest, (b"a", b"b"), 0, draw, encode)
 
 
 def of_file(path: str, encode: Encode = as_bytes) -> Task:
-    """A user's task, split by example, in bytes or in other tokens. BadText names the file and line of an error."""
+    """A user's task, in bytes or in other tokens. BadText names the file and line of an error.
+
+    It is split by place in hash order, as documents are; twice the share is held out, because examples are short.
+    """
     found: dict[bytes, tuple[bytes, bytes]] = {}
     for where, entry in files.entries(path):
-        expected = f"expected a JSON object with {TEXT!r} and {LABEL!r}"
-        fields = [files.text_of(entry, field, where, expected) for field in (TEXT, LABEL)]
-        for field, value in zip((TEXT, LABEL), fields, strict=True):
-            if not value:
-                raise BadText(f"{where}: field {field!r} is empty, {expected}")
-        found[hashlib.sha256(b"\0".join(fields)).digest()] = (fields[0], fields[1])
+        expected = f"expected a JSON object with {' and '.join(map(repr, FIELDS))}"
+        text, label = (files.text_of(entry, field, where, expected) for field in FIELDS)
+        if not (text and label):
+            raise BadText(f"{where}: field {FIELDS[bool(text)]!r} is empty, {expected}")
+        found[hashlib.sha256(text + b"\0" + label).digest()] = (text, label)
     labels = tuple(sorted({label for _, label in found.values()}))
     if len(labels) < 2:
         raise BadText(f"{path}: expected at least two different labels, got {len(labels)}")
     if len(found) < len(SPLITS):
         raise BadText(f"{path}: expected at least 3 examples, to train, validate and test on, got {len(found)}")
     examples = [(text, labels.index(label)) for _, (text, label) in sorted(found.items())]
-    splits = _split(examples)
+    held = max(1, round(2 * HELD_OUT * len(examples)))
+    splits = {"test": examples[:held], "validation": examples[held : 2 * held], "train": examples[2 * held :]}
+
+    def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
+        own = splits[split]
+        if split != "train":
+            return own[first : first + count]
+        places = [divmod(number, len(own)) for number in range(first, first + count)]
+        return [own[_order(seed, f"{role}/{epoch}", len(own))[within]] for epoch, within in places]
+
     digest = hashlib.sha256(b"".join(sorted(found))).hexdigest()[:16]
-    return Task(digest, labels, len(splits["train"]), _drawing(splits), encode)
+    return Task(digest, labels, len(splits["train"]), draw, encode)
 
 
 @functools.lru_cache(maxsize=8)
 def _order(seed: int, role: str, count: int) -> np.ndarray:
     return draws.generator(seed, f"language/task/{role}").permutation(count)
-
-
-def _split(examples: Sequence[Example]) -> dict[str, list[Example]]:
-    """Split by place in hash order, as for documents. Twice the share is held out, because examples are short."""
-    held = max(1, round(2 * HELD_OUT * len(examples)))
-    return {
-        "test": list(examples[:held]),
-        "validation": list(examples[held : 2 * held]),
-        "train": list(examples[2 * held :]),
-    }
-
-
-def _drawing(splits: Mapping[str, list[Example]]) -> Callable[[str, int, str, int, int], list[Example]]:
-    def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
-        own = splits[split]
-        if split != "train":
-            return own[first : first + count]
-        chosen = []
-        for number in range(first, first + count):
-            epoch, within = divmod(number, len(own))
-            chosen.append(own[_order(seed, f"{role}/{epoch}", len(own))[within]])
-        return chosen
-
-    return draw

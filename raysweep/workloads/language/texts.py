@@ -47,22 +47,16 @@ def split(documents: Sequence[bytes]) -> Documents:
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
     known = nearly_known(every[: 2 * held], every[2 * held :])
-    new = {
-        "test": [every[i] for i in range(held) if not known[i]],
-        "validation": [every[i] for i in range(held, 2 * held) if not known[i]],
-    }
-    if not (new["test"] and new["validation"]):  # all documents are alike, so nothing new can be held out
-        new, known = {"test": every[:held], "validation": every[held : 2 * held]}, [False] * 2 * held
+    if all(known[:held]) or all(known[held:]):  # all documents are alike, so nothing new can be held out
+        known = [False] * 2 * held
+    test, validation = ([every[i] for i in part if not known[i]] for part in (range(held), range(held, 2 * held)))
     train = every[2 * held :] + [every[i] for i in range(2 * held) if known[i]]
     digest = hashlib.sha256(f"split/{VERSION}/".encode() + b"".join(key for key, _ in hashed)).hexdigest()[:16]
-    return Documents(digest, {"train": train, **new})
+    return Documents(digest, {"train": train, "test": test, "validation": validation})
 
 
 def nearly_known(held: Sequence[bytes], train: Sequence[bytes]) -> list[bool]:
-    """Which held-out documents share more than half of their runs of three long lines with training documents.
-
-    Examples are copies of a package inside another package, generated files, and boilerplate.
-    """
+    """Which held-out documents share more than half of their runs of three long lines with training documents."""
     runs = [set(_runs(document)) for document in held]
     asked = set().union(*runs)
     seen: set[bytes] = set()
@@ -77,15 +71,14 @@ def _runs(document: bytes) -> Iterator[bytes]:
 
 
 class Corpus(Protocol):
-    """Text to sample from. digest: 16 hexadecimal digits. train_tokens: 0 for an endless text."""
+    """Text to sample from. digest: 16 hexadecimal digits that identify it."""
 
     @property
-    def digest(self) -> str:
-        """The digest that identifies the text."""
+    def digest(self) -> str: ...
 
     @property
     def train_tokens(self) -> int:
-        """Number of tokens to train on."""
+        """Number of tokens to train on, 0 for an endless text."""
 
     @property
     def token_bytes(self) -> np.ndarray | None:
@@ -113,18 +106,14 @@ class Text:
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """Each epoch visits every window once, in its own order, and cuts the text into windows at other places."""
-        tokens = self.splits[split]
-        each = (len(tokens) - 1) // length
-        slack = len(tokens) - 1 - each * length
-        starts = np.empty(count, np.int64)
-        at = 0
-        while at < count:
-            epoch, within = divmod(first + at, each)
+        tokens, starts, last = self.splits[split], list[np.ndarray](), first + count
+        each, slack = divmod(len(tokens) - 1, length)
+        while first < last:
+            epoch, within = divmod(first, each)
             offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
-            chosen = order[within : within + count - at]
-            starts[at : at + len(chosen)] = offset + chosen * length
-            at += len(chosen)
-        return tokens[starts[:, None] + np.arange(length + 1)]
+            starts.append(offset + length * order[within : within + last - first])
+            first += len(starts[-1])
+        return tokens[np.concatenate(starts)[:, None] + np.arange(length + 1)]
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Windows spread evenly over the split."""
@@ -151,10 +140,7 @@ def of_bytes(documents: Documents) -> Text:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A target that takes a share of its sequences from the source.
-
-    With a larger overlap, the sequences that a smaller overlap replaces are replaced too.
-    """
+    """A target that takes a share of its sequences from the source; of a larger share those of a smaller one too."""
 
     target: Corpus
     source: Corpus
@@ -168,19 +154,18 @@ class Mixture:
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
         """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
         own = self.target.sequences("train", seed, "finetune", first, count, length)
-        if self.overlap == 0:
-            return own
-        other = self.source.sequences("train", seed, "overlap", first, count, length)
+        other = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else own
         return self._mixed(own, other, seed, "train", first)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Held-out sequences of the mixture."""
         own = self.target.held_out(split, count, length)
-        if self.overlap == 0:
-            return own
-        return self._mixed(own, self.source.held_out(split, len(own), length), 0, split, 0)
+        other = self.source.held_out(split, len(own), length) if self.overlap else own
+        return self._mixed(own, other, 0, split, 0)
 
     def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+        if not self.overlap:
+            return own
         uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
         rows = np.flatnonzero(uniform < self.overlap)
         mixed = own.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
@@ -189,10 +174,7 @@ class Mixture:
 
 
 def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
-    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown.
-
-    A loss divided by it is in nats a byte.
-    """
+    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown."""
     if text.token_bytes is None:
         return float("nan")
     if (text.token_bytes == 1).all():

@@ -36,7 +36,6 @@ PARAMETERS = (
         unit="flow time",
         minimum=0,
         infinite=True,
-        label="pretraining length",
     ),
     Parameter(
         "finetune_lr",
@@ -48,7 +47,6 @@ PARAMETERS = (
         open_minimum=True,
         symbol="η",
         searched_by="optimum",
-        label="fine-tuning rate",
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
@@ -96,7 +94,6 @@ PARAMETERS = (
         minimum=0,
         infinite=True,
         whole=True,
-        label="fine-tuning steps",
     ),
     Parameter(
         "penalty",

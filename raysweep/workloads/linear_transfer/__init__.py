@@ -36,7 +36,6 @@ PARAMETERS = (
         unit="flow time",
         minimum=0,
         infinite=True,
-        label="pretraining length",
     ),
     Parameter(
         "finetune_lr",
@@ -47,7 +46,6 @@ PARAMETERS = (
         open_minimum=True,
         symbol="η",
         searched_by="optimum",
-        label="fine-tuning rate",
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter(
@@ -92,7 +90,6 @@ PARAMETERS = (
         minimum=0,
         infinite=True,
         whole=True,
-        label="fine-tuning steps",
     ),
     Parameter(
         "ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0, symbol="λ"

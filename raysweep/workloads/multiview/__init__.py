@@ -107,15 +107,7 @@ PARAMETERS = (
     Count("kernels", int, 3, "kernels for each class", scale="log", symbol="m"),
     Count("target_samples", int, 500, "samples with labels", symbol="N₂"),
     Rate("scratch_lr", float, 1.0, "rate of gradient descent from scratch", label="rate from scratch"),
-    Scratch(
-        "finetune_steps",
-        int,
-        600,
-        "steps of fine-tuning, and from scratch",
-        minimum=0,
-        maximum=10**7,
-        label="fine-tuning steps",
-    ),
+    Scratch("finetune_steps", int, 600, "steps of fine-tuning, and from scratch", minimum=0, maximum=10**7),
     Pretraining(
         "framework",
         str,
@@ -127,14 +119,7 @@ PARAMETERS = (
     Pretraining("mask_ratio", float, 0.5, "share of patches that are masked, 1 - θ", minimum=0, maximum=0.99),
     Pretraining("samples", int, 500, "samples without labels", minimum=1, maximum=1_000_000, symbol="N"),
     Pretraining(
-        "pretrain_lr",
-        float,
-        1.0,
-        "rate of gradient descent in pretraining",
-        minimum=0,
-        maximum=1e3,
-        symbol="η",
-        label="pretraining rate",
+        "pretrain_lr", float, 1.0, "rate of gradient descent in pretraining", minimum=0, maximum=1e3, symbol="η"
     ),
     Pretraining(
         "pretrain_length",
@@ -145,19 +130,8 @@ PARAMETERS = (
         minimum=0,
         maximum=10**7,
         scale="log",
-        label="pretraining length",
     ),
-    Finetuning(
-        "finetune_lr",
-        float,
-        2.0,
-        "rate of the head",
-        minimum=0,
-        maximum=1e3,
-        scale="log",
-        symbol="η₂",
-        label="fine-tuning rate",
-    ),
+    Finetuning("finetune_lr", float, 2.0, "rate of the head", minimum=0, maximum=1e3, scale="log", symbol="η₂"),
     Finetuning(
         "kernel_lr_share",
         float,

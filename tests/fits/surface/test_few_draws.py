@@ -13,6 +13,8 @@ from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
 from raysweep.fits.surface.kernel import apart, basis, matern, matern_slope
 from raysweep.fits.surface.posterior import Cells, _objective, _padded, fit_surface, paths
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 RATES = np.geomspace(1e-4, 1e-1, 11)
 
 
@@ -169,7 +171,6 @@ def test_paths_go_through_cells_without_noise() -> None:
     np.testing.assert_allclose(drawn.mean(0)[low], height[low], atol=0.02)
 
 
-@pytest.mark.simulation
 def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_of() -> None:
     table = measure_some(draws=(1, 3), repeats=2)
     turning = table[table["turns"]]

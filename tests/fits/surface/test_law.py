@@ -10,6 +10,8 @@ from raysweep.fits.reasons import Reason
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.fits.surface.slice_places import held_out, slice_places
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 POWERS = np.array([-0.6, 0.3])
 AXES = np.array([(width, length) for width in np.geomspace(1, 100, 5) for length in np.geomspace(1, 30, 4)])
 

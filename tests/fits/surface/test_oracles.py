@@ -12,6 +12,8 @@ from raysweep.fits.surface.kernel import apart, matern
 from raysweep.fits.surface.law import SCATTER, Place, fit_law
 from raysweep.fits.surface.posterior import FLAT, SMALL, Cells, Sample, Surface, _padded, paths, state
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 SIZES = (7, 5)
 
 
@@ -84,7 +86,6 @@ def drawn_exponents(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return out
 
 
-@pytest.mark.simulation
 def test_true_exponents_have_uniform_ranks_among_the_draws_of_a_law() -> None:
     drawn = drawn_exponents(80)
 

@@ -9,6 +9,8 @@ import pytest
 from benchmarks.single_runs import measured
 from raysweep.fits.surface.noise import axis_of, run_errors
 
+pytestmark = pytest.mark.simulation  # of the fits alone: where they change
+
 KEYS = ["size", "lr"]
 
 

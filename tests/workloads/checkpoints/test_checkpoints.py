@@ -14,6 +14,7 @@ import transformers
 from checkpoint_rows import compute, table
 from torch.nn import functional
 
+from raysweep.errors import InputError
 from raysweep.plan.row_stages import RowStages
 from raysweep.stages import trees
 from raysweep.stages.store import Store
@@ -343,6 +344,12 @@ def test_packing_changes_neither_batches_nor_what_is_learned(chats, tmp_path):
     own, packed = (kept(Store(tmp_path / "store"), row) for row in rows)
     for name, values in own.items():
         torch.testing.assert_close(packed[name], values, rtol=0, atol=1e-5)
+
+
+def test_a_model_that_keeps_a_state_from_token_to_token_packs_nothing(chats, monkeypatch):
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "_is_stateful", True)
+    with pytest.raises(InputError, match="packing: expected false"):
+        compute(table({"target": chats, "packing": True}), np.zeros(1, int))
 
 
 def test_epochs_are_so_many_steps(chats, texts):

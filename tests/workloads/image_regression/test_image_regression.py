@@ -159,7 +159,7 @@ def test_cost_grows_with_what_is_computed() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["mnist", "fashion_mnist"])
+@pytest.mark.parametrize("kind", ["mnist", pytest.param("fashion_mnist", marks=pytest.mark.long)])
 def test_real_images_are_learned_from_few(kind: str) -> None:
     """A chance error is 0.5; the equivalent, made for Gaussian inputs, is near the loss on test images from scratch."""
     name = image_files.real(kind)

@@ -164,7 +164,7 @@ def test_in_chunks_no_logits_are_kept(chunk: int, whole: bool, monkeypatch: pyte
     assert (16 * SMALL.context * SMALL.vocabulary in kept) == whole
 
 
-@pytest.mark.parametrize("preset", ["tiny", "3m", "30m"])
+@pytest.mark.parametrize("preset", ["tiny", "3m", pytest.param("30m", marks=pytest.mark.long)])
 def test_what_a_sequence_keeps_for_its_gradient_is_what_is_planned_for(preset: str) -> None:
     """At most a quarter more is planned for. Logits are left out."""
     shape = PRESETS[preset]
@@ -250,7 +250,9 @@ def dense(float64: None) -> tuple[ModelConfig, Weights, Tensor, np.ndarray, Tens
     return shape, own, flat, batch, gradient, torch.autograd.functional.hessian(loss, flat)
 
 
-@pytest.mark.parametrize("budget", [PIECE_BYTES, 1.0], ids=["at once", "a sequence at a time"])
+@pytest.mark.parametrize(
+    "budget", [PIECE_BYTES, pytest.param(1.0, marks=pytest.mark.long)], ids=["at once", "a sequence at a time"]
+)
 def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
     dense: tuple, budget: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +265,7 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
     assert found == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
 
 
+@pytest.mark.long
 def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense: tuple) -> None:
     shape, own, _, batch, _, exact = dense
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in shape.parts()])

@@ -117,6 +117,7 @@ def test_held_out_text_is_the_same_for_every_seed_and_trained_on_by_none():
     assert len(held) == 100
 
 
+@pytest.mark.long
 def test_source_and_documentation_of_this_installation():
     source, docs = corpus.load("python-source:0.5"), corpus.load("python-docs:0.2")
     assert 0.8 * 0.5e6 < source.train_tokens < 2e6

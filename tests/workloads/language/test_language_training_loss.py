@@ -46,6 +46,7 @@ def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp
     assert frame["finetune_loss"].max() < 6
 
 
+@pytest.mark.long
 def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
     """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
     kinds = [
@@ -82,6 +83,7 @@ def test_a_rise_is_that_of_the_same_batches():
     assert np.isnan(mean_rise(text + np.inf, text + np.inf))
 
 
+@pytest.mark.long
 def test_what_early_stopping_keeps_is_what_is_judged(store):
     """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
     before is a model as any other, and the loss that rose is that of what was kept."""
@@ -103,6 +105,7 @@ def test_what_early_stopping_keeps_is_what_is_judged(store):
     assert kept["finetune_training_loss_rise"] == pytest.approx(moved, abs=0.1)
 
 
+@pytest.mark.long
 def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
     """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
     rows = [

@@ -72,6 +72,7 @@ def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_w
     np.testing.assert_allclose(found["distance_moved"], np.array(rates) * length, rtol=1e-3)
 
 
+@pytest.mark.long
 def test_the_quadratic_model_of_a_quadratic_loss_is_the_loss_and_its_trace_the_mean_over_noises() -> None:
     stream = np.random.default_rng(0)
     matrix = torch.tensor(stream.standard_normal((6, 6)))
@@ -88,6 +89,7 @@ def test_the_quadratic_model_of_a_quadratic_loss_is_the_loss_and_its_trace_the_m
     assert exact == pytest.approx(trace, abs=0.2)
 
 
+@pytest.mark.long
 def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
     """On the language model itself, over the noises of many draws at one model."""
     row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}

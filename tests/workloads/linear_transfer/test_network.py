@@ -77,7 +77,7 @@ def test_gradients_are_those_of_autograd() -> None:
             torch.testing.assert_close(before.detach() - after, gradient, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (4, 0), (3, 1), (4, 2)])
+@pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (3, 1)])
 def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth: int, frozen: int) -> None:
     row = {
         "depth": depth,
@@ -173,7 +173,7 @@ def test_a_row_does_not_depend_on_its_pack() -> None:
     rows = [row for row in rows if math.isfinite(row["finetune_steps"]) or row["pretrain_start"] == "exact"]
     seeds = [i % 2 for i in range(len(rows))]
     together, status = run(rows, seeds)
-    for i in range(0, len(rows), 3):
+    for i in range(0, len(rows), 7):
         alone, alone_status = run([rows[i]], [seeds[i]])
         assert alone_status == [status[i]]
         for name in RISKS:
@@ -212,7 +212,8 @@ def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not() -> None
     assert metrics["risk_linear"][0] == pytest.approx(((scalar * along - goal) ** 2).sum(), rel=1e-6)
 
 
-def test_the_cap_is_reported_and_the_values_kept() -> None:
+def test_the_cap_is_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "STEP_CAP", 5000)
     row = {"depth": 2, "gamma": 0.5, "dim": 2, "overlap_angle": 60.0, "finetune_lr": 1e-6}
     capped, status = run([row, {**row, "finetune_steps": network.STEP_CAP}], [0, 0])
     assert status == ["not_converged", "ok"]

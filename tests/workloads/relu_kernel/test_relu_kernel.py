@@ -90,6 +90,7 @@ def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path, monkeypatch: pyt
 # Against the kernel
 
 
+@pytest.mark.long
 def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Path) -> None:
     widths = (64.0, 512.0, 4096.0)
     each = [grid((30.0, 90.0), 4, width=width) for width in widths]
@@ -101,6 +102,7 @@ def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Pat
         assert -0.8 < slope < -0.3, (metric, errors)
 
 
+@pytest.mark.long
 def test_the_limit_has_the_mean_squares_of_many_initializations(tmp_path: Path) -> None:
     """deviation² and the change of the gradient at width = inf, beside the formulas for the samples of each draw."""
     draws = 40
@@ -123,6 +125,7 @@ def test_a_start_that_goes_to_zero_leaves_ds_formulas(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["risk"], found["risk_kernel"], rtol=1e-4)
 
 
+@pytest.mark.long
 def test_the_rate_of_gradient_descent_changes_little(tmp_path: Path) -> None:
     rows = [{"rate": rate, "width": 2048.0} for rate in (0.25, 0.5, 1.0)]
     found = computed(tmp_path, rows, [0, 0, 0]).metrics
@@ -151,6 +154,7 @@ def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_err
 # Bounds
 
 
+@pytest.mark.long
 def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path: Path) -> None:
     """T's with both terms (c = 1), in the limit and in networks; D's in the limit of a small start."""
     for width, scale in ((np.inf, 1e-6), (1024.0, 0.1)):

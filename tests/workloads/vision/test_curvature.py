@@ -36,6 +36,7 @@ def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian() -> None:
     assert found.trace_error == pytest.approx(np.sqrt(2 * off / curvature.PROBES), rel=0.4)
 
 
+@pytest.mark.long
 def test_the_loss_of_flattened_weights_is_that_of_the_net_whatever_the_pieces() -> None:
     net, (pixels, labels) = convolutional(), images(600)
     flat, losses = curvature.flattened(net, pixels, labels)

@@ -80,6 +80,7 @@ def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_lo
     np.testing.assert_allclose(curve["landscape"][:9], surface.ravel(), rtol=1e-6)
 
 
+@pytest.mark.long
 def test_eigenvalues_are_the_same_in_one_call_and_in_two(tmp_path: Path) -> None:
     some = {"examined_images": 30, "eigenvalues": 6}
     rows = [some, {**some, "finetune_steps": 10}]

@@ -1,0 +1,51 @@
+"""Places as a law takes them, and whether the largest values of an axis lie as the smaller ones forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raysweep.analyses.finding import Outcome
+from raysweep.fits.statistics import normal_quantile
+from raysweep.fits.surface.law import Place
+from raysweep.fits.surface.slice_places import held_out
+
+DRAWS = 400
+ABOVE = (Outcome.EDGE_HIGH, Outcome.BOUND_HIGH)
+BELOW = (Outcome.EDGE_LOW, Outcome.BOUND_LOW)
+LONGEST = 5
+"""With so many values of the first axis the two largest are held out, if the others have a law; else the largest."""
+
+
+def largest_out(places: Sequence[Place], axes: np.ndarray, level: float) -> np.ndarray:
+    """Whether each place at the largest values of the first axis lies in the interval that the law of the others
+    forecasts; NaN without a law. axes: (places, axes)."""
+    values = np.unique(axes[:, 0])
+    for count in (2, 1) if len(values) >= LONGEST else (1,):
+        hits = held_out(places, axes, np.isin(axes[:, 0], values[-count:]), level)
+        if np.isfinite(hits).any():
+            break
+    return hits
+
+
+def place(row: Mapping[str, Any], ends: np.ndarray, level: float) -> Place | None:
+    """A place of a curve as the law takes it: normal on either side of the estimate, in log.
+
+    row: outcome, estimate, low and high. ends: of the curves' axis, in log. None where nothing is located.
+    """
+    low, high = ends.tolist()
+    none = np.empty(0)
+    if row["outcome"] in ABOVE:
+        return Place(none, low, high, 0.0, 1.0)
+    if row["outcome"] in BELOW:
+        return Place(none, low, high, 1.0, 0.0)
+    if row["outcome"] != Outcome.LOCATED or not row["estimate"] > 0:
+        return None
+    centre = np.log(row["estimate"])
+    below = centre - np.log(max(row["low"], np.exp(low)))
+    above = np.log(row["high"]) - centre
+    z = np.array([normal_quantile(2 * share - 1) for share in (np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS])
+    spread = np.r_[-z * max(below, 1e-9), z * max(above, 1e-9)] / normal_quantile(level)
+    return Place(centre + spread, low, high, 0.0, 0.0)

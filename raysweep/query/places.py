@@ -1,0 +1,84 @@
+"""The best value of an axis, or the turn, as a product of powers of other axes: forecast, and what the rows give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.analyses.held_out import place
+from raysweep.analyses.kinds import inflection
+from raysweep.analyses.kinds.law import laws_of
+from raysweep.analyses.question import Question
+from raysweep.analyses.rows import groups
+from raysweep.errors import InputError
+from raysweep.fits.surface.law import Law, fit_law
+from raysweep.query.losses import Ahead, near
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """name: such as "best lr". over: the axes of the laws.
+
+    laws: (the setting of the other axes, its law, the table of its own places) each.
+    """
+
+    name: str
+    over: Sequence[str]
+    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]]
+
+    @classmethod
+    def of(cls, question: Question, at: Mapping[str, float], name: str, *, turns: bool) -> Places:
+        """Raises InputError if `at` lacks an axis of the law, or a law of turns would be over that of the curves."""
+        over, laws = turn_laws(question) if turns else ((found := laws_of(question)).over, found.laws)
+        if gone := [axis for axis in over if axis not in at]:
+            raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(over)}")
+        return cls(name, over, laws)
+
+    def why_not(self) -> str:
+        """Why there is no law of any setting; empty if there is one."""
+        reasons = [str(law.reason).replace("_", " ") for _, law, _ in self.laws]
+        return "" if not all(reasons) else reasons[0] if reasons else "no rows"
+
+    def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
+        """What each law says of a new setting, in log."""
+        logs = np.log([[float(at[axis]) for axis in self.over]])
+        for where, law in ((where, law) for where, law, _ in self.laws if not law.reason):
+            edge = law.at(np.clip(logs, law.logs.min(0), law.logs.max(0)), np.random.default_rng(0), new=False)
+            beyond = dict(zip(self.over, law.beyond(logs)[0].tolist(), strict=True))
+            more = {"exponents": dict(zip(self.over, law.exponents()[1].tolist(), strict=True))}
+            yield Ahead(
+                where, law.at(logs, np.random.default_rng(0)), edge, beyond, {**more, "settings": len(law.logs)}
+            )
+
+    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
+        """The place that the rows themselves give at a setting; None if it is not located there."""
+        for own, _, part in self.laws:
+            if own == where:
+                here = np.all([near(part[name], value) for name, value in at.items()], axis=0)
+                found = part[here & np.isfinite(part["estimate"].to_numpy(float))]
+                if len(found):
+                    return {name: float(found[name].iloc[0]) for name in ("estimate", "low", "high")}
+        return None
+
+
+def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any], Law, pd.DataFrame]]]:
+    """Locate the turns of all curves, and fit a law for each setting of the axes that it does not have."""
+    over, x = list(question.options["over"]), question.x
+    if x in over:
+        raise InputError("--at", f"{x} is where {question.metric} turns; name the axes that its place depends on")
+    finding = inflection.run(question)
+    values = question.rows[x].to_numpy(float)
+    ends = np.log([values[values > 0].min(), values.max()])
+    others, laws = [key for key in finding.keys if key not in over], []
+    for where, part in groups(finding.table, others):
+        places = [place(row, ends, question.level) for row in part.to_dict("records")]
+        axes = part[over].to_numpy(float)[[one is not None for one in places]]
+        law = fit_law([one for one in places if one is not None], axes)
+        laws.append((dict(zip(others, where, strict=True)), law, part))
+    return over, laws
