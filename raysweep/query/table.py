@@ -13,19 +13,13 @@ from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.numbers import number
 from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, values_on
-from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STOPPED
+from raysweep.query.run_ends import ended_of, run_again, without_end
+from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATUSES = {
-    **dict.fromkeys(("ok", "finished", "complete", "completed", "success", "terminated", "done"), OK),
-    **dict.fromkeys(("failed", "fail", "error", "errored", "crashed", "killed"), FAILED),
-    **dict.fromkeys(("stopped", "pruned", "early_stopped"), STOPPED),
-    "diverged": DIVERGED,
-}
-"""What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
 SOURCE_DIRECTIONS = "raysweep_directions"
 """Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
 MISSING = ("na", "n/a", "null", "none")
@@ -79,7 +73,8 @@ def read(
     repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
-    A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting.
+    A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting. A
+    run that failed and was run again counts no more, unless it is one of several draws.
 
     Raises InputError for a column that is not there, text in a number, and several runs of a cell.
     """
@@ -111,13 +106,14 @@ def read(
             frame[column] = frame[column].astype(object).mask(words, None)
     values = {metric: numbers_in(frame[metric], metric) for metric in directions}
     first = next(iter(directions))
-    ended = _ended(frame, status, values[first])
+    ended = ended_of(frame, status, values[first])
     nowhere = np.all([absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others
     ended = ended.mask(nowhere, "")
-    frame = frame[(ended != "").to_numpy()]
-    if frame.empty:
-        raise InputError(first, "no run has a value")
-    ended = ended[ended != ""]
+    there = (ended != "").to_numpy()
+    if not there.any():
+        raise without_end(frame.loc[~nowhere, status]) if status else InputError(first, "no run has a value")
+    missing = int((~there).sum())
+    frame, ended = frame[there], ended[there]
     found = [
         axis_of(frame[column], column, "axis" if column in axes else "by", column in labels) for column in (*axes, *by)
     ]
@@ -129,7 +125,9 @@ def read(
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     rows["cell"] = [_cell(values) for values in rows.itertuples(index=False, name=None)]
-    rows["seed"] = _seeds(frame, rows, directions, seed, repeats)
+    again = run_again(ended, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
+    frame, rows, ended = frame[~again], rows[~again].copy(), ended[~again]
+    rows["seed"] = _seeds(frame, rows, [*directions, seed, error, status], seed, repeats)
     rows["sweep"], rows["status"] = name, ended
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
@@ -143,11 +141,14 @@ def read(
             raise InputError(error, f"expected a standard error of at least 0, got {got} in {place(wrong.index, 0)}")
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
     zipped = _together(rows, varied) if together else []
+    guesses = _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows)
+    if again.any():
+        guesses.loc[guesses.index[-1], "note"] = f"{again.sum():,} failed and run again: the other run counts"
     return Table(
         rows[order].reset_index(drop=True),
         _space(varied, found, zipped, directions, rows, name, source),
-        _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows),
-        missing=len(values[first]) - len(frame),
+        guesses,
+        missing,
     )
 
 
@@ -195,24 +196,17 @@ def _metric(text: str, known: Mapping[str, str]) -> tuple[str, str]:
     return name, direction
 
 
-def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
-    """The status of each run; empty for one that is missing."""
-    import pandas as pd
-
-    finite = np.isfinite(values.to_numpy(float))
-    if status is not None:
-        words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
-        return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & absent(frame[values.name]), "")
-    ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
-    return ended.mask(absent(frame[values.name]), "")
-
-
 def _cell(values: tuple[Any, ...]) -> str:
     return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
-def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], seed: str | None, repeats: bool) -> Any:
-    """The seed of each run. Raises InputError if several runs of a cell have the same."""
+def _seeds(
+    frame: pd.DataFrame, rows: pd.DataFrame, others: Sequence[str | None], seed: str | None, repeats: bool
+) -> Any:
+    """The seed of each run. Raises InputError if several runs of a cell have the same.
+
+    others: columns of no setting.
+    """
     if seed is not None:
         numbers = numbers_in(frame[seed], seed)
         whole = numbers.notna() & (numbers >= 0) & (numbers == numbers.round())
@@ -228,7 +222,7 @@ def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], 
     if several.any():
         one = rows[several].iloc[0]
         same = frame[(rows[alike] == one[alike]).all(axis=1)]
-        settings = [column for column in frame if column not in rows and column not in metrics and column != seed]
+        settings = [column for column in frame if column not in rows and column not in others]
         differ = [column for column in settings if same[column].map(str).nunique() > 1]
         which = place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
