@@ -72,6 +72,11 @@ def test_a_null_of_another_library_or_of_a_list_is_missing_and_has_not_diverged(
         assert (runs.rows["status"] == "diverged").sum() == 1
 
 
+def test_runs_that_all_diverged_elsewhere_are_not_advised_to_run_here() -> None:
+    found = raysweep.analyse(curves(BEST).assign(loss=np.nan), questions=QUESTION, **ASKED)
+    assert found.answers == ["No row is ok, so nothing can be analysed."]
+
+
 def test_a_question_that_cannot_be_asked_is_one_line() -> None:
     with pytest.raises(InputError, match=r"unknown analysis 'optimun'; did you mean optimum"):
         raysweep.analyse(curves(BEST), questions=[{"optimun": {"x": "lr"}}], **ASKED)
