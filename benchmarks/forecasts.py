@@ -68,6 +68,13 @@ def sum_of_power_laws(rng: np.random.Generator, _: float) -> Curve:
     return lambda u: first * np.exp(-a * u) + second * np.exp(-b * u)
 
 
+def lowest_of_rates(rng: np.random.Generator, _: float) -> Curve:
+    """A power law at the best rate, of which a grid has only near ones: the best drifts from one to the next."""
+    a, drop, drift = rng.uniform(0.1, 1), rng.uniform(0.3, 2), rng.uniform(0.1, 0.6)
+    place, rise = rng.uniform(0, 1), rng.uniform(0.05, 0.3) * drop
+    return lambda u: drop * np.exp(-a * u) + rise * ((place + drift * u) % 1 - 0.5) ** 2
+
+
 OWN = {"power law": power_law, "broken power law": broken_power_law, "two powers (U)": two_powers}
 OTHERS = {
     "hyperbola (U)": hyperbola,
@@ -75,6 +82,7 @@ OTHERS = {
     "stretched exponential": stretched_exponential,
     "logistic": logistic,
     "sum of power laws": sum_of_power_laws,
+    "lowest of a grid of rates": lowest_of_rates,
 }
 
 

@@ -20,10 +20,12 @@ def values(texts: Sequence[str]) -> dict[str, float]:
     """AXIS=VALUE[,AXIS=VALUE] as values by axis."""
     out: dict[str, float] = {}
     for text in ",".join(texts).split(","):
-        name, _, value = text.partition("=")
+        name, value = (part.strip() for part in text.partition("=")[::2])
+        if name in out:
+            raise InputError("--at", f"{name} is there twice; expected each axis once")
         try:
-            out[name.strip()] = float(value)
-            if not name.strip():
+            out[name] = float(value)
+            if not name:
                 raise ValueError
         except ValueError:
             raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, got {text}") from None
@@ -61,7 +63,7 @@ def score(file: Path, sweep: StoredSweep) -> list[str]:
         made = {}
     if not isinstance(made, dict):
         made = {}
-    found = forecasting.score(made, sweep)
+    found = forecasting.score(made, sweep, str(file))
     lines = [
         f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {_ends(one['forecast'])}, "
         f"measured {_ends(one['measured'])}" + ("" if one["inside"] else ", outside")

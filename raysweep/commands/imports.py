@@ -9,6 +9,7 @@ from typing import Any
 
 from raysweep.phrases import command, counted
 from raysweep.query import importing, sources, table
+from raysweep.query.columns import place
 from raysweep.redaction import without_credentials
 from raysweep.space import space_files
 from raysweep.space.schema import plain_name
@@ -41,9 +42,11 @@ def run(
     tool = source.partition(":")[0]
     if status is None and tool in sources.TOOLS and sources.STATUS in frame:
         status = sources.STATUS
-    harness = f"{metrics[0].partition(':')[0]}_stderr"
-    if error is None and tool == "lm-eval" and harness in frame and frame[harness].notna().all():
-        error = harness
+    metric = metrics[0].partition(":")[0]
+    harness, lacking = f"{metric}_stderr", frame.index[:0]
+    if error is None and tool == "lm-eval" and {metric, harness} <= {*frame}:
+        lacking = frame.index[frame[metric].notna() & frame[harness].isna()]
+        error = None if len(lacking) else harness
     found = table.read(
         frame,
         metrics,
@@ -58,6 +61,8 @@ def run(
         name=name,
         source=without_credentials(source),
     )
+    if len(lacking):
+        found.guesses.loc[len(found.guesses)] = [harness, "not used", "", "", "", f"{place(lacking, 0)} has none"]
     if workload is None:
         space = copy.deepcopy(found.space)
         for key, value in sets.items():

@@ -98,7 +98,8 @@ class Findings(Sequence[Finding]):
 
         at: for each axis of the law a value, or several; the first ones belong together, and so on.
         Returns a row for each: the axes, of (what is forecast), estimate, low and high of a new setting, and outside,
-        how many times the farthest axis lies outside of what was computed (1 inside).
+        how many times the farthest axis lies outside of what was computed (1 inside). `.attrs["not_forecast"]` says why
+        the rate, the turn or the loss is not forecast, by name.
 
         Raises InputError for an axis that does not vary or is not in the law, and if nothing can be forecast.
         """
@@ -111,15 +112,22 @@ class Findings(Sequence[Finding]):
         except (TypeError, ValueError):
             raise InputError("at", "expected a number of each axis, or equally many") from None
         points = pd.DataFrame(dict(zip(at, values, strict=True)))
+        if points.empty:
+            raise InputError("at", "expected a value of an axis at least")
         if frozenset(at) not in self._laws or not (points > 0).all(axis=None):
             self._laws[frozenset(at)] = forecasting.known_of(self, points.loc[points.min(axis=1).idxmin()].to_dict())
+        made = [(point, *self._laws[frozenset(at)].entries(point)) for point in points.to_dict("records")]
         lines = [
             {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
             | {"outside": max(one["outside"].values(), default=1.0)}
-            for point in points.to_dict("records")
-            for one in self._laws[frozenset(at)].entries(point)
+            for point, entries, _ in made
+            for one in entries
         ]
-        return pd.DataFrame(lines)
+        out, reasons = pd.DataFrame(lines), {of: reason for *_, reasons in made for of, reason in reasons.items()}
+        if not lines:
+            raise InputError("", next(iter(reasons.values())))
+        out.attrs["not_forecast"] = reasons
+        return out
 
     def __repr__(self) -> str:
         return "\n".join(self.answers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError, unknown
@@ -43,6 +44,9 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
         raise InputError("--to", f"there is a study {called} in {url}; name another with --study") from None
     except Exception as problem:  # whatever the database's driver raises
         raise InputError("--to", f"{url} cannot be written: {str(problem).splitlines()[0]}") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        made.set_metric_names([value])
     trials = [_trial(row, axes, value, names) for row in rows.to_dict("records")]
     made.add_trials(trials)
     return len(trials)

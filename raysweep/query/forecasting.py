@@ -47,18 +47,23 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What forecasts are made of. reasons: why the places or the losses are not forecast, by their names."""
+    """What forecasts are made of. reasons: why the places or the losses are forecast nowhere, by their names."""
 
     question: Question
     subjects: Sequence[Places | Losses]
     reasons: Mapping[str, str]
 
-    def entries(self, at: Mapping[str, float]) -> list[dict[str, Any]]:
-        """What is forecast at a setting: an entry per subject and setting of the other axes."""
-        tail, out = (1 - self.question.level) / 2, []
+    def entries(self, at: Mapping[str, float]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """What is forecast at a setting: an entry per subject and setting of the other axes. And why the others are
+        not, by name."""
+        tail, out, reasons = (1 - self.question.level) / 2, [], dict(self.reasons)
         for subject in self.subjects:
             scale = np.exp if isinstance(subject, Places) else np.asarray
-            for one in subject.forecasts(at):
+            try:
+                ahead = list(subject.forecasts(at))
+            except InputError as problem:
+                reasons[subject.name], ahead = str(problem), []
+            for one in ahead:
                 low, middle, high, *quantiles = scale(
                     np.quantile(one.new, np.r_[tail, 0.5, 1 - tail, QUANTILES])
                 ).tolist()
@@ -66,7 +71,7 @@ class Known:
                 entry |= {"estimate": middle, "low": low, "high": high, "quantiles": quantiles}
                 entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
                 out.append({**entry, "inside_estimate": float(scale(np.median(one.edge))), **one.more})
-        return out
+        return out, reasons
 
 
 def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
@@ -82,6 +87,9 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
     """
     known = known_of(sweep, at)
     question, options = known.question, known.question.options
+    entries, reasons = known.entries(at)
+    if not entries:
+        raise InputError("", next(iter(reasons.values())))
     made = {
         "version": VERSION,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -91,49 +99,55 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
         "place": options["place"],
         "at": {name: float(value) for name, value in at.items()},
         "level": question.level,
-        "forecasts": known.entries(at),
-        "not_forecast": known.reasons,
+        "forecasts": entries,
+        "not_forecast": reasons,
     }
     return made | {"digest": digest(made)}
 
 
 def known_of(sweep: Asked, at: Mapping[str, float]) -> Known:
-    """What a sweep knows for forecasts over the axes in `at`. Raises InputError if that is nothing."""
-    question = _question(sweep, at)
-    subjects, problems = list[Places | Losses](), dict[str, InputError]()
+    """What a sweep knows for forecasts over the axes in `at`. Raises InputError for an axis that cannot be asked."""
+    rows, names = _rows(sweep), [*sweep.space.axes, *sweep.space.fixed]
+    for name, value in at.items():
+        if name not in names:
+            raise unknown("--at", f"axis of {sweep.name}", name, sweep.space.axes)
+        if name not in rows or rows[name].nunique() < 2:
+            raise InputError("--at", f"{name} was never varied in {sweep.name}")
+        if rows[name].dtype.kind not in "if":
+            raise InputError("--at", f"{name} is no axis of numbers")
+        if not 0 < float(value) < np.inf:
+            raise InputError("--at", f"expected a value above 0 of {name}, got {shown(value)}")
+    question = _question(sweep, rows, at)
+    subjects, reasons = list[Places | Losses](), dict[str, str]()
     try:
         subjects.append(places := _places(question, at))
         if reason := places.why_not():
             raise InputError(sweep.name, f"has no law of the {places.name}: {reason}")
     except InputError as problem:
-        subjects, problems = [], {_name(question): problem}
+        subjects, reasons = [], {_name(question): str(problem)}
     try:
-        subjects.append(losses := _losses(question, at))
-        losses.curves(at)
+        subjects.append(_losses(question, at))
     except InputError as problem:
-        subjects = [one for one in subjects if isinstance(one, Places)]
-        problems[question.metric] = problem
-    if not subjects:
-        raise problems[_name(question)]
-    return Known(question, subjects, {name: str(problem) for name, problem in problems.items()})
+        reasons[question.metric] = str(problem)
+    return Known(question, subjects, reasons)
 
 
-def score(made: Mapping[str, Any], sweep: Asked) -> dict[str, Any]:
+def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict[str, Any]:
     """Hold a forecast against rows: an entry per forecast setting that the sweep has by now, and a summary by subject.
 
     inside: whether the interval of the forecast holds the value that the rows give. crps: the continuous ranked
     probability score, in log units for places and in those of the metric for losses; lower is better. sign: whether the
     value moved, from the edge of what was computed before, as forecast; None inside of that range.
 
-    Raises InputError if the file was changed after it was made, or if no row of these settings is there.
+    file: its name. Raises InputError if it was changed after it was made, or if no row of these settings is there.
     """
     if made.get("version") != VERSION or made.get("digest") != digest(made):
-        raise InputError("FORECAST", "was changed after it was made, or is no forecast of this version")
+        raise InputError(file, "was changed after it was made, or is no forecast of this version")
     at, law = made["at"], made["law"]
-    asked = {"law": {**law, "level": made["level"]}}
-    if made["place"] == TURN:
-        asked = {TURNS: {"metric": law["metric"], "x": law["lr"], "level": made["level"]}}
-    question = _question(sweep, at, asked)
+    where = list(dict.fromkeys(name for entry in made["forecasts"] for name in entry["where"]))
+    shared = {"metric": law["metric"], "level": made["level"], "by": where}
+    asked = {TURNS: {**shared, "x": law["lr"]}} if made["place"] == TURN else {"law": {**law, **shared}}
+    question = _question(sweep, _with_constants(sweep, law, [*at], where), at, asked)
     kinds = {"along" in entry for entry in made["forecasts"]}
     subjects: dict[bool, Places | Losses] = {loss: (_losses if loss else _places)(question, at) for loss in kinds}
     lines = list[dict[str, Any]]()
@@ -185,20 +199,30 @@ def digest(made: Mapping[str, Any]) -> str:
     return hashlib.sha256(plain_json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | None = None) -> Question:
+def _rows(sweep: Asked) -> pd.DataFrame:
+    if (rows := sweep.results()).empty:
+        raise InputError(sweep.name, "there are no rows yet")
+    return rows
+
+
+def _with_constants(sweep: Asked, law: Mapping[str, Any], at: Sequence[str], where: Sequence[str]) -> pd.DataFrame:
+    """The rows of a sweep, its fixed values as columns. Raises InputError if it lacks an axis or the metric."""
+    fixed, numbers = sweep.space.fixed, [*at, *_searched(law)]
+    rows = _rows(sweep).assign(**{name: fixed[name] for name in (*numbers, *where) if name in fixed})
+    for noun, names in (("axis", [*numbers, *where]), ("metric", [law["metric"]])):
+        if gone := [name for name in names if name not in rows]:
+            raise InputError(sweep.name, f"has no {noun} {gone[0]}, which the forecast is about")
+    if words := [name for name in numbers if rows[name].dtype.kind not in "if"]:
+        raise InputError(sweep.name, f"{words[0]} is no axis of numbers")
+    return rows
+
+
+def _question(
+    sweep: Asked, rows: pd.DataFrame, at: Mapping[str, float], entry: Mapping[str, Any] | None = None
+) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
     from raysweep.analyses.findings import designed
 
-    rows, names = sweep.results(), list(sweep.space.axes)
-    for name, value in at.items():
-        if name not in names:
-            raise unknown("--at", f"axis of {sweep.name}", name, names)
-        if rows[name].nunique() < 2 and entry is None:
-            raise InputError("--at", f"{name} was never varied in {sweep.name}")
-        if not 0 < float(value) < np.inf:
-            raise InputError("--at", f"expected a value above 0 of {name}, got {shown(value)}")
-    if rows.empty:
-        raise InputError(sweep.name, "there are no rows yet")
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     entries = [opened(one) for one in ([entry] if entry else design.analyses())]
     asked = {kind: options for kind, options in reversed(entries) if kind in PLACES}
@@ -210,6 +234,8 @@ def _question(sweep: Asked, at: Mapping[str, float], entry: Mapping[str, Any] | 
     options = dict(asked[kind])
     options |= {"lr": options[PLACES[kind]], "over": over_of(options) if kind == "law" else list(at)}
     options |= {"place": TURN if kind == TURNS else BEST}
+    if kind not in ("law", TURNS) and (best := [name for name in _searched(options) if name in at]):
+        raise InputError("--at", f"{best[0]} is what is forecast; name the axes that its best value depends on")
     if stray := [name for name in at if name not in options["over"]]:
         raise InputError("--at", f"{stray[0]} is not in the law, which is over {', '.join(options['over'])}")
     chosen, _ = restricted(rows, options, workload)
@@ -226,8 +252,11 @@ def _places(question: Question, at: Mapping[str, float]) -> Places:
 
 
 def _losses(question: Question, at: Mapping[str, float]) -> Losses:
-    searched = [question.options[name] for name in ("lr", "at_best") if question.options.get(name)]
-    return Losses.of(question, searched if question.options["place"] == BEST else [], at)
+    return Losses.of(question, _searched(question.options) if question.options["place"] == BEST else [], at)
+
+
+def _searched(options: Mapping[str, Any]) -> list[str]:
+    return [options[name] for name in ("lr", "at_best") if options.get(name)]
 
 
 def _plain(value: Any) -> Any:

@@ -43,7 +43,8 @@ class Losses:
         metric, workload, rows = question.metric, question.workload, question.rows
         if better_extremum(metric, workload) != "min":
             raise InputError(metric, "is not minimized")
-        keys = [key for key in all_keys(rows, workload, None, [*at], question.design) if key not in searched]
+        apart = list(dict.fromkeys([*at, *question.by]))
+        keys = [key for key in all_keys(rows, workload, None, apart, question.design) if key not in searched]
         for axis in searched:
             rows = with_choice(rows, axis, keys)
         means = means_table(rows, [*keys, *searched], metric, workload)
@@ -75,11 +76,8 @@ class Losses:
         return along, self._fitted[known]
 
     def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
-        """What each curve says of a new value; nothing where `curves` has none."""
-        try:
-            along, curves = self.curves(at)
-        except InputError:
-            return
+        """What each curve says of a new value. Raises InputError where `curves` does."""
+        along, curves = self.curves(at)
         for where, logs, curve in curves:
             log = np.log([at[along]])
             inside = np.clip(log, logs.min(), logs.max())

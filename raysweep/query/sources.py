@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from raysweep.errors import InputError
-from raysweep.query.table import as_frame
+from raysweep.query.table import SOURCE_DIRECTIONS, as_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,16 +191,19 @@ def _optuna(place: str) -> pd.DataFrame:
         raise InputError("--from", f"no study {name} in {url} (there are {there})") from None
     except Exception as problem:  # whatever the database's driver raises
         raise InputError("--from", f"{url} cannot be read: {str(problem).splitlines()[0]}") from None
-    names = study.metric_names or (["value"] if len(study.directions) == 1 else None)
+    several = [f"value_{number}" for number in range(len(study.directions))]
+    names = study.metric_names or (["value"] if len(several) == 1 else several)
     lines = []
     for trial in study.get_trials(deepcopy=False):
-        values = trial.values or [None] * len(study.directions)
-        called = names or [f"value_{number}" for number in range(len(values))]
+        values = trial.values or [None] * len(names)
         others = {key: value for key, value in trial.user_attrs.items() if isinstance(value, (int, float))}
-        lines.append({**others, **trial.params, **dict(zip(called, values, strict=True)), STATUS: trial.state.name})
+        lines.append({**others, **trial.params, **dict(zip(names, values, strict=True)), STATUS: trial.state.name})
     if not lines:
         raise InputError("--from", f"the study {name} has no trials")
-    return _frame(lines, "trial")
+    frame = _frame(lines, "trial")
+    ways = zip(names, study.directions, strict=True)
+    frame.attrs[SOURCE_DIRECTIONS] = {metric: way.name.lower() for metric, way in ways}
+    return frame
 
 
 def _ray(place: str) -> pd.DataFrame:
@@ -208,9 +211,9 @@ def _ray(place: str) -> pd.DataFrame:
     lines = []
     for path in sorted(_folder(place).rglob("result.json")):
         texts = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        last = dict(flat(json.loads(texts[-1]))) if texts else {}
+        last = dict(flat(_json(path, texts[-1]))) if texts else {}
         params = path.with_name("params.json")
-        config = dict(flat(json.loads(params.read_text(encoding="utf-8")))) if params.is_file() else {}
+        config = dict(flat(_json(params))) if params.is_file() else {}
         results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
         ended = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
         lines.append({**config, **results, STATUS: ended})
@@ -226,16 +229,17 @@ def _lm_eval(place: str) -> pd.DataFrame:
     its `_stderr`.
     """
 
-    lines = []
+    lines, labels = [], []
     for path in sorted(_folder(place).rglob("*.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or not isinstance(found.get("results"), dict):
+        found = _json(path)
+        if not isinstance(found.get("results"), dict):
             continue
         given = (found.get("config") or {}).get("model_args") or ""
         model = given if isinstance(given, dict) else dict(part.partition("=")[::2] for part in str(given).split(","))
         revision = str(model.get("revision") or "")
         step = re.search(r"step[-_]?(\d+)", revision) or re.search(r"step[-_]?(\d+)", str(path.relative_to(place)))
         for task, values in found["results"].items():
+            labels.append(f"{path.relative_to(place)} ({task})")
             numbers = {key.partition(",")[0]: value for key, value in values.items() if isinstance(value, (int, float))}
             lines.append(
                 {
@@ -249,7 +253,16 @@ def _lm_eval(place: str) -> pd.DataFrame:
             )
     if not lines:
         raise InputError("--from", f"no results of lm-eval below {place}")
-    return _frame(lines)
+    return _frame(lines, "file", labels)
+
+
+def _json(path: Path, text: str | None = None) -> dict[str, Any]:
+    """The object in a file, or in a text of it; empty if it is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8") if text is None else text)
+    except (ValueError, RecursionError):
+        raise InputError(str(path), "is no JSON") from None
+    return found if isinstance(found, dict) else {}
 
 
 def _folder(place: str) -> Path:

@@ -13,19 +13,15 @@ from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.numbers import number
 from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, values_on
-from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STOPPED
+from raysweep.query.run_ends import ended_of, run_again, without_end
+from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATUSES = {
-    **dict.fromkeys(("ok", "finished", "complete", "completed", "success", "terminated", "done"), OK),
-    **dict.fromkeys(("failed", "fail", "error", "errored", "crashed", "killed"), FAILED),
-    **dict.fromkeys(("stopped", "pruned", "early_stopped"), STOPPED),
-    "diverged": DIVERGED,
-}
-"""What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
+SOURCE_DIRECTIONS = "raysweep_directions"
+"""Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
 MISSING = ("na", "n/a", "null", "none")
 """What files write, in any letters, for a number that is not there."""
 
@@ -66,7 +62,8 @@ def read(
     """The rows and the space of a table.
 
     table: a pandas data frame, one of polars, or a mapping of columns.
-    metrics: names, each with `:maximize` or `:minimize` behind it if you like; without it is minimized.
+    metrics: names, each with `:maximize` or `:minimize` behind it if you like; without it the direction is that of the
+        source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     seed: the column of the seed; None if there is one run per cell.
     error: the column of the known standard errors of the first metric.
@@ -76,14 +73,15 @@ def read(
     repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
-    A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting.
+    A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting. A
+    run that failed and was run again counts no more, unless it is one of several draws.
 
     Raises InputError for a column that is not there, text in a number, and several runs of a cell.
     """
     import pandas as pd
 
     frame = as_frame(table)
-    directions = dict(map(_metric, metrics))
+    directions = dict(_metric(str(one), frame.attrs.get(SOURCE_DIRECTIONS, {})) for one in metrics)
     used = [*directions, *axes, *by, *(one for one in (seed, error, status) if one)]
     for column in used:
         if (frame.columns == column).sum() > 1:
@@ -108,13 +106,14 @@ def read(
             frame[column] = frame[column].astype(object).mask(words, None)
     values = {metric: numbers_in(frame[metric], metric) for metric in directions}
     first = next(iter(directions))
-    ended = _ended(frame, status, values[first])
+    ended = ended_of(frame, status, values[first])
     nowhere = np.all([absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others
     ended = ended.mask(nowhere, "")
-    frame = frame[(ended != "").to_numpy()]
-    if frame.empty:
-        raise InputError(first, "no run has a value")
-    ended = ended[ended != ""]
+    there = (ended != "").to_numpy()
+    if not there.any():
+        raise without_end(frame.loc[~nowhere, status]) if status else InputError(first, "no run has a value")
+    missing = int((~there).sum())
+    frame, ended = frame[there], ended[there]
     found = [
         axis_of(frame[column], column, "axis" if column in axes else "by", column in labels) for column in (*axes, *by)
     ]
@@ -126,7 +125,9 @@ def read(
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     rows["cell"] = [_cell(values) for values in rows.itertuples(index=False, name=None)]
-    rows["seed"] = _seeds(frame, rows, directions, seed, repeats)
+    again = run_again(ended, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
+    frame, rows, ended = frame[~again], rows[~again].copy(), ended[~again]
+    rows["seed"] = _seeds(frame, rows, [*directions, seed, error, status], seed, repeats)
     rows["sweep"], rows["status"] = name, ended
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
@@ -134,15 +135,20 @@ def read(
     if error:
         errors = [f"{first}{ERROR}"]
         rows[errors[0]] = numbers_in(frame[error], error)
-        if not (rows.loc[rows["status"] == OK, errors[0]] >= 0).all():
-            raise InputError(error, "expected a standard error of at least 0 for each run")
+        wrong = rows.loc[(rows["status"] == OK) & ~(rows[errors[0]] >= 0), errors[0]]
+        if len(wrong):
+            got = "none" if wrong.isna().iloc[0] else number(wrong.iloc[0])
+            raise InputError(error, f"expected a standard error of at least 0, got {got} in {place(wrong.index, 0)}")
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
     zipped = _together(rows, varied) if together else []
+    guesses = _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows)
+    if again.any():
+        guesses.loc[guesses.index[-1], "note"] = f"{again.sum():,} failed and run again: the other run counts"
     return Table(
         rows[order].reset_index(drop=True),
         _space(varied, found, zipped, directions, rows, name, source),
-        _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows),
-        missing=len(values[first]) - len(frame),
+        guesses,
+        missing,
     )
 
 
@@ -154,7 +160,7 @@ def as_frame(table: Any) -> pd.DataFrame:
         frame = table.copy()
     elif isinstance(table, Mapping):
         try:
-            frame = pd.DataFrame(dict(table))
+            frame = pd.DataFrame({name: _with_gaps(values) for name, values in table.items()})
         except ValueError as problem:
             raise InputError("table", str(problem)) from None
     elif hasattr(table, "to_pandas"):  # polars, pyarrow
@@ -172,35 +178,35 @@ def as_frame(table: Any) -> pd.DataFrame:
     return frame if frame.index.is_unique else frame.reset_index(drop=True)
 
 
-def _metric(text: object) -> tuple[str, str]:
-    """(name, direction)"""
-    text = str(text)
+def _with_gaps(values: Any) -> Any:
+    """A column, in which pandas leaves None as it is."""
+    gaps = isinstance(values, (list, tuple)) and any(value is None for value in values)
+    return np.array(values, dtype=object) if gaps else values
+
+
+def _metric(text: str, known: Mapping[str, str]) -> tuple[str, str]:
+    """(name, direction). known: those of the source."""
     name, _, direction = text.rpartition(":")
     if not name:
-        return text, DIRECTIONS[0]
+        return text, known.get(text, DIRECTIONS[0])
     if direction not in DIRECTIONS:
         raise InputError("metric", f"expected {' or '.join(DIRECTIONS)} behind the colon, got {shown(direction)}")
+    if known.get(name, direction) != direction:
+        raise InputError("metric", f"{text} contradicts the source, which says {name}:{known[name]}")
     return name, direction
-
-
-def _ended(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
-    """The status of each run; empty for one that is missing."""
-    import pandas as pd
-
-    finite = np.isfinite(values.to_numpy(float))
-    if status is not None:
-        words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
-        return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & absent(frame[values.name]), "")
-    ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
-    return ended.mask(absent(frame[values.name]), "")
 
 
 def _cell(values: tuple[Any, ...]) -> str:
     return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
-def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], seed: str | None, repeats: bool) -> Any:
-    """The seed of each run. Raises InputError if several runs of a cell have the same."""
+def _seeds(
+    frame: pd.DataFrame, rows: pd.DataFrame, others: Sequence[str | None], seed: str | None, repeats: bool
+) -> Any:
+    """The seed of each run. Raises InputError if several runs of a cell have the same.
+
+    others: columns of no setting.
+    """
     if seed is not None:
         numbers = numbers_in(frame[seed], seed)
         whole = numbers.notna() & (numbers >= 0) & (numbers == numbers.round())
@@ -216,7 +222,7 @@ def _seeds(frame: pd.DataFrame, rows: pd.DataFrame, metrics: Mapping[str, str], 
     if several.any():
         one = rows[several].iloc[0]
         same = frame[(rows[alike] == one[alike]).all(axis=1)]
-        settings = [column for column in frame if column not in rows and column not in metrics and column != seed]
+        settings = [column for column in frame if column not in rows and column not in others]
         differ = [column for column in settings if same[column].map(str).nunique() > 1]
         which = place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""

@@ -326,7 +326,7 @@ IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 
 NOTHINGS: Mapping[Nothing, str] = {
-    Nothing.NO_ROW_OK: "no row is ok, so nothing can be analysed; `raysweep debug` shows why",
+    Nothing.NO_ROW_OK: "no row is ok, so nothing can be analysed",
     Nothing.NOT_FINITE: "{about} is finite in no row",
     Nothing.TOO_LARGE: "every value of {about} is not finite, or too large to be squared",
     Nothing.MOST_LOST: "in every cell most draws diverged or failed",

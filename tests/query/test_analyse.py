@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,12 +63,18 @@ def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None
         pd.testing.assert_frame_equal(first, other, check_exact=True)
 
 
-def test_a_null_of_another_library_is_missing_and_has_not_diverged() -> None:
+def test_a_null_of_another_library_or_of_a_list_is_missing_and_has_not_diverged() -> None:
     columns = curves(BEST).to_dict("list")
     columns["loss"][3:5] = [None, np.inf]
-    runs = table.read(pyarrow.table(columns), ["loss"], ["lr"], ["depth"], seed="seed")
-    assert runs.missing == 1
-    assert (runs.rows["status"] == "diverged").sum() == 1
+    for frame in (pyarrow.table(columns), columns, {**columns, "loss": tuple(columns["loss"])}):
+        runs = table.read(frame, ["loss"], ["lr"], ["depth"], seed="seed")
+        assert runs.missing == 1
+        assert (runs.rows["status"] == "diverged").sum() == 1
+
+
+def test_runs_that_all_diverged_elsewhere_are_not_advised_to_run_here() -> None:
+    found = raysweep.analyse(curves(BEST).assign(loss=np.nan), questions=QUESTION, **ASKED)
+    assert found.answers == ["No row is ok, so nothing can be analysed."]
 
 
 def test_a_question_that_cannot_be_asked_is_one_line() -> None:
@@ -192,6 +199,11 @@ def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, c
     own = raysweep.analyse(rows, "acc:maximize", "step", questions=question, error="acc_standard_error")
     assert sweep.findings()[0].table["p"].tolist() == own.table["p"].tolist()
     assert sweep.findings()[0].table["outcome"].tolist() == [Outcome.LOCATED]
+    (storage.parent / "results_18.json").write_text(json.dumps(content).replace("0.01", '"N/A"'))
+    words = ("import", "gap", "--from", f"lm-eval:{storage.parent}", *asked, "--storage", str(storage), "--dry-run")
+    assert re.search(r"acc_stderr\s+not used\s+file results_18.json \(sciq\) has none", call(*words).out)
+    refused = call(*words, "--error", "acc_stderr")
+    assert refused.err.strip().endswith("at least 0, got none in file results_18.json (sciq)")
 
 
 def test_a_function_computes_the_missing_cells_of_an_import_and_extends_it(

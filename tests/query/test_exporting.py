@@ -41,7 +41,7 @@ def test_a_study_has_every_row_and_comes_back_as_it_went(storage: Path, tmp_path
     assert [trial.state.name for trial in study.trials].count("FAIL") == 1
     back = sources.load(f"optuna:{url}#rates")
     finished = sweep.results().query("status == 'ok'")
-    assert sorted(back["value"].dropna()) == sorted(finished["loss"])
+    assert sorted(back["loss"].dropna()) == sorted(finished["loss"])
     assert sorted(back["accuracy"].dropna()) == sorted(sweep.results()["accuracy"])
 
 
@@ -52,6 +52,12 @@ def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
     to_optuna(sweep, url, "accuracy", "second")
     study = optuna.load_study(study_name="second", storage=url)
     assert study.direction.name == "MAXIMIZE"
+    asked = ("--axes", "lr,optimizer", "--seed", "seed", "--storage", storage, "--from", f"optuna:{url}#second")
+    assert call("import", "back", *asked, "--metric", "accuracy").code == 0
+    assert raysweep.open("back", storage).workload.maximized("accuracy")
+    refused = call("import", "again", *asked, "--metric", "accuracy:minimize")
+    assert refused.code == 2
+    assert "accuracy:minimize contradicts the source, which says accuracy:maximize" in refused.err
     with pytest.raises(InputError, match="there is a study second"):
         to_optuna(sweep, url, "accuracy", "second")
     with pytest.raises(InputError, match="did you mean accuracy"):

@@ -107,16 +107,17 @@ def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
     assert score_of["crps"] > 0.5
 
 
-def lengths(storage: Path, name: str, tokens: np.ndarray) -> raysweep.Sweep:
+def lengths(storage: Path, name: str, tokens: np.ndarray, widths: tuple[int, ...] = (64, 128, 256)) -> raysweep.Sweep:
     """Three runs a cell. The lowest loss over the rates, at width w and t tokens, is 2 + w^-0.3 t^-0.25."""
     rng = np.random.default_rng(0)
     rates = np.geomspace(1e-4, 1e-1, 7)
-    grid = [(lr, w, t, seed) for lr in rates for w in (64, 128, 256) for t in tokens for seed in range(3)]
+    grid = [(lr, w, t, seed) for lr in rates for w in widths for t in tokens for seed in range(3)]
     lr, width, token, seed = (np.array(values) for values in zip(*grid, strict=True))
     loss = 2 + (width / 64) ** -0.3 * token**-0.25 + 0.05 * np.log(lr / 0.01 * (width / 128)) ** 2
     rows = {"lr": lr, "width": width, "tokens": token, "seed": seed, "loss": loss + 0.01 * rng.standard_normal(len(lr))}
     read = table.read(rows, ["loss"], ["lr", "width", "tokens"], seed="seed", name=name)
-    return importing.create(table.Table(read.rows, {**read.space, "analysis": [LAW]}, read.guesses, 0), storage)
+    analysis = [LAW] if len(tokens) > 1 else []
+    return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
 
 
 def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage: Path, tmp_path: Path) -> None:
@@ -152,6 +153,49 @@ def test_a_loss_goes_on_along_one_axis_only(storage: Path) -> None:
     assert made["not_forecast"] == {"best lr": "--at: missing width; the law is over width, tokens"}
 
 
+def test_a_sweep_of_the_new_length_alone_scores_a_forecast(storage: Path) -> None:
+    sweep = lengths(storage, "small", np.geomspace(1, 100, 7))
+    later = score(forecast(sweep, {"tokens": 200, "width": 128}), lengths(storage, "later", np.array([200.0])))
+    assert [(one["of"], one["settings"]) for one in later["scores"]] == [("best lr", 1), ("loss", 1)]
+    made = forecast(sweep, {"tokens": 200})
+    one_setting = score(made, lengths(storage, "one_setting", np.array([200.0]), widths=(128,)))
+    assert [one["where"] for one in one_setting["settings"]] == [{"width": 128}]
+    assert one_setting["scores"][0].items() >= {"of": "loss", "inside": 1}.items()
+
+
+def test_a_sweep_that_cannot_score_is_named(storage: Path) -> None:
+    made = forecast(imported(storage, "small", [64, 128, 256]), AT)
+    rows = imported(storage, "all", [64, 128, 512]).results()
+    for columns, axes, problem in (
+        ({"loss": "value"}, ["lr", "width", "tokens"], "other: has no metric loss"),
+        ({"tokens": "length"}, ["lr", "width", "length"], "other: has no axis tokens"),
+    ):
+        frame = rows.rename(columns=columns)
+        found = raysweep.analyse(frame, columns.get("loss", "loss"), axes, name="other")
+        with pytest.raises(InputError, match=problem):
+            score(made, found)
+
+
+def test_what_is_not_forecast_of_a_data_frame_has_its_reason(storage: Path) -> None:
+    rows = lengths(storage, "small", np.geomspace(1, 100, 7)).results()
+    found = raysweep.analyse(rows, "loss", "lr", ["width", "tokens"], [{"optimum": {"x": "lr"}}], seed="seed")
+    apart = "--at: losses go on along one axis, and width and tokens were not computed there"
+    assert found.forecast(width=512, tokens=200).attrs["not_forecast"] == {"loss": apart}
+    both = found.forecast(width=128, tokens=200)
+    assert (both["of"].tolist(), both.attrs["not_forecast"]) == (["best lr", "loss"], {})
+    with pytest.raises(InputError, match="at: expected a value of an axis"):
+        found.forecast()
+    with pytest.raises(InputError, match="lr is what is forecast"):
+        found.forecast(lr=0.3)
+
+
+def test_an_axis_of_texts_has_no_forecast() -> None:
+    frame = pd.DataFrame({"lr": [0.1, 0.2] * 2, "model": ["a", "a", "b", "b"], "loss": [1.0, 2.0, 3.0, 4.0]})
+    found = raysweep.analyse(frame, "loss", "lr", "model", [{"optimum": {"x": "lr"}}])
+    with pytest.raises(InputError, match="model is no axis of numbers"):
+        found.forecast(model=3)
+
+
 def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(storage: Path, tmp_path: Path) -> None:
     sweep, file = imported(storage, "small", [64, 128, 256]), tmp_path / "forecast.json"
     forecasts.forecast(sweep, AT, file)
@@ -163,7 +207,7 @@ def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(sto
     with pytest.raises(InputError, match="has no best lr at width = 512, tokens = 1.6e"):
         score(made, sweep)
     file.write_text("[1]")
-    with pytest.raises(InputError, match="changed"):
+    with pytest.raises(InputError, match="forecast.json: was changed"):
         forecasts.score(file, sweep)
 
 
@@ -188,7 +232,7 @@ def test_without_enough_settings_there_is_no_forecast(storage: Path) -> None:
         forecast(imported(storage, "one", [64], analysis), {"tokens": 1e10})
 
 
-@pytest.mark.parametrize("text", ["width", "width=big", "=3"])
-def test_a_value_that_is_no_number_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["width", "width=big", "=3", "tokens=2"])
+def test_a_value_that_is_no_number_or_there_twice_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--at"):
         forecasts.values([text, "tokens=1"])

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from raysweep.errors import InputError
+from raysweep.query import table
 from raysweep.query.sources import load
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -95,6 +96,30 @@ def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_pat
     assert not (tmp_path / "other.db").exists()
 
 
+def test_a_failed_run_that_was_run_again_counts_no_more(tmp_path: Path) -> None:
+    runs = {"lr": [1, 1, 2, 2, 3], "loss": [None, 0.5, 0.25, None, None], "status": [*"fooff"]}
+    words = {"f": "FAILED", "o": "FINISHED"}
+    frame = pd.DataFrame(runs).assign(status=lambda rows: rows["status"].map(words))
+    read = table.read(frame, ["loss"], ["lr"], status="status")
+    assert read.rows[["lr", "status"]].to_numpy().tolist() == [[1, "ok"], [2, "ok"], [3, "failed"]]
+    assert (read.missing, read.guesses["note"].iloc[-1]) == (0, "2 failed and run again: the other run counts")
+    draws = table.read(frame, ["loss"], ["lr"], status="status", repeats=True)
+    assert len(draws.rows) == 5
+    twice = frame.assign(loss=1.0, status="FINISHED", width=[1, 2, 3, 4, 5])
+    with pytest.raises(InputError, match="they differ in width, which may be"):
+        table.read(twice, ["loss"], ["lr"], status="status")
+
+
+def test_runs_that_have_not_ended_are_counted_with_their_words() -> None:
+    frame = pd.DataFrame({"lr": [1, 2, 3], "loss": 0.5, "state": ["RUNNING", "RUNNING", "SCHEDULED"]})
+    with pytest.raises(
+        InputError, match="state: none of 3 runs has ended: RUNNING, SCHEDULED; expected one of ok, fin"
+    ):
+        table.read(frame, ["loss"], ["lr"], status="state")
+    with pytest.raises(InputError, match="state: no run that ended has a value"):
+        table.read(frame.assign(loss=None, state="FINISHED"), ["loss"], ["lr"], status="state")
+
+
 def test_a_study_of_optuna_has_pruned_and_failed_trials(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/study.db"
 
@@ -168,7 +193,12 @@ def test_a_source_that_cannot_be_read_is_one_line(source: str, line: str) -> Non
     assert str(refused.value).startswith(line)
 
 
-def test_a_broken_line_of_json_is_named(tmp_path: Path) -> None:
+def test_broken_json_is_named(tmp_path: Path) -> None:
+    for tool, name in (("lm-eval", "results_1.json"), ("ray", "result.json")):
+        (tmp_path / tool).mkdir()
+        (tmp_path / tool / name).write_text("{")
+        with pytest.raises(InputError, match=f"{name}: is no JSON"):
+            load(f"{tool}:{tmp_path / tool}")
     (tmp_path / "runs.jsonl").write_text('{"loss": 1.0}\n[1]\n')
     with pytest.raises(InputError, match="line 2 is no JSON object"):
         load(str(tmp_path / "runs.jsonl"))

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_hub
 
 from raysweep.trial import chain
 from raysweep.workloads.checkpoints import PARAMETERS, WORKLOAD
 from raysweep.workloads.declaration import Columns, column
+from tests.support import tiny_hub
 
 QUICK: dict[str, Any] = {
     "model": tiny_hub.MODEL,
