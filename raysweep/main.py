@@ -270,7 +270,7 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
     found = raysweep.open(sweep, storage)
     name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
     target = Path(output) if output else Path(str(found.folder)) / "forecasts" / name
-    _show(_writing(str(target), lambda: forecasts.forecast(found, forecasts.values(at), target)))
+    _show(_writing(str(target), lambda: forecasts.forecast(found, forecasts.values(at), target, dated=not output)))
 
 
 @cli.command()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep import plain_json
 from raysweep.errors import InputError
+from raysweep.fits.reasons import MESSAGES
 from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
+from raysweep.report.phrases import OUTCOMES
 
 if TYPE_CHECKING:
     from raysweep.query.stored_sweep import StoredSweep
@@ -32,15 +35,13 @@ def values(texts: Sequence[str]) -> dict[str, float]:
     return out
 
 
-def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path) -> list[str]:
-    """Make and freeze a forecast. Returns the lines for the user. A file that is there is never overwritten."""
+def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path, *, dated: bool = False) -> list[str]:
+    """Make and freeze a forecast. Returns the lines for the user. A file that is there is never overwritten.
+
+    dated: whether another one of the same second goes beside it.
+    """
     made = forecasting.forecast(sweep, at)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as file:
-            file.write(plain_json.dumps(made, indent=1) + "\n")
-    except FileExistsError:
-        raise InputError(str(target), "is there already; name another file with -o") from None
+    target = _frozen(plain_json.dumps(made, indent=1) + "\n", target, dated=dated)
     lines = []
     for one in made["forecasts"]:
         where = _setting(made["at"] | one["where"])
@@ -51,6 +52,20 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path) -> list[
         lines += [f"  {name} lies {number(x)} times outside of what was computed" for name, x in one["outside"].items()]
     lines += [f"no forecast of the {of}: {reason}" for of, reason in made["not_forecast"].items()]
     return [*lines, f"frozen: {place(target)}"]
+
+
+def _frozen(text: str, target: Path, *, dated: bool) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for k in count(1):
+        file = target.with_stem(f"{target.stem}-{k}") if k > 1 else target
+        try:
+            with file.open("x", encoding="utf-8") as out:
+                out.write(text)
+            break
+        except FileExistsError:
+            if not dated:
+                raise InputError(str(file), "is there already; name another file with -o") from None
+    return file
 
 
 def score(file: Path, sweep: StoredSweep) -> list[str]:
@@ -73,6 +88,9 @@ def score(file: Path, sweep: StoredSweep) -> list[str]:
         signs = f"; direction right in {one['signs_right']} of {one['signs_of']}" * bool(one["signs_of"])
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
         lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
+    for one in found["not_scored"]:
+        reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
+        lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from raysweep.analyses.kinds.law import over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
+from raysweep.fits.reasons import Reason
 from raysweep.query.losses import Losses
 from raysweep.query.places import Places
 from raysweep.space.analyses import opened
@@ -137,23 +139,26 @@ def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict
 
     inside: whether the interval of the forecast holds the value that the rows give. crps: the continuous ranked
     probability score, in log units for places and in those of the metric for losses; lower is better. sign: whether the
-    value moved, from the edge of what was computed before, as forecast; None inside of that range.
+    value moved, from the edge of what was computed before, as forecast; None inside of that range. not_scored: how many
+    settings have no value in the rows, by reason: the outcome of the place there, or NO_ROWS.
 
     file: its name. Raises InputError if it was changed after it was made, or if no row of these settings is there.
     """
     if made.get("version") != VERSION or made.get("digest") != digest(made):
         raise InputError(file, "was changed after it was made, or is no forecast of this version")
-    at, law = made["at"], made["law"]
-    where = list(dict.fromkeys(name for entry in made["forecasts"] for name in entry["where"]))
-    shared = {"metric": law["metric"], "level": made["level"], "by": where}
-    asked = {TURNS: {**shared, "x": law["lr"]}} if made["place"] == TURN else {"law": {**law, **shared}}
-    question = _question(sweep, _with_constants(sweep, law, [*at], where), at, asked)
-    kinds = {"along" in entry for entry in made["forecasts"]}
-    subjects: dict[bool, Places | Losses] = {loss: (_losses if loss else _places)(question, at) for loss in kinds}
-    lines = list[dict[str, Any]]()
-    for entry in made["forecasts"]:
-        loss = "along" in entry
-        if (own := subjects[loss].value_at(entry["where"], at)) is None:
+    entries, at, law = made["forecasts"], made["at"], made["law"]
+    where = list(dict.fromkeys(name for entry in entries for name in entry["where"]))
+    rows = _with_constants(sweep, law, [*at], where)
+    subjects, lines, left = dict[str, Places | Losses](), list[dict[str, Any]](), Counter[tuple[str, str]]()
+    for entry in entries:
+        of, loss = entry["of"], "along" in entry
+        if of not in subjects:
+            shared = {"metric": law["metric"], "level": made["level"], "by": [*entry["where"]]}
+            asked = {TURNS: {**shared, "x": law["lr"]}} if made["place"] == TURN else {"law": {**law, **shared}}
+            subjects[of] = (_losses if loss else _places)(_question(sweep, rows, at, asked), at)
+        own = subjects[of].value_at(entry["where"], at)
+        if isinstance(own, str):
+            left[of, own] += 1
             continue
         scale = np.asarray if loss else np.log
         drawn, value, edge = scale(entry["quantiles"]), scale(own["estimate"]), scale(entry["inside_estimate"])
@@ -161,7 +166,7 @@ def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict
         same = np.sign(value - edge) == np.sign(scale(entry["estimate"]) - edge)
         lines.append(
             {
-                "of": entry["of"],
+                "of": of,
                 "where": entry["where"],
                 "forecast": [entry["low"], entry["estimate"], entry["high"]],
                 "measured": [own["low"], own["estimate"], own["high"]],
@@ -171,9 +176,9 @@ def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict
                 "sign": bool(same) if entry["outside"] else None,
             }
         )
-    if not lines:
+    if not lines and all(reason == Reason.NO_ROWS for _, reason in left):
         places = ", ".join(f"{name} = {value:g}" for name, value in at.items())
-        names = " and no ".join(dict.fromkeys(entry["of"] for entry in made["forecasts"]))
+        names = " and no ".join(subjects)
         raise InputError(sweep.name, f"has no {names} at {places} yet")
     scores = []
     for of in dict.fromkeys(line["of"] for line in lines):
@@ -190,7 +195,10 @@ def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict
                 "signs_of": len(signs),
             }
         )
-    return {"forecast": made["digest"], "sweep": sweep.name, "settings": lines, "scores": scores}
+    every = Counter(entry["of"] for entry in entries)
+    unscored = [{"of": of, "reason": why, "settings": n, "forecasts": every[of]} for (of, why), n in left.items()]
+    found = {"forecast": made["digest"], "sweep": sweep.name, "settings": lines, "scores": scores}
+    return {**found, "not_scored": unscored}
 
 
 def digest(made: Mapping[str, Any]) -> str:
@@ -234,6 +242,8 @@ def _question(
     options = dict(asked[kind])
     options |= {"lr": options[PLACES[kind]], "over": over_of(options) if kind == "law" else list(at)}
     options |= {"place": TURN if kind == TURNS else BEST}
+    if kind == TURNS:  # an axis of one value tells no curves apart by itself
+        options["by"] = list(dict.fromkeys([*at, *(options.get("by") or ())]))
     if kind not in ("law", TURNS) and (best := [name for name in _searched(options) if name in at]):
         raise InputError("--at", f"{best[0]} is what is forecast; name the axes that its best value depends on")
     if stray := [name for name in at if name not in options["over"]]:

@@ -11,6 +11,7 @@ import numpy as np
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, groups, means_table, with_choice
 from raysweep.errors import InputError
+from raysweep.fits.reasons import Reason
 from raysweep.query.loss_curves import FEWEST, LossCurve, fit_losses
 
 if TYPE_CHECKING:
@@ -86,12 +87,11 @@ class Losses:
             more = {"along": along, "settings": len(logs), "families": curve.families}
             yield Ahead(where, curve.at(log, np.random.default_rng(0)), edge, beyond, more)
 
-    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
-        """What was computed at a setting; None if nothing was."""
+    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | Reason:
+        """What was computed at a setting; NO_ROWS if nothing was."""
         here = np.all([near(self.table[name], value) for name, value in {**where, **at}.items()], axis=0)
-        return (
-            dict.fromkeys(("low", "estimate", "high"), float(self.table["loss"][here].iloc[0])) if here.any() else None
-        )
+        own = self.table["loss"][here].dropna()
+        return dict.fromkeys(("low", "estimate", "high"), float(own.iloc[0])) if len(own) else Reason.NO_ROWS
 
 
 def near(column: pd.Series, value: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from raysweep.analyses.kinds.law import laws_of
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups
 from raysweep.errors import InputError
+from raysweep.fits.reasons import Reason
 from raysweep.fits.surface.law import Law, fit_law
 from raysweep.query.losses import Ahead, near
 
@@ -49,22 +50,37 @@ class Places:
         """What each law says of a new setting, in log."""
         logs = np.log([[float(at[axis]) for axis in self.over]])
         for where, law in ((where, law) for where, law, _ in self.laws if not law.reason):
-            edge = law.at(np.clip(logs, law.logs.min(0), law.logs.max(0)), np.random.default_rng(0), new=False)
-            beyond = dict(zip(self.over, law.beyond(logs)[0].tolist(), strict=True))
+            inside = nearest(law.logs, logs)
+            edge = law.at(inside, np.random.default_rng(0), new=False)
+            beyond = dict(zip(self.over, np.exp(np.abs(logs - inside))[0].tolist(), strict=True))
             more = {"exponents": dict(zip(self.over, law.exponents()[1].tolist(), strict=True))}
             yield Ahead(
                 where, law.at(logs, np.random.default_rng(0)), edge, beyond, {**more, "settings": len(law.logs)}
             )
 
-    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | None:
-        """The place that the rows themselves give at a setting; None if it is not located there."""
+    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | str:
+        """The place that the rows themselves give at a setting; its outcome if it is not located, NO_ROWS without
+        rows."""
         for own, _, part in self.laws:
             if own == where:
                 here = np.all([near(part[name], value) for name, value in at.items()], axis=0)
-                found = part[here & np.isfinite(part["estimate"].to_numpy(float))]
-                if len(found):
-                    return {name: float(found[name].iloc[0]) for name in ("estimate", "low", "high")}
-        return None
+                for row in part[here].to_dict("records"):
+                    known = {name: float(row[name]) for name in ("estimate", "low", "high")}
+                    return known if np.isfinite(known["estimate"]) else str(row["outcome"])
+        return Reason.NO_ROWS
+
+
+def nearest(known: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Each axis moved into its range among the settings with the same values of the other axes; of all, without any.
+
+    known: (settings, axes), logs. logs: (1, axes).
+    """
+    same, out = np.isclose(known, logs, rtol=0, atol=1e-5), logs.copy()
+    for k in range(logs.shape[1]):
+        alike = np.delete(same, k, axis=1).all(axis=1)
+        own = known[alike if alike.any() else ..., k]
+        out[:, k] = np.clip(logs[:, k], own.min(), own.max())
+    return out
 
 
 def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any], Law, pd.DataFrame]]]:

@@ -13,8 +13,10 @@ import raysweep
 from raysweep import plain_json
 from raysweep.commands import forecasts
 from raysweep.errors import InputError
+from raysweep.fits.surface.law import Place, fit_law
 from raysweep.query import importing, table
-from raysweep.query.forecasting import forecast, score
+from raysweep.query.forecasting import VERSION, digest, forecast, score
+from raysweep.query.places import Places
 
 LAW = {"law": {"metric": "loss", "lr": "lr", "over": ["width", "tokens"]}}
 AT = {"width": 512, "tokens": 16e9}
@@ -96,6 +98,54 @@ def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path)
         assert one["families"]["U-shape"] > 0.9
     with pytest.raises(InputError, match="above 0"):
         forecast(sweep, {"width": float("inf")})
+
+
+def test_one_width_alone_scores_the_turn_and_the_losses(storage: Path) -> None:
+    made = forecast(turning(storage, "small", [64, 128, 256, 512, 1024]), {"width": 2048})
+    later = score(made, turning(storage, "later", [2048]))
+    assert [(one["of"], one["settings"]) for one in later["scores"]] == [("turning step", 1), ("loss", 11)]
+    low, _, high = later["settings"][0]["measured"]
+    assert low < 4000 * 32**0.5 < high < 2 * low
+    assert later["not_scored"] == []
+
+
+def test_what_cannot_be_scored_is_counted_by_its_reason(storage: Path, tmp_path: Path) -> None:
+    grid = [(lr, batch, seed) for lr in np.geomspace(1e-4, 1e-1, 7) for batch in (1, 2, 3, 4) for seed in range(3)]
+    lr, batch, seed = (np.array(values) for values in zip(*grid, strict=True))
+    best = np.select([batch == 1, batch == 4], [0.003, np.nan], 30)
+    loss = 2 + np.nan_to_num(0.1 * np.log(lr / best) ** 2) + 0.01 * np.random.default_rng(0).standard_normal(len(lr))
+    rows = pd.DataFrame({"lr": lr, "batch": batch, "seed": seed, "loss": loss, "width": 64})
+    read = table.read(rows, ["loss"], ["lr", "batch", "width"], seed="seed", name="later")
+    one = dict(zip(("estimate", "low", "high", "inside_estimate"), (0.003, 0.001, 0.009, 0.004), strict=True))
+    one |= {"of": "best lr", "quantiles": [0.003] * 99, "outside": {"width": 2.0}}
+    made = {"version": VERSION, "at": {"width": 64.0}, "level": 0.95, "place": "best"}
+    made |= {"law": {"metric": "loss", "lr": "lr", "over": ["width"]}}
+    made |= {"forecasts": [{**one, "where": {"batch": value}} for value in range(1, 7)]}
+    file = tmp_path / "forecast.json"
+    file.write_text(plain_json.dumps(made | {"digest": digest(made)}))
+    lines = forecasts.score(file, importing.create(read, storage))
+    assert lines[1].startswith("best lr: 1 of 1 inside")
+    assert lines[2:] == [
+        "best lr: 2 of 6 not scored: at the upper edge or above",
+        "best lr: 1 of 6 not scored: not decided",
+        "best lr: 2 of 6 not scored: no usable rows",
+    ]
+
+
+def test_outside_is_measured_at_the_same_values_of_the_other_axes() -> None:
+    axes = np.array([[1, 10], [1, 20], [1, 40], [4, 10], [4, 20]])
+    draws = np.random.default_rng(0).standard_normal((5, 100))
+    law = fit_law([Place(one, -9, 9, 0, 0) for one in draws], axes)
+    for width, tokens, outside in (
+        (4, 100, (1, 5)),
+        (1, 100, (1, 2.5)),
+        (2, 100, (1, 2.5)),  # no setting has width 2
+        (8, 40, (8, 1)),
+        (8, 100, (2, 2.5)),
+    ):
+        at = {"width": width, "tokens": tokens}
+        (ahead,) = Places("best lr", [*at], [({}, law, pd.DataFrame())]).forecasts(at)
+        assert tuple(ahead.beyond.values()) == pytest.approx(outside)
 
 
 @pytest.mark.long
@@ -202,6 +252,9 @@ def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(sto
     made = plain_json.loads(file.read_bytes())
     with pytest.raises(InputError, match="is there already"):
         forecasts.forecast(sweep, AT, file)
+    forecasts.forecast(sweep, AT, file, dated=True)
+    assert plain_json.loads((tmp_path / "forecast-2.json").read_bytes())["forecasts"] == made["forecasts"]
+    assert plain_json.loads(file.read_bytes()) == made
     with pytest.raises(InputError, match="changed"):
         score({**made, "rows": 7}, sweep)
     with pytest.raises(InputError, match="has no best lr at width = 512, tokens = 1.6e"):
