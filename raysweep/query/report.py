@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas
 
     from raysweep.query.stored_sweep import StoredSweep
-    from raysweep.space.schema import Space
     from raysweep.report.report import Report
+    from raysweep.space.schema import Space
 
 LONGEST = 200  # characters of the name of a folder
 
