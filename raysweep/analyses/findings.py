@@ -19,6 +19,7 @@ from raysweep.analyses.finding import Finding
 from raysweep.analyses.nothing import nothing, reason
 from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, restricted
 from raysweep.analyses.question import Question
+from raysweep.analyses.rows import without_zero_errors
 from raysweep.analyses.user_function import user_function_finding
 from raysweep.space.analyses import check_analysis, metrics_of, opened
 from raysweep.space.checks import Context
@@ -85,6 +86,7 @@ def findings_of(
         used[kind] += 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
         rows, where = restricted(frame, options, workload)
+        rows = without_zero_errors(rows, str(options.get("metric", "")), workload)
         asked = Question(rows, options, workload, name, design, curves)
         if kind in registry.names():
             check_analysis(entry, "analysis", context)

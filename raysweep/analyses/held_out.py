@@ -1,15 +1,15 @@
-"""Places as a law takes them, and whether the largest values of an axis lie as the smaller ones forecast."""
+"""Places as a law takes them, their law, and whether the largest values of an axis lie as the smaller ones forecast."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Outcome
 from raysweep.fits.statistics import normal_quantile
-from raysweep.fits.surface.law import Place
+from raysweep.fits.surface.law import Law, Place, fit_law
 from raysweep.fits.surface.slice_places import held_out
 
 DRAWS = 400
@@ -17,6 +17,14 @@ ABOVE = (Outcome.EDGE_HIGH, Outcome.BOUND_HIGH)
 BELOW = (Outcome.EDGE_LOW, Outcome.BOUND_LOW)
 LONGEST = 5
 """With so many values of the first axis the two largest are held out, if the others have a law; else the largest."""
+
+
+def law_of(places: Sequence[Place], axes: np.ndarray, outcomes: Iterable[str]) -> Law:
+    """The law of places; none if fewer are located than it has coefficients, as bounds alone fit any steeper power.
+
+    axes: (places, axes), above 0. outcomes: of the places."""
+    located = sum(one == Outcome.LOCATED for one in outcomes)
+    return fit_law(places if located > axes.shape[1] else [], axes)
 
 
 def largest_out(places: Sequence[Place], axes: np.ndarray, level: float) -> np.ndarray:

@@ -49,6 +49,19 @@ def known_error(frame: pd.DataFrame, metric: str, workload: Workload) -> str | N
     return name if name in frame.columns and name not in workload.metric_names() else None
 
 
+def without_zero_errors(frame: pd.DataFrame, metric: str, workload: Workload) -> pd.DataFrame:
+    """The rows with the smallest other standard error of the metric instead of 0, which is what an accuracy of 0 or 1
+    is given; without errors if all are 0."""
+    column = known_error(frame, metric, workload)
+    if column is None or not (zero := frame[column].astype(float) == 0).any():
+        return frame
+    if zero.all():
+        return frame.drop(columns=column)
+    return frame.assign(
+        **{column: frame[column].astype(float).mask(zero, frame.loc[~zero, column].astype(float).min())}
+    )
+
+
 def signs_of(metric: str, workload: Workload) -> tuple[str, str]:
     """What positive and negative values of a metric mean; empty if they mean nothing in particular."""
     return next(((each.positive, each.negative) for each in workload.metrics if each.name == metric), ("", ""))

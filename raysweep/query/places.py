@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.analyses.held_out import place
+from raysweep.analyses.held_out import law_of, place
 from raysweep.analyses.kinds import inflection
 from raysweep.analyses.kinds.law import laws_of
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups
 from raysweep.errors import InputError
 from raysweep.fits.reasons import Reason
-from raysweep.fits.surface.law import Law, fit_law
+from raysweep.fits.surface.law import Law
 from raysweep.query.losses import Ahead, near
 
 if TYPE_CHECKING:
@@ -95,6 +95,6 @@ def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any],
     for where, part in groups(finding.table, others):
         places = [place(row, ends, question.level) for row in part.to_dict("records")]
         axes = part[over].to_numpy(float)[[one is not None for one in places]]
-        law = fit_law([one for one in places if one is not None], axes)
+        law = law_of([one for one in places if one is not None], axes, part["outcome"])
         laws.append((dict(zip(others, where, strict=True)), law, part))
     return over, laws

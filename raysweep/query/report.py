@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from raysweep.query.stored_sweep import StoredSweep
     from raysweep.report.report import Report
+    from raysweep.space.schema import Space
 
 LONGEST = 200  # characters of the name of a folder
 
@@ -133,7 +134,7 @@ def tables_of(
     """
     first = sweeps[0]
     for other in sweeps[1:]:
-        if other.space.workload != first.space.workload:
+        if other.space.workload != first.space.workload and not _alike(other.space, first.space):
             raise InputError(
                 other.name,
                 f"is a sweep of {other.space.workload}, {first.name} one of {first.space.workload}; only sweeps of one "
@@ -146,6 +147,17 @@ def tables_of(
         for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
     return labels, states, tables
+
+
+def _alike(one: Space, other: Space) -> bool:
+    """Whether two sweeps of functions, or of runs made elsewhere, have the same parameters and metrics."""
+    if one.function is None or other.function is None:
+        return False
+    first, second = (
+        ({each["name"] for each in function["parameters"]}, function["metrics"], set(function["returned"] or ()))
+        for function in (one.function, other.function)
+    )
+    return first == second
 
 
 def with_times(table: pandas.DataFrame, state: State) -> pandas.DataFrame:

@@ -142,6 +142,10 @@ def read(
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
     zipped = _together(rows, varied) if together else []
     guesses = _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows)
+    if seed and (rows["seed"].to_numpy() != frame[seed].astype(float).to_numpy()).any():
+        guesses.loc[guesses["column"] == seed, "note"] = (
+            "no seed occurs twice: they number runs, and are no shared draws"
+        )
     if again.any():
         guesses.loc[guesses.index[-1], "note"] = f"{again.sum():,} failed and run again: the other run counts"
     return Table(
@@ -219,6 +223,8 @@ def _seeds(
     rows = rows.assign(seed=seeds)
     alike = ["cell", "seed"] if seed or repeats else ["cell"]
     several = rows.duplicated(alike, keep=False)
+    if seed and rows["cell"].duplicated().any() and not rows["seed"].duplicated().any() and rows["cell"].nunique() > 1:
+        return rows.groupby("cell", sort=False).cumcount()  # numbers of runs: no draw is shared by two cells
     if several.any():
         one = rows[several].iloc[0]
         same = frame[(rows[alike] == one[alike]).all(axis=1)]

@@ -174,6 +174,13 @@ OTHERWISE: Mapping[Outcome, str] = {
 }
 """What a setting says where its kind has no clause of its own."""
 
+POWERS: Mapping[Outcome, str] = {
+    Outcome.RISES: "rises with {axis}",
+    Outcome.FALLS: "falls with {axis}",
+    Outcome.UNCLEAR: "has no clear power of {axis}",
+}
+"""What the best value does along each axis of a law over several."""
+
 NOT_MEASURED = "{metric} has no finite variance"
 """What settings say in which a mean means nothing."""
 

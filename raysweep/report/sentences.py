@@ -11,11 +11,12 @@ from dataclasses import replace
 from raysweep.analyses.counts import Group, groups_of
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval
-from raysweep.phrases import counted
+from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
 from raysweep.report.names import as_called, called, capitalized, setting, settings, without_common_beginning
-from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, SUBJECTS
+from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -55,8 +56,13 @@ def _answer(finding: Finding, workload: Workload) -> str:
     """The answer of a finding that is no function of the user and has a setting."""
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
-    if finding.kind == "law" and (finding.table["outcome"] != Outcome.UNDECIDED).all() and len(finding.keys) == 1:
-        return _answer_of_law(finding, workload)
+    if finding.kind == "law":
+        known = finding.table["outcome"] != Outcome.UNDECIDED
+        if known.all() and len(finding.keys) == 1:
+            return _answer_of_law(finding, workload)
+        if known.any() and len(finding.facts["over"]) > 1:
+            return _answer_of_axes(finding, workload)
+        finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
     workload, several = as_called(finding, workload), len(finding.table) > 1
@@ -70,6 +76,7 @@ def _answer(finding: Finding, workload: Workload) -> str:
         text = _longer(text, where_words(lead.where, workload), " ({})")
     if lead.outcome == Outcome.UNDECIDED:
         text = _longer(text, _all_need(finding, workload), ": it takes {}")
+        text = _longer(text, _together(finding, workload), ": {} vary together")
     if overall := finding.facts.get("overall"):
         whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
         text = _longer(text, whole, "; over all cells {}")
@@ -114,6 +121,22 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     return text
 
 
+def _answer_of_axes(finding: Finding, workload: Workload) -> str:
+    """What the best value does along each axis of the laws, each in how many of their settings."""
+    workload, text, over = as_called(finding, workload), "", finding.facts["over"]
+    for axis, table in finding.table.groupby("axis", sort=False):
+        known = table[table["outcome"] != Outcome.UNDECIDED]
+        lead = groups_of(replace(finding, table=known))[0]
+        power = POWERS[lead.outcome].format(axis=called(str(axis), workload))
+        of = f" of {len(table)}" if len(over) == 2 else ""
+        if text:
+            text = _longer(text, f"{power} in {lead.count}{of}", " and {}")
+        else:
+            text = f"the best {called(finding.x, workload)} {power} in {some_of(lead.count, len(table), 'setting')}"
+    undecided = (finding.table["outcome"] == Outcome.UNDECIDED).sum() // len(over)
+    return _longer(text, f"no law in {undecided}", "; {}") if undecided else text
+
+
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
     """Where the best values of both axes lie, each in how many settings it is located."""
     workload, text = as_called(finding, workload), ""
@@ -143,11 +166,15 @@ def _longer(text: str, addition: str, form: str) -> str:
 
 def _all_need(finding: Finding, workload: Workload) -> str:
     """What would decide all open settings; empty if they need different things."""
-    rows = finding.table[finding.table["outcome"] == Outcome.UNDECIDED]
-    if rows["needed"].nunique() != 1:
-        return ""
-    most = {"needed": rows["needed"].iloc[0], "needed_number": rows["needed_number"].max()}
-    return needed_words(most, finding, workload) if rows["needed_number"].nunique() == 1 else ""
+    rows = finding.table[finding.table["outcome"] == Outcome.UNDECIDED].drop_duplicates(["needed", "needed_number"])
+    return needed_words(rows.iloc[0], finding, workload) if len(rows) == 1 else ""
+
+
+def _together(finding: Finding, workload: Workload) -> str:
+    """The axes of laws that nothing tells apart; empty if that is not why all open settings have no law."""
+    why = set(finding.table.loc[finding.table["outcome"] == Outcome.UNDECIDED, "reason"])
+    axes = finding.facts["over"] if why == {Reason.AXES_TOGETHER} else ()
+    return " and ".join(called(axis, workload) for axis in axes)
 
 
 def _besides(finding: Finding, workload: Workload) -> str:

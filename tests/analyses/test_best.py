@@ -39,6 +39,17 @@ def test_cells_are_told_from_the_best_by_equal_draws() -> None:
     assert plot.x == "overlap_angle"
 
 
+def test_cells_that_share_no_seed_are_compared_unpaired() -> None:
+    axes = {"overlap_angle": [10.0, 30.0], "gamma": [0.2, 0.4]}
+    frame = rows_with(
+        axes, 6, risk_finetune=lambda rows, random: rows["overlap_angle"] / 10 + random.normal(0, 0.1, len(rows))
+    )
+    frame["seed"] += 100 * frame["cell"].astype("category").cat.codes
+    table = finding_of(frame, axes, "best", metric="risk_finetune").table
+    assert table["outcome"].tolist()[2:] == [Outcome.WORSE] * 2
+    assert table["outcome"].tolist()[0] == Outcome.BEST
+
+
 def test_one_draw_tells_no_cell_from_the_best() -> None:
     table = best(draws=1).table
     assert table["outcome"].tolist() == [Outcome.BEST, *[Outcome.ALIKE] * 11]

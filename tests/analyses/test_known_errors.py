@@ -63,6 +63,15 @@ def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry: di
     pd.testing.assert_frame_equal(own.table[numbers], told.table[numbers], check_dtype=False)
 
 
+@pytest.mark.parametrize("entry", ENTRIES[:2], ids=lambda entry: next(iter(entry)))
+def test_an_error_of_0_counts_as_the_smallest_other(entry: dict[str, Any]) -> None:
+    frame = rows(0.01)
+    whole = found(frame, entry).table
+    frame.loc[3, "task_accuracy_error"] = 0.0
+    pd.testing.assert_frame_equal(found(frame, entry).table, whole)
+    assert set(whole["outcome"]) == {Outcome.LOCATED}
+
+
 def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
     small, large = (found(rows(error), ENTRIES[0]) for error in (0.005, 0.1))
     assert small.table["outcome"].tolist() == [Outcome.LOCATED] * 2

@@ -10,6 +10,7 @@ import pytest
 import raysweep
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.errors import InputError
+from raysweep.fits.reasons import Reason
 
 WIDTHS, TOKENS, RATES = (64, 128, 256, 512), (1e9, 4e9, 16e9), np.geomspace(1e-4, 1e-1, 9)
 
@@ -63,6 +64,24 @@ def test_too_few_settings_say_how_many_a_law_takes() -> None:
     table = law(frame, over="tokens").table
     assert table["outcome"].tolist() == [Outcome.UNDECIDED]
     assert (table.loc[0, "needed"], table.loc[0, "needed_number"]) == (Needed.MORE_SETTINGS, 4)
+
+
+def test_bounds_alone_give_no_law() -> None:
+    found = law({**runs(), "loss": [-one for one in runs()["loss"]]}, over="width", where={"tokens": 1e9})
+    assert set(found[0].tables["law_values"]["outcome"]) <= {Outcome.EDGE_LOW, Outcome.EDGE_HIGH}
+    (row,) = found.table.to_dict("records")
+    assert (row["outcome"], row["reason"], row["slices"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_SLICES, 4)
+    assert (row["needed"], np.isfinite(row["low"])) == (Needed.MORE_X, False)
+    assert found[0].facts == {"over": ["width"]}
+
+
+def test_axes_that_vary_together_need_no_more_settings() -> None:
+    one = runs()
+    size = [width * tokens**0.3 for width, tokens in zip(one["width"], one["tokens"], strict=True)]
+    frame = {"lr": one["lr"], "loss": one["loss"], "width": size, "tokens": [value**2 for value in size]}
+    table = law(frame).table
+    assert table["reason"].tolist() == [Reason.AXES_TOGETHER] * 2
+    assert table["needed"].tolist() == ["", ""]
 
 
 @pytest.mark.parametrize(

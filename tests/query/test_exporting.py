@@ -17,18 +17,18 @@ from raysweep.query import importing, sources, table
 from raysweep.query.exporting import to_optuna
 
 
-def imported(storage: Path) -> raysweep.Sweep:
+def imported(storage: Path, name: str = "rates", higher: float = 0.0) -> raysweep.Sweep:
     """A sweep of twelve rows, one of which diverged."""
     rows = pd.DataFrame(
         {
             "lr": np.repeat([1e-3, 1e-2, 1e-1], 4),
             "optimizer": ["adam", "sgd"] * 6,
             "seed": [0, 0, 1, 1] * 3,
-            "loss": [*np.arange(11.0), np.inf],
+            "loss": [*(np.arange(11.0) + higher), np.inf],
             "accuracy": np.linspace(0, 1, 12),
         }
     )
-    read = table.read(rows, ["loss", "accuracy:maximize"], ["lr", "optimizer"], seed="seed", name="rates")
+    read = table.read(rows, ["loss", "accuracy:maximize"], ["lr", "optimizer"], seed="seed", name=name)
     return importing.create(read, storage)
 
 
@@ -64,3 +64,9 @@ def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
         to_optuna(sweep, url, "acuracy")
     assert call("export", "rates", "--to", f"optuna:{url}", "--storage", storage).code == 0
     assert call("export", "rates", "--to", "wandb:x", "--storage", storage).code == 2
+
+
+def test_two_imports_of_the_same_axes_and_metrics_are_compared(storage: Path) -> None:
+    one, other = imported(storage), imported(storage, "higher", 2.0)
+    table = one.compare(other).table
+    assert table.loc[table["metric"] == "loss", "difference"].tolist() == [2.0] * 6

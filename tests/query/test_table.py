@@ -96,6 +96,13 @@ def test_several_runs_of_a_cell_are_asked_about() -> None:
     assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
 
 
+def test_seeds_that_only_number_the_runs_are_no_shared_draws() -> None:
+    twice = pd.concat([runs(), runs()], ignore_index=True)
+    table = read(twice.assign(run=range(16)), ["loss"], ["lr"], ["depth"], seed="run")
+    assert table.rows["seed"].tolist() == [0] * 8 + [1] * 8
+    assert table.guesses.set_index("column").loc["run", "note"]
+
+
 def test_axes_that_are_only_names_stay_texts() -> None:
     table = read(runs(), ["loss"], ["lr"], ["depth"], labels=["depth"])
     assert column(table.guesses, "depth")["type"] == "str"

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
+from raysweep.fits.reasons import Reason
 from raysweep.report.clauses import theory_words
 from raysweep.report.figures import drawn
 from raysweep.report.notes import notes
@@ -74,6 +75,41 @@ def test_two_settings_are_both(gammas: list[float], words: str) -> None:
     denied = frame.assign(risk_finetune=np.random.default_rng(1).standard_normal(len(frame)))
     assert ("either" if len(gammas) == 2 else "any of 3") in sentence(
         finding_of(denied, axes, "trend", x="depth", metric="risk_finetune"), TRANSFER
+    )
+
+
+def laws(axes: Mapping[str, list[Outcome]], **row: Any) -> str:
+    """The sentence of laws of the best lr over these axes: the outcomes of each, one per setting of gamma."""
+    rows = [
+        {"gamma": 0.1 * k, "axis": axis, "outcome": one, "estimate": 1.0, "low": 0.5, "high": 1.5, **row}
+        for axis, outcomes in axes.items()
+        for k, one in enumerate(outcomes)
+    ]
+    table, keys = as_table(rows, ["gamma", "axis"]), ["gamma", "axis"]
+    return sentence(Finding("law", "law", table, "loss", "lr", keys, facts={"over": list(axes)}), TRANSFER)
+
+
+RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR, Outcome.UNDECIDED
+
+
+def test_laws_over_several_axes_name_each_axis_with_its_own_count() -> None:
+    n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
+    assert laws({"N": n, "D": d}) == (
+        "The best lr falls with N in 10 of 13 settings and rises with D in 5 of 13; no law in 3."
+    )
+    every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
+    assert laws(every) == (
+        "The best lr falls with N in all 13 settings and rises with D in 8 and has no clear power of K in 13."
+    )
+
+
+def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:
+    none = {"N": [UNDECIDED] * 2, "D": [UNDECIDED] * 2}
+    assert laws(none, needed=Needed.MORE_X) == (
+        "No law of the best lr is known in either setting: it takes more values of lr."
+    )
+    assert laws(none, reason=Reason.AXES_TOGETHER) == (
+        "No law of the best lr is known in either setting: N and D vary together."
     )
 
 

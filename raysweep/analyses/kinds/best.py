@@ -97,16 +97,25 @@ def differences(
 ) -> list[tuple[float, float]]:
     """(mean, half width of its interval) of each cell of the table less the first one.
 
-    They are paired by seed. Without two seeds in common they are NaN, or come from the errors of single runs.
+    They are paired by seed. Cells without two seeds in common are compared by Welch's t, or by the errors of single
+    runs; NaN where one of them has a single draw.
     """
     good = question.rows[question.rows["status"] == "ok"]
     good = good[[*keys, "seed", question.metric]].merge(table[keys].assign(_place=range(len(table))), on=keys)
     wide = good.pivot_table(index="seed", columns="_place", values=question.metric).reindex(columns=range(len(table)))
     apart = wide.sub(wide[0], axis=0)
-    count = apart.count()
+    count = apart.count().to_numpy(copy=True)
     error = apart.std() / np.sqrt(count)
     half = np.array([t_quantile(LEVEL, n - 1) * one if n > 1 else np.nan for n, one in zip(count, error, strict=True)])
-    mean = apart.mean().where(count > 1).to_numpy()
+    mean = apart.mean().where(count > 1).to_numpy(copy=True)
+    square = (wide.var() / wide.count()).to_numpy()
+    free = (wide.count() - 1).to_numpy(float)
+    for place in np.flatnonzero((count < 2) & (np.minimum(free, free[0]) > 0)):
+        both = square[place] + square[0]
+        dof = both**2 / (square[place] ** 2 / free[place] + square[0] ** 2 / free[0]) if both > 0 else free[0]
+        mean[place] = wide[place].mean() - wide[0].mean()
+        half[place] = t_quantile(LEVEL, max(int(dof), 1)) * np.sqrt(both)
+        count[place] = 2
     if single is not None:
         apart_by = table["mean"].to_numpy(float) - float(table["mean"][0])
         mean = np.where(count > 1, mean, apart_by)

@@ -11,14 +11,14 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
-from raysweep.analyses.held_out import largest_out
+from raysweep.analyses.held_out import largest_out, law_of
 from raysweep.analyses.outcomes import outcome
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, groups, known_error, spread, with_choice
 from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
-from raysweep.fits.surface.law import SPARE, Law, fit_law
+from raysweep.fits.surface.law import SPARE, Law
 from raysweep.fits.surface.slice_places import SlicePlaces, inside, slice_places
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
@@ -143,7 +143,8 @@ def one_law(found: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level: 
     """The law of one setting, and the table of its slices with what the others forecast of each."""
     axes, places = part[list(over)].to_numpy(float), [found.places[s] for s in part["_slice"]]
     usable = np.array([place is not None for place in places]) & (axes > 0).all(axis=1) & np.isfinite(axes).all(axis=1)
-    law = fit_law([place for place, use in zip(places, usable, strict=True) if place and use], axes[usable])
+    some = [place for place, use in zip(places, usable, strict=True) if place and use]
+    law = law_of(some, axes[usable], part.loc[usable, "outcome"])
     part = part.assign(inside="")
     if law.reason:
         return law, part
@@ -168,7 +169,9 @@ def exponent_rows(
         result = Outcome.RISES if low > 0 else Outcome.FALLS if high < 0 else Outcome.UNCLEAR
         takes: tuple[Needed | str, float] = (Needed.MORE_DRAWS, np.nan) if result == Outcome.UNCLEAR else ("", np.nan)
         if law.reason:
-            result, takes = Outcome.UNDECIDED, (Needed.MORE_SETTINGS, len(over) + 1 + SPARE)
+            least, more_x = len(over) + 1 + SPARE, "" if law.reason == Reason.AXES_TOGETHER else Needed.MORE_X
+            takes = (Needed.MORE_SETTINGS, least) if len(law.logs) < least else (more_x, np.nan)
+            result = Outcome.UNDECIDED
         out.append(
             {
                 **where,
