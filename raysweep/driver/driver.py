@@ -131,6 +131,9 @@ class Driver:
                 stop("KILLED", str(self._limit.over()) if over else "interrupted")
                 raise (self._limit.over() if over else KeyboardInterrupt()) from None
             except Exception as problem:
+                if signal_handlers.heard():
+                    stop("KILLED", "interrupted")
+                    raise KeyboardInterrupt from None
                 halt = _halt(problem, self.folder)
                 stop("KILLED" if halt else "FAILED")
                 if halt is None:

@@ -23,6 +23,7 @@ DEADLINE = 18.0
 _TAKEN: list[Callable[[], object]] = []
 """For each block that hears signals now, what gives them back."""
 _HELD = threading.local()  # forking: whether this thread forks now; mask: the signals that were blocked before
+_HEARD = threading.Event()  # whether a signal raised KeyboardInterrupt in the block
 _MOMENT = 0.02  # seconds after which an untimely signal is sent again
 PATIENCE = 6.0
 """Seconds to wait for the main thread, which a single call into a numerical library may block for minutes."""
@@ -70,14 +71,17 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     numbers = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     interrupted = signal.getsignal(signal.SIGINT)
     told, over = threading.Event(), threading.Event()
+    _HEARD.clear()
 
     def stop(number: int, frame: Any) -> None:
         if not told.is_set() and not is_untimely(number, frame):
             told.set()
+            _HEARD.set()
             raise KeyboardInterrupt
 
     def interrupt(number: int, frame: Any) -> None:
         if not is_untimely(number, frame):
+            _HEARD.set()
             raise KeyboardInterrupt
 
     def install() -> None:
@@ -113,6 +117,12 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
         _TAKEN.remove(give_back)
         give_back()
         os.close(mouth)  # this ends the watcher
+
+
+def heard() -> bool:
+    """Whether a signal has raised KeyboardInterrupt in the block. What arrives may be another error: NumPy, for one, turns
+    whatever its own Python code raises while it compares types into a TypeError."""
+    return _HEARD.is_set()
 
 
 def _before_fork() -> None:

@@ -12,7 +12,9 @@ import pytest
 from conftest import QUIET, command, hear, until
 from spaces import sandbox_space, written
 
+import raysweep
 from raysweep.driver import signal_handlers
+from raysweep.driver.driver import Driver
 from tests.chaos.waiting import PATIENCE
 
 STUCK = """
@@ -219,3 +221,21 @@ def test_a_signal_amid_a_fork_is_not_lost_in_a_hook(number: int, hook: str) -> N
         timeout=PATIENCE,
     )
     assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_that_a_library_turns_into_its_own_error_is_still_one(
+    storage: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As NumPy does with what its own Python code raises while it compares types."""
+
+    def compared(driver: Driver) -> None:
+        try:
+            signal.raise_signal(number)
+        except KeyboardInterrupt:
+            raise TypeError("cannot compare") from None
+
+    monkeypatch.setattr(Driver, "report", compared)
+    space = {"name": "small", "workload": "linear_transfer", "axes": {"overlap_angle": [20, 40]}, "seeds": 2}
+    with pytest.raises(KeyboardInterrupt):
+        raysweep.run(space, storage=storage, executor="inline", tracking_uri="none")
