@@ -120,8 +120,8 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
 
 
 def heard() -> bool:
-    """Whether a signal has raised KeyboardInterrupt in the block. What arrives may be another error: NumPy, for one, turns
-    whatever its own Python code raises while it compares types into a TypeError."""
+    """Whether a signal has raised KeyboardInterrupt in the block. What arrives may be another error: NumPy, for one,
+    turns whatever its own Python code raises while it compares types into a TypeError."""
     return _HEARD.is_set()
 
 
