@@ -59,7 +59,7 @@ demo: $(STAMP) ## the transfer phase diagram, with its report (DEMO="--executor 
 reports: $(STAMP) data ## reports/: tables, pictures and manifest anew, some hours (REPORTS="quickstart four_axes": these only)
 	$(BIN)/python reports/make.py --storage $(STORAGE) $(REPORTS)
 
-test: lint ## ruff, mypy and the tests that every change is tried with, some 10 minutes of two cores (WORKERS=0: one after the other)
+test: lint ## ruff, mypy and the tests that every change is tried with, some 9 minutes of two cores (WORKERS=0: one after the other)
 	@command -v npm > /dev/null && $(MAKE) --silent $(DATA)/axe/node_modules/axe-core || true  # else these checks are skipped
 	$(PYTEST)
 
