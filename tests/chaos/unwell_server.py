@@ -53,7 +53,9 @@ class UnwellServer(Server):
             self.well_again.set()
 
     def _listen(self, port: int) -> http.server.ThreadingHTTPServer:
-        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"unwell": self}))
+        answers = {f"do_{word}": _Handler.answer for word in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+        handler = type("Handler", (_Handler,), {"unwell": self, **answers})
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
         proxy.daemon_threads, proxy.block_on_close = True, False
         threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
         return proxy
@@ -62,7 +64,8 @@ class UnwellServer(Server):
 class _Handler(http.server.BaseHTTPRequestHandler):
     unwell: UnwellServer
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
+        """Whatever is asked."""
         unwell = self.unwell
         illness = unwell.illness if unwell.dice.random() < unwell.share else None
         self.close_connection = True
@@ -89,8 +92,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             connection.request(self.command, self.path, body or None, headers)
             answer = connection.getresponse()
             return answer.status, dict(answer.getheaders()), answer.read()
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  (names of the standard library)
 
     def log_message(self, *arguments: Any) -> None:
         """Says nothing."""

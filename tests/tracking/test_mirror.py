@@ -407,7 +407,6 @@ def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk
     assert kept.read_bytes() == before
 
 
-@pytest.mark.long
 def test_a_server_that_loses_answers_or_never_answers_costs_a_warning_and_no_run_twice(
     server: UnwellServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
