@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.search import bracketing, racing
+from raysweep.search.completed import completed
 from raysweep.search.curves import OPEN, REACHED, Curve, Step
 from raysweep.search.slices import Slice
 
@@ -99,13 +100,20 @@ def optimum(rng: np.random.Generator, draws: int, kind: str, fit: str = "optimum
     tilt = wanted * math.sqrt(draws) / 1.96 * np.ptp(u) / 2 / 0.2  # half a unit of noise tilts by 0.2 over the axis
     mean = 0.5 * (u - place) ** 2
     values = mean + tilt * noise(rng, len(u), kind)
-    own = Slice(*("optimum", fit, "y", "x", {}, tuple(range(len(u))), RATES, LEVEL, 1, wanted, True, True, False, None))
-    ask = racing.Ask(own, MOST)
-    known, last = searched(values, RATES, racing.first(len(u), MOST), lambda curve: racing.step(curve, ask))
+    own = Slice(
+        *("analysis[0]", "optimum", fit, "y", "x", {}, tuple(range(len(u))), RATES, LEVEL, 1),
+        *(wanted, True, True, False, None),
+    )
+    ask, joint = racing.Ask(own, MOST), _completed if fit == "optimum" else lambda curve: curve
+    known, last = searched(values, RATES, racing.first(len(u), MOST), lambda curve: racing.step(joint(curve), ask))
     again = _with_counts(known, mean + tilt * noise(rng, len(u), kind))
     truth = math.exp(place)
-    holds = [fit.low <= truth <= fit.high for fit in (racing.fitted(known, ask), racing.fitted(again, ask))]
+    holds = [fit.low <= truth <= fit.high for fit in (racing.fitted(joint(each), ask) for each in (known, again))]
     return _stopped(known, last, *holds)
+
+
+def _completed(curve: Curve) -> Curve:
+    return replace(curve, values=completed([curve.values])[0])
 
 
 def _with_counts(known: Curve, values: np.ndarray) -> Curve:

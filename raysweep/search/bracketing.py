@@ -157,12 +157,12 @@ def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, draws: int, rest: 
     needed = max(enough, needed)
     if draws >= enough and (half * sure <= ask.wanted or draws >= ask.most):
         found = fitted(curve, ask)
-        if found.half * sure <= ask.wanted:
-            return replace(rest, state=REACHED, half=found.half, then=found.half, place=found.place)
-        place, half = (found.place, found.half) if math.isfinite(found.half) else (place, half)
+        if found.half() * sure <= ask.wanted:
+            return replace(rest, state=REACHED, half=found.half(), then=found.half(), place=found.place)
+        place, half = (found.place, found.half()) if math.isfinite(found.half()) else (place, half)
         coarse, more = False, 1.0
-        if found.half > ask.wanted:
-            coarse, more = shape_and_draws(found.half, fitted(curve, ask, EVEN).half, ask.wanted)
+        if found.half() > ask.wanted:
+            coarse, more = shape_and_draws(found.half(), fitted(curve, ask, EVEN).half(), ask.wanted)
         if coarse and ((counts := shaped(curve, a, b, place, draws, BESIDE)) > curve.counts).any():
             return replace(rest, counts=counts, half=half, then=ask.wanted, place=place, needed=counts)
         if coarse and not more and (draws >= SOME or ask.exact):  # fewer draws hardly tell their noise from the shape

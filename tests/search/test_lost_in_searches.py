@@ -120,7 +120,7 @@ def test_a_zero_is_sought_between_cells_that_are_not_lost() -> None:
         return -1.0 - 0.1 * math.sin(3.0 * seed)
 
     rows = SliceRows(space.seeds, [own], value)
-    counts = rows.read_all(own.cells, 12)
+    counts = rows.read_all(12)
     curve = rows.curve(own, counts, own.metric)
     assert np.isnan(curve.values[:, own.x > 40]).all()
     found = bracketing.step(curve, bracketing.ask_of(own, 100))

@@ -17,7 +17,7 @@ from raysweep.space.schema import validate
 
 RATES = 0.001 * 2.0 ** np.arange(10)
 OWN = Slice(
-    *("optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 1, float(np.log(1.3))),
+    *("analysis[0]", "optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 1, float(np.log(1.3))),
     *(True, True, False, None),
 )
 
@@ -131,6 +131,6 @@ def test_where_another_lowest_place_may_hide_a_cell_is_asked_for_before_more_dra
     values = 0.1 * np.log2(RATES / RATES[7]) ** 2 + 0.02 * rng.standard_normal((20, 10))
     counts = np.where(np.isin(np.arange(10), [1, 2, 4, 5]), 0, 20)
     found = racing.step(Curve(RATES, counts, np.where(counts > 0, values, np.nan)), racing.Ask(OWN, 800))
-    assert found.counts.tolist() == [20, 0, 0, 20, 20, 0, 20, 20, 20, 20]  # the middle of the gap nearest to the best
+    assert found.counts.tolist() == [20, 0, 0, 20, 8, 0, 20, 20, 20, 20]  # the middle of the gap nearest to the best
     everywhere = racing.step(Curve(RATES, np.full(10, 100), np.tile(values, (5, 1))), racing.Ask(OWN, 800))
     assert everywhere.state == endings.COARSE  # nothing is left to ask for
