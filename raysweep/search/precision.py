@@ -22,7 +22,7 @@ from raysweep.search.curves import OPEN, Step
 from raysweep.search.declared_cost import DeclaredCost
 from raysweep.search.known_steps import KnownSteps, digest
 from raysweep.search.slice_rows import SliceRows, Value
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Ask, Slice
 from raysweep.space.precision import HOURS
 
 if TYPE_CHECKING:
@@ -103,9 +103,7 @@ def _begin(own: Slice, most: int) -> Step:
     """What a slice wants first."""
     if not slices.enough(own):
         return Step(np.zeros(len(own.x), dtype=np.int64), endings.FEW_VALUES)
-    if own.kind == "boundary":
-        return Step(bracketing.first(len(own.x), bracketing.ask_of(own, most)), OPEN)
-    return Step(racing.first(len(own.x), most), OPEN)
+    return Step((racing if own.kind == "optimum" else bracketing).first(Ask(own, most)), OPEN)
 
 
 def _steps(
@@ -113,18 +111,13 @@ def _steps(
 ) -> list[Step]:
     """The next step of each slice from the finished rows. Where best values are sought, slices wait for each other."""
     curves, exact = rows_of.curves(members, counts)
-    asks = [racing.Ask(own, most, noiseless) for own, noiseless in zip(members, exact, strict=True)]
-
-    def compute(place: int) -> Step:
-        own, curve = members[place], curves[place]
-        if own.kind == "optimum":
-            return racing.step(curve, asks[place])
-        return bracketing.step(curve, bracketing.ask_of(own, most, exact[place]))
+    asks = [Ask(own, most, noiseless) for own, noiseless in zip(members, exact, strict=True)]
 
     def judged(place: int) -> Step:
         own, curve = members[place], curves[place]
         key = digest(("step", most, *slices.said(own), exact[place]), curve, own.heavy)
-        return known.step(key, len(own.x), partial(compute, place))
+        engine = racing.step if own.kind == "optimum" else bracketing.step
+        return known.step(key, len(own.x), partial(engine, curve, asks[place]))
 
     steps: dict[int, Step] = {}
     races: dict[str, list[int]] = {}

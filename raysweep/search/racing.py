@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -37,7 +37,7 @@ from raysweep.search.curves import (
     raised,
     shape_and_draws,
 )
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Ask
 
 BEGIN = 8  # draws of each cell at first: with half as many hardly a cell can lose, and cells are added beside all
 LOSES = 0.99  # the level of the paired one-sided test that a cell is worse than the best one
@@ -49,18 +49,10 @@ SHAPED = 24  # draws of each cell that are enough to show the shape of a curve
 ALIKE = 0.5  # a correlation from which on the draws of one slice say what those of another would
 
 
-@dataclass(frozen=True, eq=False)
-class Ask:
-    """What is asked of a slice. most: the most draws of a cell. exact: whether values have no noise."""
-
-    slice: Slice
-    most: int
-    exact: bool = False
-
-
-def first(points: int, most: int) -> np.ndarray:
+def first(ask: Ask) -> np.ndarray:
     """How many draws each point gets at the beginning, (points,)."""
-    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(most, BEGIN))
+    points = len(ask.slice.x)
+    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(ask.most, BEGIN))
 
 
 def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
@@ -69,7 +61,7 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
     curve: its values may be `completed` ones. fit: whether the interval that the report will have is computed where
         the cells beside the best one seem to have draws enough; otherwise such a slice wants nothing.
     """
-    rest = Step(curve.counts, OPEN)
+    rest, whole = Step(curve.counts, OPEN), curve
     curve = _minimized(curve, ask)
     alive = _alive(curve)
     if not len(alive):
@@ -101,11 +93,11 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
     if needed <= draws or draws >= ask.most:
         if not fit:
             return replace(rest, half=half)
-        found = fitted(curve, ask)
+        found = fitted(whole, ask)
         width, estimate = found.half(log), found.place
         if width <= ask.slice.wanted:
             return replace(rest, state=REACHED, half=width, then=width, place=estimate)
-        coarse, more = shape_and_draws(width, fitted(curve, ask, EVEN).half(log), ask.slice.wanted)
+        coarse, more = shape_and_draws(width, fitted(whole, ask, EVEN).half(log), ask.slice.wanted)
         unknown = _unknown(curve, u, alive, place, found)
         counts = _shaped(curve, unknown, alive, found, draws)
         if (coarse or not math.isfinite(width)) and (counts > curve.counts).any():
@@ -234,7 +226,7 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
     shrink: the deviations of draws from the mean curve are multiplied by it, to see what more draws would give.
     """
     there, own = curve.there, ask.slice
-    values = curve.values[:, there]
+    values = _minimized(curve, ask).values[:, there]
     if shrink != 1.0:
         values = values - (1 - shrink) * two_way_anova(values).residual
     x = curve.x[there]

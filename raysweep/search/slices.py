@@ -66,6 +66,15 @@ class Slice:
         return 1 - (1 - self.single) / self.together
 
 
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """What is asked of a slice. most: the most draws of a cell. exact: whether values have no noise."""
+
+    slice: Slice
+    most: int
+    exact: bool = False
+
+
 def of_space(space: Space, cells: Cells) -> list[Slice]:
     """The slices of all analyses that the precision of a space binds, in the order of the analyses and of the plan.
 
