@@ -101,8 +101,8 @@ def fit_optimum(
     logarithmic = in_log(rates) if logarithmic is None else logarithmic
     usable_rates = np.isfinite(rates) & ((rates >= 0) | (not logarithmic))
     if not usable_rates.all():
-        wanted = "no rate below 0" if logarithmic else "finite values"
-        raise ValueError(f"{x}: expected {wanted}, got {rates[~usable_rates][0]:g}")
+        expected = "no rate below 0" if logarithmic else "finite values"
+        raise ValueError(f"{x}: expected {expected}, got {rates[~usable_rates][0]:g}")
     notes = repeated(rows, [x, seed, *keys])
     bad = losses_of(frame, y, (DIVERGED,))
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
@@ -115,11 +115,11 @@ def fit_optimum(
         used += len(inside)
         every.append((draw_curves(inside, x, y, seed, turn), limit))
     levels = (level, strict) if len(slices) > 1 else (level,)
-    how = partial(_at_levels, lr=x, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
-    for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
+    fit = partial(_at_levels, lr=x, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
+    for (values, part), (curves, limit), (best, wide) in zip(slices, every, mapped(fit, every), strict=True):
         partly = part.loc[(bad[part.index] > 0) & (part[x] < limit), x]
-        if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
-            found = replace(found, **and_because(found, Reason.DIVERGED_WITHIN))
+        if len(partly) and best.status == Status.LOCATED and best.high >= partly.min():
+            best = replace(best, **and_because(best, Reason.DIVERGED_WITHIN))
         about = {
             "low_simultaneous": wide.low,
             "high_simultaneous": wide.high,
@@ -128,7 +128,7 @@ def fit_optimum(
             "draws": len(curves.values),
             "turn": turn,
         }
-        lines.append({**dict(zip(keys, values, strict=True)), **vars(found), **vars(found.advice), **about})
+        lines.append({**dict(zip(keys, values, strict=True)), **vars(best), **vars(best.advice), **about})
     table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
@@ -154,10 +154,10 @@ def _at_levels(
     curve: tuple[DrawCurves, float], *, lr: str, levels: tuple[float, ...], exact: bool, logarithmic: bool, advise: bool
 ) -> tuple[Extremum, Extremum]:
     """The optimum of (curves, limit) at the first and at the last of the levels."""
-    found = find_optimum(curve[0], lr, levels[0], exact, curve[1], logarithmic, advise)
-    if len(levels) > 1 and found.status == Status.LOCATED:
-        return found, find_optimum(curve[0], lr, levels[1], exact, curve[1], logarithmic)
-    return found, found
+    best = find_optimum(curve[0], lr, levels[0], exact, curve[1], logarithmic, advise)
+    if len(levels) > 1 and best.status == Status.LOCATED:
+        return best, find_optimum(curve[0], lr, levels[1], exact, curve[1], logarithmic)
+    return best, best
 
 
 def in_log(rates: np.ndarray) -> bool:
@@ -206,13 +206,13 @@ def _on_one_scale(
     curves = whole.without_zero() if logarithmic else whole
     axis, u, values = along_rates(curves, logarithmic)
     wall = float(axis.coordinate(np.array(limit)))
-    found = extremum_along(u, values, level, exact, advise, wall)
-    found = in_units_of_x(found, axis, lr)
-    found = replace(found, high=min(found.high, limit))  # the last digit
-    beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
-    if found.status == Status.MONOTONE and flattens(u, values, found.high == np.inf):
-        found = replace(found, status=beyond)  # the optimum may lie beyond the edge
-    return beside_zero(found, whole, level, exact) if len(whole.x) > len(curves.x) else found
+    best = extremum_along(u, values, level, exact, advise, wall)
+    best = in_units_of_x(best, axis, lr)
+    best = replace(best, high=min(best.high, limit))  # the last digit
+    beyond = Status.CENSORED_HIGH if best.high == np.inf else Status.CENSORED_LOW
+    if best.status == Status.MONOTONE and flattens(u, values, best.high == np.inf):
+        best = replace(best, status=beyond)  # the optimum may lie beyond the edge
+    return beside_zero(best, whole, level, exact) if len(whole.x) > len(curves.x) else best
 
 
 def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:

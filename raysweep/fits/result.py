@@ -92,10 +92,10 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
     names = ("estimate", "low", "high", "method_spread")
     if len(table) == 1:
         return {"status": Status(table["status"].iloc[0])} | {name: float(table[name].iloc[0]) for name in names}
-    found = table[table["status"] == Status.LOCATED]
-    if len(found):
-        ends = (found["estimate"].median(), found["low"].min(), found["high"].max(), found["method_spread"].max())
-        return {"status": Status.LOCATED} | dict(zip(names, map(float, ends), strict=True))
+    located = table[table["status"] == Status.LOCATED]
+    if len(located):
+        combined = located.agg({"estimate": "median", "low": "min", "high": "max", "method_spread": "max"})
+        return {"status": Status.LOCATED} | dict(zip(names, map(float, combined), strict=True))
     every = set(table["status"])
     censored = every in ({Status.CENSORED_LOW}, {Status.CENSORED_HIGH})
     return {"status": Status(every.pop()) if censored else Status.UNDETERMINED} | dict.fromkeys(names, np.nan)

@@ -19,9 +19,9 @@ from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
 from raysweep.fits.posterior.data import CurveData, curve_data
-from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, expected, sides, warped
+from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, between, sides, terms, warped
 from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.places import Places, at_ends, interval, minimum_places
+from raysweep.fits.posterior.places import Places, at_edges, interval, minimum_places
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 from raysweep.fits.reasons import Reason
@@ -44,6 +44,11 @@ def coordinates(**named: float) -> np.ndarray:
 
 def parameters(z: np.ndarray, turning: bool = False) -> CurveParameters:
     return curve_parameters(z, np.full(len(z), turning))
+
+
+def covariance(p: CurveParameters, t: np.ndarray) -> np.ndarray:
+    points = terms(p, t[None])
+    return between(p, points, points)[0]
 
 
 def independent(data: CurveData, deviation: float) -> Seen:
@@ -86,7 +91,7 @@ def test_known_noise_gives_the_conjugate_posterior_in_closed_form() -> None:
     # levels of draws with a very wide prior, in the space of all values
     count, points = data.residual.shape
     both = np.concatenate([T, at])
-    prior = covariance(p, both[None], both[None])[0]
+    prior = covariance(p, both)
     values = (data.mean + data.residual).ravel()
     levels = np.kron(np.eye(count), np.ones((points, points)))
     noise = deviation**2 * np.eye(count * points) + 1e6 * levels
@@ -130,8 +135,8 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
         z, turning = rng.standard_normal((1, len(CURVE))), bool(rng.random() < TURNING)
         z[0, column] = -abs(z[0, column])
         p = parameters(z, turning)
-        curve = np.linalg.cholesky(covariance(p, T[None], T[None])[0] + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
-        curve += expected(p, T[None])[0]
+        curve = np.linalg.cholesky(covariance(p, T) + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
+        curve += terms(p, T[None]).expected[0]
         shown, contrasts = independent(template, 0.2), template.contrasts
         noise = np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(8)
         shown = replace(shown, estimate=(contrasts @ (curve - template.mean) + noise)[None])
@@ -294,5 +299,5 @@ def test_one_path_decides_no_quantile() -> None:
         assert [middle - low, high - middle] == pytest.approx([expected, expected], rel=0.03)
         if level <= 0.975:
             assert [low, high] == np.quantile(places, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    assert not any(at_ends(Places(strayed, np.empty(0), np.empty(0)), 0.9989))
-    assert at_ends(Places(strayed - 0.46, np.empty(0), np.empty(0)), 0.9989) == (True, False)
+    assert not any(at_edges(Places(strayed, np.empty(0), np.empty(0)), 0.9989))
+    assert at_edges(Places(strayed - 0.46, np.empty(0), np.empty(0)), 0.9989) == (True, False)

@@ -16,9 +16,9 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, known_error
 from raysweep.analyses.series import CurvesPlot, Part, marked_panels
 from raysweep.fits.inflection import fit_inflection
-from raysweep.fits.known_turn import fit_known_turns
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
+from raysweep.fits.turn import fit_turns
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
@@ -49,7 +49,7 @@ def known_turns(question: Question, parts: Sequence[Part], keys: list[str], erro
     """The turning points of curves with one run per point and known errors."""
     import pandas as pd
 
-    fit = fit_known_turns([rows for _, rows in parts], question.x, question.metric, error, question.level, turn=turn)
+    fit = fit_turns([rows for _, rows in parts], question.x, question.metric, error, question.level, turn=turn)
     whole = add_theory(fit.table, [np.empty(0)] * len(parts), question.level)
     settings = pd.DataFrame([values for values, _ in parts], columns=keys, index=whole.index)
     return turns_finding(question, parts, keys, pd.concat([settings, whole], axis=1), [fit], turn, method="known_turns")

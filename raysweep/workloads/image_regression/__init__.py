@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads import image_data
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred
 from raysweep.workloads.image_regression.pairs import FORM, in_words, pair_of
 
 PARAMETERS = (
@@ -115,13 +115,6 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share data and pair."""
-    from raysweep.workloads.image_regression import costs
-
-    return costs.of_rows(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch."""
     try:
@@ -134,7 +127,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     data = image_data.load(name)
     if (largest := max(*source, *target)) >= len(data.classes):
         return "pair", f"expected classes from 0 to {len(data.classes) - 1}, which {name} has, got {largest}"
-    there = len(data.train.of(target).labels)
+    there = len(data.train.select(target).labels)
     if parameters["target_samples"] > there:
         return "target_samples", (
             f"expected at most {there:,}, the training images of classes {target[0]} and {target[1]} in {name}, "
@@ -156,7 +149,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.image_regression.engine:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.image_regression.costs:of_rows"),
     sources=(
         "raysweep.workloads.image_regression",
         "raysweep.workloads.image_data",

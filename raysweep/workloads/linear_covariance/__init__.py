@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred
 from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, in_words, read, shifted
 
 ENGINES = ("limit", "theory")
@@ -87,20 +87,6 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share engine, dim and spectrum."""
-    from raysweep.workloads.linear_covariance import costs
-
-    return costs.of_rows(columns)
-
-
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """The metrics in the limit of many dimensions (theory/covariance.py), means over the directions of the maps."""
-    from raysweep.workloads.linear_covariance import closed_forms
-
-    return closed_forms.risks(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch."""
     try:
@@ -130,7 +116,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_covariance.engines:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.linear_covariance.costs:of_rows"),
     sources=(
         "raysweep.workloads.linear_covariance",
         "raysweep.workloads.symmetric",
@@ -143,7 +129,7 @@ WORKLOAD = Workload(
     shared=("engine", "dim", "spectrum"),
     engines=Engines("engine", reference="limit"),
     symmetry=SYMMETRY,
-    closed_form=closed_form,
+    closed_form=deferred("raysweep.workloads.linear_covariance.closed_forms:risks"),
     check=check,
     heavy_tailed=heavy_tailed,
 )

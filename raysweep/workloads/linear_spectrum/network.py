@@ -40,8 +40,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     metrics = {name: np.full(len(seeds), np.nan) for name in ("pretrain_loss", *AFTER)}
     status = np.zeros(len(seeds), dtype=int)
     for rows in _chunks(columns, seeds, device):
-        own, status[rows] = _chunk({name: values[rows] for name, values in columns.items()}, seeds[rows], device)
-        for name, values in own.items():
+        chunk_metrics, status[rows] = _chunk(
+            {name: values[rows] for name, values in columns.items()}, seeds[rows], device
+        )
+        for name, values in chunk_metrics.items():
             metrics[name][rows] = values
     return metrics, WORDS[status]
 
@@ -74,8 +76,10 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
     start = perturbed(start, task.noises, seeds)
     with np.errstate(over="ignore", invalid="ignore"):
         goal = modes.goal_modes(product(start), target, task.penalty[:, None, None])
-    end, own = _descend(start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device)
-    status = np.maximum(status, own)
+    end, outcome = _descend(
+        start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device
+    )
+    status = np.maximum(status, outcome)
     with np.errstate(over="ignore", invalid="ignore"):
         metrics = measured(product(end), source, target, before)
     status[~np.isfinite(metrics["finetune_loss"])] = training.DIVERGED

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred
 
 ENGINES = ("theory", "limit", "flow", "network")
 SYMMETRY = Symmetry(
@@ -170,20 +170,6 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share engine and dim."""
-    from raysweep.workloads.linear_transfer import costs
-
-    return costs.of_rows(columns)
-
-
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """Closed forms of the metrics (THEORY: F Thm 3.5-3.9, T Thm 5.2, and their extension to noise and depth)."""
-    from raysweep.theory import transfer
-
-    return transfer.closed_form(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch."""
     if parameters["frozen_layers"] >= parameters["depth"]:
@@ -243,7 +229,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_transfer.engines:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.linear_transfer.costs:of_rows"),
     sources=(
         "raysweep.workloads.linear_transfer",
         "raysweep.workloads.symmetric",
@@ -257,7 +243,7 @@ WORKLOAD = Workload(
     shared=("engine", "dim"),
     engines=Engines("engine", reference="limit", start="init_scale", from_zero=("limit",)),
     symmetry=SYMMETRY,
-    closed_form=closed_form,
+    closed_form=deferred("raysweep.theory.transfer:closed_form"),
     check=check,
     caveat=caveat,
     heavy_tailed=heavy_tailed,

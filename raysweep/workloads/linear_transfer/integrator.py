@@ -131,8 +131,8 @@ class _State:
         self.last = ~endless & (self.last | (2 * self.step >= remaining * multiple))
         step = torch.where(self.last, torch.minimum(self.step, remaining * multiple), self.step)
         change, change_lower, span, span_lower = self._extrapolate(step, log_square, multiple)
-        moved = self.vector + change
-        size = torch.maximum(log_square, _log_square(moved, self.fixed_square)).mul(0.5).exp()
+        proposal = self.vector + change
+        size = torch.maximum(log_square, _log_square(proposal, self.fixed_square)).mul(0.5).exp()
         error = (change - change_lower).norm(dim=1) / size
         # span is in units of 1/m at the start of the step, so it cannot overflow
         error_time = (span - span_lower).abs() / (span.abs() + self.elapsed * multiple)
@@ -143,7 +143,7 @@ class _State:
         self.last = self.last | over  # beyond the stopping time: repeat in the clock that meets it
         accept = fine & ~over
         arrived = accept & self.last & (step >= remaining * multiple)
-        self.vector = torch.where(accept[:, None], moved, self.vector)
+        self.vector = torch.where(accept[:, None], proposal, self.vector)
         elapsed = self.elapsed + torch.where(self.last, step, span) / multiple
         self.elapsed = torch.where(arrived, self.time, torch.where(accept, elapsed, self.elapsed))
         factor = _SAFETY * torch.clamp(error, min=1e-30) ** (-1.0 / ORDER)

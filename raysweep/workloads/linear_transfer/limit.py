@@ -105,9 +105,9 @@ def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Arra
     order = np.argsort(owner, kind="stable")
     for (seed, dim), rows in zip(draws, np.split(order, np.cumsum(np.bincount(owner))[:-1]), strict=True):
         sizes, position = np.unique(n[rows], return_inverse=True)
-        own = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
+        values = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
         for name in PRODUCTS:
-            gathered[name][rows] = own[name][position]
+            gathered[name][rows] = values[name][position]
     return gathered
 
 

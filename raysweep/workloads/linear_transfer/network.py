@@ -49,10 +49,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     names = "risk_scratch", "risk_linear", "risk_finetune", "pretrain_scale", "pretrain_loss"
     metrics = {name: np.full(len(seeds), np.nan) for name in names}
     status = np.zeros(len(seeds), dtype=int)
-    known: dict[Key, Start] = {}
+    pretrained: dict[Key, Start] = {}
     for rows in _chunks(columns, seeds, device):
         chunk = _Chunk({name: values[rows] for name, values in columns.items()}, seeds[rows], device)
-        known = chunk.start(known)
+        pretrained = chunk.start(pretrained)
         for name, values in chunk.train().items():
             metrics[name][rows] = values
         status[rows] = chunk.status
@@ -112,8 +112,8 @@ class _Chunk:
             + np.asarray(columns["noise"], float)[:, None] * noise[self.group]
         )
 
-    def start(self, known: dict[Key, Start]) -> dict[Key, Start]:
-        """Set the layers from which scratch and fine-tuning start. Networks in `known` are not pretrained again."""
+    def start(self, pretrained: dict[Key, Start]) -> dict[Key, Start]:
+        """Set the layers from which scratch and fine-tuning start. Networks in `pretrained` are not trained again."""
         c = self.columns
         if not self.descent:
             self.scratch = exact_start(
@@ -124,13 +124,13 @@ class _Chunk:
                 self.device,
             )
             self.source = exact_start(self.seeds, self.depth, target.layer_scale(c), self.teachers[:, 0], self.device)
-            return known
+            return pretrained
         self.scratch = random_start(
             self.seeds, "scratch_layers", self.depth, self.dim, np.asarray(c["init_scale"], float), self.device
         )
-        self.source, known = trained_starts(c, self.seeds, self.device, known)
+        self.source, pretrained = trained_starts(c, self.seeds, self.device, pretrained)
         self.status = np.maximum(self.status, self.source.status)
-        return known
+        return pretrained
 
     def train(self) -> dict[str, Array]:
         """The chunk's metrics, shape (rows,) each."""

@@ -47,7 +47,6 @@ def test_a_new_setting_lies_in_its_interval() -> None:
         new = -5 + logs @ POWERS + 0.1 * rng.standard_normal(3)
         low, high = np.quantile(law.at(logs, rng), [0.025, 0.975], axis=0)
         covered += [*((low < new) & (new < high))]
-        np.testing.assert_allclose(law.beyond(logs), [[1, 1], [1, 1], [2, 2]], rtol=1e-9)
     assert np.mean(covered) >= 0.83
 
 

@@ -9,8 +9,8 @@ import pytest
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.rows import cell_means
-from raysweep.fits.known_turn import fit_known_turns, known_turn, unimodal
 from raysweep.fits.result import Status
+from raysweep.fits.turn import find_turn, fit_turns, unimodal
 from raysweep.report.tables import first_rows, table_of
 
 STEPS = np.arange(0.0, 145.0, 8.0)
@@ -29,7 +29,7 @@ def turning(fall: float) -> np.ndarray:
 def test_a_curve_that_only_rises_turns_in_at_most_five_percent() -> None:
     rng = np.random.default_rng(0)
     p = [
-        known_turn(STEPS, rising(0.1 * (k % 4)) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max").p
+        find_turn(STEPS, rising(0.1 * (k % 4)) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max").p
         for k in range(80)
     ]
     assert np.mean(np.array(p) <= 0.05) <= 0.11  # 0.05, plus what chance does to 80
@@ -40,7 +40,7 @@ def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
     rng = np.random.default_rng(1)
     places, falls = [], []
     for seed in range(10):
-        found = known_turn(STEPS, turning(0.1) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max", seed=seed)
+        found = find_turn(STEPS, turning(0.1) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max", seed=seed)
         assert found.p < 0.001
         places.append(found.low <= 64 <= found.high)
         falls.append(found.fall_low <= 0.1 - 0.3 * (np.exp(-60 / 25) - np.exp(-144 / 25)) <= found.fall_high)
@@ -50,13 +50,13 @@ def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
 
 def test_a_curve_at_chance_level_has_no_turn_even_if_it_leaves_it_for_a_while() -> None:
     level = np.where((STEPS > 0) & (STEPS < 30), 0.6, 0.37)
-    assert known_turn(STEPS, level, ERROR, turn="max").p == 1.0
-    assert known_turn(STEPS[:4], rising()[:4], ERROR[:4], turn="max").p == 1.0
+    assert find_turn(STEPS, level, ERROR, turn="max").p == 1.0
+    assert find_turn(STEPS[:4], rising()[:4], ERROR[:4], turn="max").p == 1.0
 
 
 def test_a_loss_turns_upwards() -> None:
-    found = known_turn(STEPS, -turning(0.1), ERROR, turn="min")
-    assert (found.p < 0.001, found.estimate) == (True, known_turn(STEPS, turning(0.1), ERROR, turn="max").estimate)
+    found = find_turn(STEPS, -turning(0.1), ERROR, turn="min")
+    assert (found.p < 0.001, found.estimate) == (True, find_turn(STEPS, turning(0.1), ERROR, turn="max").estimate)
 
 
 def test_the_unimodal_fit_is_the_nearest_curve_of_its_kind() -> None:
@@ -76,7 +76,7 @@ def table(curves: list[np.ndarray]) -> pd.DataFrame:
 def test_p_is_adjusted_for_all_curves() -> None:
     frame = table([turning(0.1), *[rising()] * 9]).assign(status="ok")
     parts = [part for _, part in frame.groupby("task")]
-    found = fit_known_turns(parts, "step", "acc", "error", turn="max").table
+    found = fit_turns(parts, "step", "acc", "error", turn="max").table
     assert found["status"].tolist() == [Status.LOCATED, *[Status.UNDETERMINED] * 9]
     assert found.loc[0, "p_holm"] == pytest.approx(10 * found.loc[0, "p"])
 
