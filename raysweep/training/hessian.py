@@ -84,7 +84,7 @@ def lanczos(
 
     All grow by one, `beside` by the length of what is left of the product. At most as many products as the matrix has
     rows, less the number of `fixed` vectors: orthonormal ones to which all others are orthogonal. Where nothing is
-    left, it goes on from a new vector of `starts`, and ends if there is none. It ends after a number that is not finite.
+    left, it goes on from a new vector of `starts`, and ends if there is none. A number that is not finite ends it.
     """
     basis: list[Tensor] = []
     diagonal: list[float] = []
