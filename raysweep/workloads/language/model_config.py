@@ -202,5 +202,5 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
 
 def vocabulary_of(text: str) -> int:
     """Number of different tokens of the text with this name."""
-    found = _TOKENS.match(text)
-    return int(found[1]) if found else VOCABULARY
+    match = _TOKENS.match(text)
+    return int(match[1]) if match else VOCABULARY

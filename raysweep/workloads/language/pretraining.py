@@ -53,10 +53,8 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     ended = last_losses(trained.module, batches, steps)
     trainer.load(trained.module, config_of(parameters).initial(rows.seed))
     rise = mean_rise(last_losses(trained.module, batches, steps), ended)
-    tokens, source = (
-        steps * int(parameters["pretrain_batch"]) * config_of(parameters).context,
-        str(parameters["source"]),
-    )
+    tokens = steps * int(parameters["pretrain_batch"]) * config_of(parameters).context
+    source = str(parameters["source"])
     size = corpus.load(source).train_tokens
     metrics = {"epochs": tokens / size if size else 0.0, "pretrain_training_loss_rise": rise}
     status = OK if trained.alive and np.isfinite(rise) else DIVERGED
