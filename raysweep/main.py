@@ -262,15 +262,11 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
 
     The intervals are those of a new setting. The forecast is frozen in a file.
     """
-    from datetime import UTC, datetime
-    from pathlib import Path
-
     from raysweep.commands import forecasts
+    from raysweep.storage import paths
 
-    found = raysweep.open(sweep, storage)
-    name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
-    target = Path(output) if output else Path(str(found.folder)) / "forecasts" / name
-    _show(_writing(str(target), lambda: forecasts.forecast(found, forecasts.values(at), target, dated=not output)))
+    found, target = raysweep.open(sweep, storage), paths.locate(output, "-o") if output else None
+    _show(_writing(output or str(found.folder), lambda: forecasts.forecast(found, forecasts.values(at), target)))
 
 
 @cli.command()
@@ -279,11 +275,10 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
 @STORAGE
 def score(file: str, sweep: str, storage: str) -> None:
     """Hold the frozen FORECAST against the rows that SWEEP has by now."""
-    from pathlib import Path
-
     from raysweep.commands import forecasts
+    from raysweep.storage import paths
 
-    _show(forecasts.score(Path(file), raysweep.open(sweep, storage)))
+    _show(forecasts.score(paths.locate(file, "FORECAST"), raysweep.open(sweep, storage)))
 
 
 @cli.command()

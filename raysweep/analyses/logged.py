@@ -40,7 +40,7 @@ def check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
         raise InputError(f"{path}.stage", f"missing; expected one of {', '.join(names)}")
     stage = given.get("stage", names[0])
     for name in given.get("by", []):
-        if name not in workload.chain.known[names.index(stage)]:
+        if name not in workload.chain.dependencies[names.index(stage)]:
             raise InputError(f"{path}.by", f"the stage {stage} does not depend on {name}")
 
 
@@ -70,5 +70,5 @@ def check_metric(name: str, path: str, question: Question, logged: list[str]) ->
 def keys_of(question: Question, x: str) -> tuple[list[str], list[str]]:
     """(the axes on which the stage depends, the axes on which it does not), besides x."""
     chain, keys = question.workload.chain, question.keys(x)
-    relevant = chain.known[chain.names.index(stage_of(question))]
-    return [name for name in keys if name in relevant], [name for name in keys if name not in relevant]
+    needed = chain.dependencies[chain.names.index(stage_of(question))]
+    return [name for name in keys if name in needed], [name for name in keys if name not in needed]

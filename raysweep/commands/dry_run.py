@@ -87,7 +87,7 @@ def describe(space: Space, options: Options) -> list[str]:
 def _effort(state: State, pending: PendingRows, options: Options, there: Collection[str]) -> list[str]:
     """Lines about what these rows need: packs, time, memory and disk. there: the stages that the store has."""
     cells, workload = state.cells, state.workload
-    if not workload.costs_are_known:
+    if not workload.has_costs:
         how = "are computed in this process" if first_rows.can_measure(cells) else "tell it"
         return [
             f"{counted(pending.rows, 'row')} to compute; what a row costs is not known yet: the first ones {how}, and "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,13 @@ from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
 from raysweep.report.phrases import OUTCOMES
+from raysweep.storage import files
+from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
     from raysweep.query.stored_sweep import StoredSweep
+
+EXISTS = "is there already; name another file with -o"
 
 
 def values(texts: Sequence[str]) -> dict[str, float]:
@@ -35,13 +38,23 @@ def values(texts: Sequence[str]) -> dict[str, float]:
     return out
 
 
-def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path, *, dated: bool = False) -> list[str]:
-    """Make and freeze a forecast. Returns the lines for the user. A file that is there is never overwritten.
+def forecast(sweep: StoredSweep, at: Mapping[str, float], target: AnyPath | None = None) -> list[str]:
+    """Make and freeze a forecast. Returns the lines for the user. A file that exists is never overwritten.
 
-    dated: whether another one of the same second goes beside it.
+    target: None for a dated file in the folder of the sweep.
     """
+    if target is not None and target.exists():
+        raise InputError(str(target), EXISTS)
+    if reason := files.why_not_writable(target.parent if target else sweep.folder):
+        raise InputError(str(target or sweep.folder), f"cannot be written ({reason})")
     made = forecasting.forecast(sweep, at)
-    target = _frozen(plain_json.dumps(made, indent=1) + "\n", target, dated=dated)
+    if target is None:
+        date = made["made"][:19].replace(":", "")
+        target = sweep.folder / "forecasts" / f"{date}-{made['digest'][:4]}.json"
+    if isinstance(target, Path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if not files.create(target, f"{plain_json.dumps(made, indent=1)}\n".encode()):
+        raise InputError(str(target), EXISTS)
     lines = []
     for one in made["forecasts"]:
         where = _setting(made["at"] | one["where"])
@@ -54,26 +67,12 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path, *, dated
     return [*lines, f"frozen: {place(target)}"]
 
 
-def _frozen(text: str, target: Path, *, dated: bool) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for k in count(1):
-        file = target.with_stem(f"{target.stem}-{k}") if k > 1 else target
-        try:
-            with file.open("x", encoding="utf-8") as out:
-                out.write(text)
-            break
-        except FileExistsError:
-            if not dated:
-                raise InputError(str(file), "is there already; name another file with -o") from None
-    return file
-
-
-def score(file: Path, sweep: StoredSweep) -> list[str]:
+def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
     """Hold a frozen forecast against the rows of a sweep. Returns the lines for the user."""
     try:
-        made = plain_json.loads(file.read_bytes())
+        made = plain_json.loads(files.read(file))
     except OSError as error:
-        raise InputError(str(file), f"cannot be read: {error.strerror}") from None
+        raise InputError(str(file), f"cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError):
         made = {}
     if not isinstance(made, dict):
@@ -96,7 +95,7 @@ def score(file: Path, sweep: StoredSweep) -> list[str]:
 
 def _ends(values: Sequence[float]) -> str:
     low, middle, high = values
-    return number(middle, 6) if low == high else interval(middle, low, high)
+    return interval(middle, low, high).removesuffix(" (exact)")
 
 
 def _setting(values: Mapping[str, Any]) -> str:

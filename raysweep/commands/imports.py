@@ -63,6 +63,8 @@ def run(
     )
     if len(lacking):
         found.guesses.loc[len(found.guesses)] = [harness, "not used", "", "", "", f"{place(lacking, 0)} has none"]
+    if isinstance(sets.get("analysis"), list):
+        sets = {**sets, "analysis": importing.questions(sets["analysis"], found)}
     if workload is None:
         space = copy.deepcopy(found.space)
         for key, value in sets.items():
@@ -76,7 +78,8 @@ def run(
     rows = counted(len(found.rows), "row")
     cells = counted(int(found.rows["cell"].nunique()), "cell")
     left_out = f"; {counted(found.missing, 'run')} that did not end or lack a value left out" if found.missing else ""
-    lines += ["", f"{name}: {rows} of {cells}{left_out}"]
+    bad = ", ".join(f"{count:,} {status}" for status, count in found.rows["status"].value_counts().items())
+    lines += ["", f"{name}: {rows} of {cells} ({bad}){left_out}"]
     if not dry_run:
         sweep = importing.create(found, storage, *computed)
         lacking = sweep.state().missing().rows

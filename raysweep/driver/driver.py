@@ -296,7 +296,7 @@ class Driver:
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         estimated = [pack.seconds for pack in packs]
         self._progress.expect(pending.rows, sum(estimated), max(estimated))
-        guessed = not workload.costs_are_known or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
+        guessed = not workload.has_costs or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))
         return packs

@@ -82,7 +82,7 @@ def _missing(state: State, counts: np.ndarray) -> Amount:
 
 def before_line(state: State, pending: PendingRows) -> str:
     """A line about what is likely to be computed, for a dry run and the beginning of a run."""
-    ahead, known = outlook(state, pending), state.workload.costs_are_known
+    ahead, known = outlook(state, pending), state.workload.has_costs
     unit = f" of one {'GPU' if any(needs.gpus for needs in state.cells.needs) else 'core'}" if known else ""
     why = "as the rows so far tell" if len(state.likely_plan.rounds) > 1 else "a guess between both: no row tells yet"
     return (
@@ -109,7 +109,7 @@ def after_line(state: State, pending: PendingRows) -> str:
         line += f", {worst}"
     unknown = sum(1 for _, step in still if step.needed is None)
     without = f" (without {counted(unknown, 'slice')} of which nothing can be told yet)" if unknown else ""
-    return f"{line}; about {_in_words(ahead.likely, state.workload.costs_are_known)} to come{without}"
+    return f"{line}; about {_in_words(ahead.likely, state.workload.has_costs)} to come{without}"
 
 
 def _worst(pairs: Sequence[tuple[Slice, Step]], state: State) -> str:

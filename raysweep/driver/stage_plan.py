@@ -176,7 +176,7 @@ def _later(
             continue
         keys: dict[tuple[Any, ...], int] = {}
         for member in members:
-            keys.setdefault(tuple(columns[name][member] for name in workload.chain.known[index]), member)
+            keys.setdefault(tuple(columns[name][member] for name in workload.chain.dependencies[index]), member)
         distinct = list(keys.values())
         new = [member for member in distinct if _is_missing(index, stages.of_row(member, seed), there)]
         kind.distinct, kind.new, kind.parents = (

@@ -78,7 +78,7 @@ def stage_id(
     InputError if the workload's `identify` says anything but a mapping of plain values.
     """
     stage = workload.chain.stages[index]
-    values = _identifying(workload, parameters, workload.chain.known[index])
+    values = _identifying(workload, parameters, workload.chain.dependencies[index])
     if stage.until:
         values.pop(stage.until, None)
     if workload.identify is not None:

@@ -65,7 +65,7 @@ class RowStages:
         if index < 0:
             return ()
         points = self.points(cell)[: index + 1]
-        key = (index, seed, points, *(self.columns[name][cell] for name in self._chain.known[index]))
+        key = (index, seed, points, *(self.columns[name][cell] for name in self._chain.dependencies[index]))
         if key not in self._known:
             before = self.of_row(cell, seed, index - 1)
             self._known[key] = (*before, *self._own(index, cell, seed, before[-1].id if before else ""))
@@ -155,7 +155,7 @@ class RowStages:
         always = max(self._chain.kept(), default=-1)
         total = NOTHING
         for index, stage in enumerate(self._chain.stages):
-            names = [name for name in self._chain.known[index] if name != stage.until or stage.points is None]
+            names = [name for name in self._chain.dependencies[index] if name != stage.until or stage.points is None]
             if stage.points is None and index > always:
                 total += self.cost(stage, self._distinct(cells, index) if index < len(self._chain) - 1 else columns)
                 continue
@@ -171,7 +171,7 @@ class RowStages:
 
     def _distinct(self, cells: np.ndarray, index: int) -> dict[str, np.ndarray]:
         """The columns of those of these cells that differ in the stages up to this one."""
-        names = self._chain.known[index]
+        names = self._chain.dependencies[index]
         found: dict[tuple[Any, ...], int] = {}
         for cell in cells.tolist():
             found.setdefault((self.points(cell)[: index + 1], *(self.columns[name][cell] for name in names)), cell)

@@ -94,7 +94,7 @@ def _units(
         key: tuple[Any, ...] = (stage,)
         declared = workload.chain.stages[own.index]
         if declared.together is not None and declared.points is None:
-            names = [name for name in workload.chain.known[own.index] if name not in declared.together]
+            names = [name for name in workload.chain.dependencies[own.index] if name not in declared.together]
             alike = () if declared.together == ANY else (seed, *(cells.columns[name][cell] for name in names))
             key = (own.index, shared[stage], alike)
         unit = of_stage[stage] = units.setdefault(key, _Unit(users=shared[stage]))

@@ -14,8 +14,8 @@ from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.errors import InputError, shown
 from raysweep.fits.processes import helped
+from raysweep.query import importing
 from raysweep.query import table as tables
-from raysweep.query.importing import space_of
 from raysweep.query.table import Table
 from raysweep.workloads.declaration import Workload
 
@@ -167,21 +167,12 @@ def analyse(
             "questions", f"expected a list of analyses such as {{'optimum': {{'x': ...}}}}, got {shown(questions)}"
         )
     runs = tables.read(frame, metrics, axes, by, **options)
-    first = next(iter(runs.space["function"]["metrics"]))
-    entries = [
-        {kind: with_metric(asked or {}, first, [*axes, *by]) for kind, asked in each.items()} for each in questions
-    ]
+    entries = importing.questions(questions, runs)
     for asked in (each["law"] for each in entries if "law" in each):
         rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
         if len(rest) == 1:  # optimized too
             asked.setdefault("at_best", rest[0])
-    space = space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing))
+    space = importing.space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing))
     design, workload = designed([space.as_dict()], [space.name])
     with helped():
         return Findings(runs, workload, space, findings_of(runs.rows, design, workload))
-
-
-def with_metric(asked: Mapping[str, Any], metric: str, axes: Sequence[str]) -> dict[str, Any]:
-    """The options of a question, about this metric if they name none. A `y` that is no axis is one."""
-    named = {"metric", "metrics"} & asked.keys() or asked.get("y") not in (None, *axes)
-    return dict(asked) if named else {"metric": metric, **asked}

@@ -72,7 +72,7 @@ def to_hub(sweep: StoredSweep, stage: str, hub: Path) -> dict[str, str]:
     for row in rows:
         sharing.setdefault(row["id"], []).append(row)
     chain = sweep.workload.chain
-    names = [name for name in sweep.space.axes if name in chain.known[chain.names.index(stage)]]
+    names = [name for name in sweep.space.axes if name in chain.dependencies[chain.names.index(stage)]]
     model = hub / f"models--{model_name(sweep).replace('/', '--')}"
     for part in ("snapshots", "refs"):
         (model / part).mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.reasons import Reason
-from raysweep.query.losses import Losses
+from raysweep.query.losses import Losses, near
 from raysweep.query.places import Places
 from raysweep.space.analyses import opened
 
@@ -100,6 +100,7 @@ def forecast(sweep: Asked, at: Mapping[str, float]) -> dict[str, Any]:
         "law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)},
         "place": options["place"],
         "at": {name: float(value) for name, value in at.items()},
+        "constants": _constants(sweep, question.rows, at),
         "level": question.level,
         "forecasts": entries,
         "not_forecast": reasons,
@@ -148,7 +149,7 @@ def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict
         raise InputError(file, "was changed after it was made, or is no forecast of this version")
     entries, at, law = made["forecasts"], made["at"], made["law"]
     where = list(dict.fromkeys(name for entry in entries for name in entry["where"]))
-    rows = _with_constants(sweep, law, [*at], where)
+    rows = _with_constants(sweep, law, [*at], where, made.get("constants", {}))
     subjects, lines, left = dict[str, Places | Losses](), list[dict[str, Any]](), Counter[tuple[str, str]]()
     for entry in entries:
         of, loss = entry["of"], "along" in entry
@@ -156,6 +157,8 @@ def score(made: Mapping[str, Any], sweep: Asked, file: str = "FORECAST") -> dict
             shared = {"metric": law["metric"], "level": made["level"], "by": [*entry["where"]]}
             asked = {TURNS: {**shared, "x": law["lr"]}} if made["place"] == TURN else {"law": {**law, **shared}}
             subjects[of] = (_losses if loss else _places)(_question(sweep, rows, at, asked), at)
+        if unknown_axes := [key for key in subjects[of].keys if key not in (*at, *entry["where"])]:
+            raise InputError(sweep.name, f"varies {unknown_axes[0]}, of which the forecast says nothing")
         own = subjects[of].value_at(entry["where"], at)
         if isinstance(own, str):
             left[of, own] += 1
@@ -213,15 +216,28 @@ def _rows(sweep: Asked) -> pd.DataFrame:
     return rows
 
 
-def _with_constants(sweep: Asked, law: Mapping[str, Any], at: Sequence[str], where: Sequence[str]) -> pd.DataFrame:
-    """The rows of a sweep, its fixed values as columns. Raises InputError if it lacks an axis or the metric."""
+def _constants(sweep: Asked, rows: pd.DataFrame, at: Mapping[str, float]) -> dict[str, Any]:
+    """The parameters that have one value in these rows."""
+    single = {name: rows[name].iloc[0] for name in sweep.space.axes if name not in at and rows[name].nunique() == 1}
+    return {name: _plain(value) for name, value in {**sweep.space.fixed, **single}.items()}
+
+
+def _with_constants(
+    sweep: Asked, law: Mapping[str, Any], at: Sequence[str], where: Sequence[str], constants: Mapping[str, Any]
+) -> pd.DataFrame:
+    """The rows of a sweep that have these constants, its fixed values as columns. Raises InputError if it lacks an axis
+    or the metric, or has no such row."""
     fixed, numbers = sweep.space.fixed, [*at, *_searched(law)]
-    rows = _rows(sweep).assign(**{name: fixed[name] for name in (*numbers, *where) if name in fixed})
+    rows = _rows(sweep)
+    rows = rows.assign(**{name: value for name, value in fixed.items() if name not in rows})
     for noun, names in (("axis", [*numbers, *where]), ("metric", [law["metric"]])):
         if gone := [name for name in names if name not in rows]:
             raise InputError(sweep.name, f"has no {noun} {gone[0]}, which the forecast is about")
     if words := [name for name in numbers if rows[name].dtype.kind not in "if"]:
         raise InputError(sweep.name, f"{words[0]} is no axis of numbers")
+    for name, value in constants.items():
+        if name in rows and (rows := rows[near(rows[name], value)]).empty:
+            raise InputError(sweep.name, f"has no rows with {name} = {value}, as the forecast has")
     return rows
 
 

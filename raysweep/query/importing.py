@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,21 @@ def create(
 def space_of(table: Table) -> Space:
     """The space of the rows of a table. Raises InputError for a part that does not fit, such as an analysis."""
     return validate({**table.space, "search": {"imported": {"cells": max(1, table.rows["cell"].nunique())}}})
+
+
+def questions(entries: Sequence[Any], table: Table) -> list[Any]:
+    """Analyses, about the first metric of a table where they name none. A `y` that is no axis is a metric."""
+    metrics, axes = list(table.space["function"]["metrics"]), [*table.space["axes"], *table.space["fixed"]]
+
+    def about(options: Any) -> Any:
+        options = {} if options is None else options
+        if not isinstance(options, Mapping) or {"metric", "metrics"} & {*options}:
+            return options
+        return dict(options) if options.get("y") not in (None, *axes) else {"metric": metrics[0], **options}
+
+    return [
+        {kind: about(options) for kind, options in one.items()} if isinstance(one, Mapping) else one for one in entries
+    ]
 
 
 def space_of_workload(table: Table, workload: str, sets: Mapping[str, Any]) -> tuple[Space, Given | None]:

@@ -41,6 +41,11 @@ class Places:
             raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(over)}")
         return cls(name, over, laws)
 
+    @property
+    def keys(self) -> Sequence[str]:
+        """The axes that tell the laws apart."""
+        return [*self.laws[0][0]] if self.laws else []
+
     def why_not(self) -> str:
         """Why there is no law of any setting; empty if there is one."""
         reasons = [str(law.reason).replace("_", " ") for _, law, _ in self.laws]

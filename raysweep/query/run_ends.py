@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.errors import InputError
-from raysweep.phrases import counted
 from raysweep.query.columns import absent
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STOPPED
 
@@ -29,21 +28,27 @@ def ended_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.S
 
     finite = np.isfinite(values.to_numpy(float))
     if status is not None:
-        words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
+        words = reported(frame[status])
         return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & absent(frame[values.name]), "")
     ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
     return ended.mask(absent(frame[values.name]), "")
 
 
+def reported(words: pd.Series) -> pd.Series:
+    """The statuses that a column of words says; empty where a run has not ended."""
+    return words.map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
+
+
+def few_words(words: pd.Series) -> str:
+    """The words of a column with how many runs have them."""
+    return ", ".join(f"{count:,} {word}" for word, count in words.map(str).value_counts().head(5).items())
+
+
 def without_end(words: pd.Series) -> InputError:
     """The error for runs of which none has a value, by the words of their column of statuses."""
-    if words.map(str).str.strip().str.lower().isin(STATUSES).any():
+    if (reported(words) != "").any():
         return InputError(str(words.name), "no run that ended has a value")
-    few = ", ".join(words.map(str).unique()[:5])
-    known = ", ".join(STATUSES)
-    return InputError(
-        str(words.name), f"none of {counted(len(words), 'run')} has ended: {few}; expected one of {known}"
-    )
+    return InputError(str(words.name), f"no run has ended: {few_words(words)}; expected one of {', '.join(STATUSES)}")
 
 
 def run_again(ended: pd.Series, *cell: pd.Series) -> pd.Series:

@@ -11,9 +11,10 @@ import numpy as np
 
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
+from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
 from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, values_on
-from raysweep.query.run_ends import ended_of, run_again, without_end
+from raysweep.query.run_ends import ended_of, few_words, reported, run_again, without_end
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
@@ -87,6 +88,8 @@ def read(
         if (frame.columns == column).sum() > 1:
             raise InputError(str(column), "several columns have this name; rename all but one")
         if column not in frame:
+            if status in frame and column in directions and not (reported(frame[status]) == OK).any():
+                raise InputError(str(column), f"no run has it, and none has finished: {few_words(frame[status])}")
             raise unknown("axes" if column in (*axes, *by) else str(column), "column", column, map(str, frame.columns))
     if twice := [column for column in used if used.count(column) > 1]:
         raise InputError(twice[0], "this column is used twice; expected each once")
@@ -105,6 +108,11 @@ def read(
         if words.any():
             frame[column] = frame[column].astype(object).mask(words, None)
     values = {metric: numbers_in(frame[metric], metric) for metric in directions}
+    for metric, numbers in values.items():
+        if 0 < numbers[np.isfinite(numbers)].abs().max() < 1 / LARGEST:
+            raise InputError(
+                metric, f"no value is as large as {1 / LARGEST:g}; multiply the column, as squares of such values are 0"
+            )
     first = next(iter(directions))
     ended = ended_of(frame, status, values[first])
     nowhere = np.all([absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others

@@ -19,7 +19,7 @@ def model_card(sweep: str, workload: Workload, stage: str, rows: Sequence[Mappin
     note: what its workload says of it.
     """
     row, index = rows[0], workload.chain.names.index(stage)
-    known = [workload.by_name[name] for name in workload.chain.known[index]]
+    known = [workload.by_name[name] for name in workload.chain.dependencies[index]]
     metrics = [metric for metric in workload.metrics if math.isfinite(row[metric.name])]
     shared = [metric for metric in metrics if len({other[metric.name] for other in rows}) == 1]
     return "\n".join(

@@ -187,7 +187,7 @@ class _Walk:
         """The distinct stages of these rows, in the order of their first rows."""
         if len(self._chain) == 1 and self._chain.stages[0].together == ANY and 0 not in self._kept:
             return [_Instance(rows[i : i + 1], parents[i]) for i in range(len(rows))]
-        names = self._chain.known[index]
+        names = self._chain.dependencies[index]
         found: dict[tuple[Any, ...], list[int]] = {}
         for position, row in enumerate(rows.tolist()):
             points = self._stages.points(row)[: index + 1]
@@ -200,7 +200,7 @@ class _Walk:
         stage = self._chain.stages[index]
         if stage.together is None:
             return [[instance] for instance in distinct]
-        names = [name for name in self._chain.known[index] if name not in stage.together]
+        names = [name for name in self._chain.dependencies[index] if name not in stage.together]
         found: dict[tuple[Any, ...], list[_Instance]] = {}
         for instance in distinct:
             # parents of one stage can be stacked; where they are not, the rows of a call have the same one
@@ -251,7 +251,7 @@ class _Walk:
     def _rows(self, index: int, call: Sequence[_Instance]) -> Rows:
         """The rows as the function of a stage sees them: only what it may depend on."""
         stage, first = self._chain.stages[index], [instance.row for instance in call]
-        names = [name for name in self._chain.known[index] if name != stage.until]
+        names = [name for name in self._chain.dependencies[index] if name != stage.until]
         return Rows({name: self._columns[name][first] for name in names}, self._seeds[first], stage.name)
 
     def _parent(self, index: int, call: Sequence[_Instance]) -> Artifact | Stacked | None:

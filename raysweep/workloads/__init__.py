@@ -41,18 +41,18 @@ def get(name: str) -> Workload:
         return importlib.import_module(BUILT_IN[name]).WORKLOAD
     point = _brought(name, tuple(sys.path))
     try:
-        found = point.load()
+        workload = point.load()
     except ValueError as error:
         raise InputError("workload", f"{name} cannot be loaded: {error}") from error
     except Exception as error:  # whatever a package does while it is imported
         raise InputError("workload", f"{name} cannot be loaded: {told(error)}") from error
-    if not isinstance(found, Workload):
+    if not isinstance(workload, Workload):
         raise InputError(
-            "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(found)}"
+            "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(workload)}"
         )
-    for metric in found.metrics:
+    for metric in workload.metrics:
         check_metric(metric.name, f"workload: {name}")
-    return found
+    return workload
 
 
 @functools.cache

@@ -16,6 +16,7 @@ import pytest
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.errors import InputError
+from raysweep.numbers import interval
 from raysweep.query import importing, table
 
 
@@ -52,6 +53,15 @@ def test_a_question_over_two_axes_is_about_the_metric_of_the_table() -> None:
     question = [{"boundary": {"x": "lr", "y": "depth"}}]
     found = raysweep.analyse(frame.drop(columns="loss"), "gain:maximize", "lr", "depth", question, seed="seed")
     np.testing.assert_allclose(found.table["estimate"], list(BEST.values()), rtol=1e-6)
+
+
+def test_settings_and_values_near_a_billion_are_told_apart() -> None:
+    width = {2: 1_000_000_001, 4: 1_000_000_002}
+    frame = curves(BEST).assign(width=lambda rows: rows["depth"].map(width), loss=lambda rows: 1e9 + rows["loss"])
+    found = raysweep.analyse(frame, "loss", "lr", "width", [{"best": {}}], seed="seed")
+    assert "at lr = 0.003162, width = 1,000,000,001" in found.answers[0]
+    assert found.guesses["values"].tolist()[1] == "2: 1,000,000,001, 1,000,000,002"
+    assert interval(1e9 + 2.5, 1e9 + 2.5, 1e9 + 2.5) == "1000000002.5 (exact)"
 
 
 def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None:
@@ -132,6 +142,10 @@ def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
     assert call("import", "elsewhere", *map(str, asked)).code == 0
     assert raysweep.open("elsewhere", storage).space.analysis == [{"optimum": {"metric": "loss", "x": "lr"}}]
     assert call("report", "elsewhere", "--storage", str(storage)).code == 0
+    brief = (*words, "--set", "analysis=[{optimum: {x: lr}}, {best: }]", "--storage", storage)
+    assert call("import", "brief", *map(str, brief)).code == 0
+    asked_there = [{"optimum": {"metric": "loss", "x": "lr"}}, {"best": {"metric": "loss"}}]
+    assert raysweep.open("brief", storage).space.analysis == asked_there
     wrong = (*words, "--set", "analysis=[{optimum: {metric: loss, x: rate}}]", "--storage", storage)
     assert call("import", "other", *map(str, wrong)).code == 2
     assert not (storage / "other").exists()

@@ -131,6 +131,14 @@ def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
         read(frame, ["loss"], ["lr"], ["depth"])
 
 
+def test_runs_that_all_failed_are_counted_by_their_words() -> None:
+    frame = runs(state=["FAILED"] * 6 + ["KILLED"] * 2)
+    with pytest.raises(InputError, match="gain: no run has it, and none has finished: 6 FAILED, 2 KILLED"):
+        read(frame, ["gain"], ["lr"], ["depth"], status="state")
+    with pytest.raises(InputError, match="los: unknown column 'los'; did you mean loss"):
+        read(frame.assign(state="FINISHED"), ["los"], ["lr"], ["depth"], status="state")
+
+
 @pytest.mark.parametrize(
     ("table", "arguments", "line"),
     [
@@ -138,6 +146,7 @@ def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
         (runs(loss="much"), (["loss"], ["lr"], ["depth"]), "loss: expected numbers, got 'much' in row 1"),
         (runs(lr=1e-3), (["loss"], ["lr"], ["depth"]), "lr: expected an axis with several values"),
         (runs(loss=None), (["loss"], ["lr"], ["depth"]), "loss: no run has a value"),
+        (runs(loss=np.arange(8.0) * 1e-170), (["loss"], ["lr"], ["depth"]), "loss: no value is as large as 1e-150"),
         (runs(), (["loss:max"], ["lr"], ["depth"]), "metric: expected minimize or maximize"),
         (
             runs(lr=["1e-4", "auto", *RATES, 0.01, 0.1]),

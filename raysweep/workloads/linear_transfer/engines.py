@@ -34,14 +34,14 @@ def compute(columns: Columns, seeds: np.ndarray) -> Results:
     for name in sorted(set(engine)):
         rows = np.flatnonzero(engine == name)
         asked = {key: values[rows] for key, values in columns.items()}
-        own, own_status = (
+        engine_metrics, engine_status = (
             _theory(asked, seeds[rows])
             if name == "theory"
             else symmetric.averaged(_engine(name), asked, seeds[rows], target.signs(asked), SYMMETRY.metrics)
         )
-        for key, values in own.items():  # overrides a common metric for an engine that measures it itself
+        for key, values in engine_metrics.items():  # overrides a common metric for an engine that measures it itself
             metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
-        status[rows] = own_status
+        status[rows] = engine_status
     return metrics, status
 
 

@@ -32,7 +32,7 @@ def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image() -> N
     np.testing.assert_array_equal(found.train.pixels, expected.images[~test])
     np.testing.assert_array_equal(found.train.labels, expected.target[~test])
     assert (found.white, found.train.pixels.max()) == (16, 16)
-    few = found.test.of((3, 5))
+    few = found.test.select((3, 5))
     np.testing.assert_array_equal(few.pixels, expected.images[test & np.isin(expected.target, (3, 5))])
     assert set(few.labels.tolist()) == {3, 5}
 

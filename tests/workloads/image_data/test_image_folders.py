@@ -45,7 +45,7 @@ def test_classes_and_images_stand_in_the_order_of_their_names(split: Path, test:
     assert names(found.train) == ["cat/000", "cat/001", "dog/000", "dog/001", "dog/002"]
     assert found.train.labels.tolist() == [0, 0, 1, 1, 1]
     assert names(found.test) == ["cat/000", "cat/001", "dog/000"]
-    assert names(found.train.of((1,))) == ["dog/000", "dog/001", "dog/002"]
+    assert names(found.train.select((1,))) == ["dog/000", "dog/001", "dog/002"]
 
 
 def test_without_a_split_every_fifth_image_of_a_class_is_a_test_image(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_the_set_is_never_in_memory_as_a_whole(split: Path, monkeypatch: pytest.
         shutil.copy(split / "train" / "dog" / "000.jpg", file.with_suffix(".jpg"))
         file.unlink()
     found = image_data.load(f"images:{split}")
-    assert len(found.train.of((0,)).pixels.at(10)) == 2
+    assert len(found.train.select((0,)).pixels.at(10)) == 2
 
 
 def cut(file: Path) -> None:

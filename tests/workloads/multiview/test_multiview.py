@@ -235,9 +235,9 @@ def test_planted_kernels_capture_all_features_or_none() -> None:
 def test_from_scratch_only_kernels_of_the_own_class_count() -> None:
     about, kernels = row(classes=3, dim=7), np.zeros((6, 7))
     kernels[1, 2] = kernels[4, 3] = 1.0  # both of class 1, whose features are 2 and 3
-    assert measures.captured_by_own_class(about, kernels) == pytest.approx(2 / 6)
-    assert measures.captured_by_own_class(about, np.roll(kernels, 1, axis=0)) == 0.0
-    head = network.own_class(6, 3, torch.zeros(1))
+    assert measures.captured_by_class(about, kernels) == pytest.approx(2 / 6)
+    assert measures.captured_by_class(about, np.roll(kernels, 1, axis=0)) == 0.0
+    head = network.class_head(6, 3, torch.zeros(1))
     assert head.argmax(0).tolist() == [0, 1, 2, 0, 1, 2]
     assert head.sum().item() == 6
 
