@@ -46,7 +46,9 @@ def trained(shape: ModelConfig, batch: int, compiles: bool = False) -> Callable[
     own = Trainer(
         model.decoder(shape, shape.initial(0), compiles=compiles),
         model.losses,
-        Recipe(1e-4, lambda step: 1.0, 0.1, shape.lr_factors(), shape.sample_bytes()),
+        Recipe(
+            1e-4, lambda step: 1.0, 0.1, shape.lr_factors(), shape.sample_bytes(compiled=compiles), records=compiles
+        ),
     )
     tokens = _tokens(shape, batch)
     return lambda steps: own.train(lambda step: tokens, own.step + steps)

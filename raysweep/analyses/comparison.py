@@ -12,8 +12,8 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.prepared import lost_cells
-from raysweep.analyses.rows import CellMeans, all_keys, heavy_rows, parameters_of, places_on
-from raysweep.analyses.series import CurvesPlot, Series, Where, by_panel, laid_out
+from raysweep.analyses.rows import CellMeans, Where, all_keys, heavy_rows, parameters_of, places_on
+from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
 from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
@@ -111,11 +111,11 @@ def file_word(name: str, place: int) -> str:
 
 def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
     """All metrics that the analyses name; if they name none, all with a closed form; if there are none, all metrics."""
-    known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
+    measured = [metric.name for metric in workload.metrics if metric.name in frame.columns]
     return (
-        [name for name in design.metrics() if name in known]
-        or [name for name in known if f"{name}_theory" in frame.columns]
-        or known
+        [name for name in design.metrics() if name in measured]
+        or [name for name in measured if f"{name}_theory" in frame.columns]
+        or measured
     )
 
 

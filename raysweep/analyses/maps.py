@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.analyses.finding import Plot
-from raysweep.analyses.series import Where
+from raysweep.analyses.rows import Where
 
 if TYPE_CHECKING:
     import pandas as pd

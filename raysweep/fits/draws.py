@@ -181,3 +181,10 @@ def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
         return False
     plain, logarithmic = np.diff(x), np.diff(np.log(x))
     return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
+
+
+def in_log(rates: np.ndarray) -> bool:
+    """Whether rates are interpolated in log if the caller did not choose: if all but a 0 are above 0 and they span more
+    than a decade or are spread more evenly in log."""
+    every = not_zero(np.unique(rates))
+    return decades(every) or even_in_log(every)

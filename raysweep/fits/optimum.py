@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.axis_scale import beside_zero, on_scale
-from raysweep.fits.draws import (
-    Axis,
-    DrawCurves,
-    check_options,
-    decades,
-    draw_curves,
-    even_in_log,
-    not_zero,
-    repeated,
-    usable,
-)
+from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, in_log, not_zero, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
@@ -158,15 +148,6 @@ def _at_levels(
     if len(levels) > 1 and best.status == Status.LOCATED:
         return best, find_optimum(curve[0], lr, levels[1], exact, curve[1], logarithmic)
     return best, best
-
-
-def in_log(rates: np.ndarray) -> bool:
-    """Whether rates are interpolated in log if the caller did not choose.
-
-    They are if all but a 0 are above 0 and they span more than a decade or are spread more evenly in log.
-    """
-    every = not_zero(np.unique(rates))
-    return decades(every) or even_in_log(every)
 
 
 def divergence(rates: np.ndarray, bad: np.ndarray) -> float:

@@ -72,8 +72,7 @@ class Losses:
                 raise InputError("--at", f"fewer than {FEWEST} values of {along} in every setting")
             logs = [np.log(own[along].to_numpy(float)) for _, own in lines]
             found = fit_losses([(x, own["loss"].to_numpy(float)) for x, (_, own) in zip(logs, lines, strict=True)])
-            names = [dict(zip(others, where, strict=True)) for where, _ in lines]
-            self._fitted[known] = list(zip(names, logs, found, strict=True))
+            self._fitted[known] = [(where, x, fit) for (where, _), x, fit in zip(lines, logs, found, strict=True)]
         return along, self._fitted[known]
 
     def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:

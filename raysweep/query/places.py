@@ -88,7 +88,7 @@ def nearest(known: np.ndarray, logs: np.ndarray) -> np.ndarray:
     return out
 
 
-def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any], Law, pd.DataFrame]]]:
+def turn_laws(question: Question) -> tuple[list[str], list[tuple[Mapping[str, Any], Law, pd.DataFrame]]]:
     """Locate the turns of all curves, and fit a law for each setting of the axes that it does not have."""
     over, x = list(question.options["over"]), question.x
     if x in over:
@@ -101,5 +101,5 @@ def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any],
         places = [place(row, ends, question.level) for row in part.to_dict("records")]
         axes = part[over].to_numpy(float)[[one is not None for one in places]]
         law = law_of([one for one in places if one is not None], axes, part["outcome"])
-        laws.append((dict(zip(others, where, strict=True)), law, part))
+        laws.append((where, law, part))
     return over, laws

@@ -62,10 +62,10 @@ def share(sequences: np.ndarray, group: int = 1) -> tuple[np.ndarray, int]:
     or to its gradient.
     """
     each = group * -(-len(sequences) // (workers() * group))
-    own = sequences[rank() * each : (rank() + 1) * each]
-    if lacking := each - len(own):
-        own = np.concatenate([own.astype(np.int32), np.full((lacking, *own.shape[1:]), -1, np.int32)])
-    return own, rank() * each
+    part = sequences[rank() * each : (rank() + 1) * each]
+    if lacking := each - len(part):
+        part = np.concatenate([part.astype(np.int32), np.full((lacking, *part.shape[1:]), -1, np.int32)])
+    return part, rank() * each
 
 
 def add_up(values: Tensor) -> Tensor:

@@ -21,13 +21,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raysweep.training import devices, draws, parallel, prefetch, sizes
+from raysweep.training import devices, draws, graphs, parallel, prefetch, sizes
 
 BETAS, CLIP = (0.9, 0.95), 1.0  # O Table 3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as AdamW calls them
 DROPOUT_SEQUENCES = 16
 """Sequences of a batch whose dropout masks are drawn at a time. So masks do not depend on the size of a gang, nor on
 the memory that was free, unless it is too little for so many."""
+UNRECORDED = 3  # steps in which kernels are compiled and chosen
 LOOK = 64  # steps between two looks at whether the loss is finite; each makes a GPU wait
 
 Batches = Callable[[int], np.ndarray]
@@ -46,6 +47,8 @@ class Recipe:
     lr_factors: rate of each tensor relative to the stated one, by name; 1 where none is given.
     sample_bytes: memory that a sequence takes in a forward and backward pass; 0 if it does not limit a micro-batch.
     dropout: whether the module draws random numbers. They are named by (seed, role, step, sequence).
+    records: whether a GPU may record the kernels of a step once (graphs.py): the module starts the same ones for all
+        tokens. Never in a gang, nor with dropout.
     """
 
     lr: float
@@ -56,6 +59,7 @@ class Recipe:
     dropout: bool = False
     seed: int = 0
     role: str = ""
+    records: bool = False
 
 
 def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
@@ -145,6 +149,8 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(list(groups.values()), betas=BETAS, fused=True)
         self._where = next(iter(self._named.values())).device
         self._alive = torch.ones((), dtype=torch.bool, device=self._where)
+        self._records = recipe.records and self._where.type == "cuda" and not recipe.dropout and parallel.workers() == 1
+        self._steps_here, self._recorded = 0, dict[torch.Size, Callable[..., Tensor]]()
 
     @property
     def alive(self) -> bool:
@@ -214,10 +220,7 @@ class Trainer:
                 self._draw(first)
             if parallel.workers() > 1:  # gradients are exchanged once a step
                 self.module.set_requires_gradient_sync(number == len(pieces) - 1)
-            with mixed_precision(self._where):
-                part = self.losses(self.module, tokens).sum() / count
-            (part * parallel.workers()).backward()  # FSDP takes the mean over workers
-            loss += part.detach()
+            loss += self._add_gradient(tokens, count)
             first += len(tokens)
         loss = parallel.add_up(loss)
         norm = whole_of(nn.utils.clip_grad_norm_(self._named.values(), CLIP))
@@ -226,9 +229,25 @@ class Trainer:
         for each in self.optimizer.param_groups:
             each["lr"] = rate * each["factor"]
         self.optimizer.step()
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad(set_to_none=not self._records)
         self.step += 1
+        self._steps_here += 1
         return loss
+
+    def _add_gradient(self, tokens: Tensor, count: int) -> Tensor:
+        """Add the gradient of the loss at these tokens, a part of the mean over `count`. Gives that part."""
+        if not self._records or self._steps_here < UNRECORDED:
+            return self._gradient(tokens, count)
+        share = torch.full((), count, dtype=torch.float32, device=self._where)
+        if tokens.shape not in self._recorded:
+            self._recorded[tokens.shape] = graphs.recorded(self._gradient, tokens, share)
+        return self._recorded[tokens.shape](tokens, share)
+
+    def _gradient(self, tokens: Tensor, count: int | Tensor) -> Tensor:
+        with mixed_precision(self._where):
+            part = self.losses(self.module, tokens).sum() / count
+        (part * parallel.workers()).backward()  # FSDP takes the mean over workers
+        return part.detach()
 
     def _draw(self, sequence: int) -> None:
         """Name the random numbers of the module from this sequence of the batch on."""

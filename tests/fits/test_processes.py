@@ -109,7 +109,7 @@ def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.Mon
         "exclude": [],
         "fixed": {},
         "seeds": list(range(6)),
-        "search": "grid",
+        "search": {},
         "resources": {},
         "analysis": [
             {"inflection": {**risk, "x": "pretrain_length", "where": {"finetune_lr": axes["finetune_lr"][2]}}},

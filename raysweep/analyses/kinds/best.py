@@ -8,22 +8,24 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.effects import effects
-from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     MEANS,
     all_keys,
     better_extremum,
     bounds_of,
+    error_column,
     is_exact,
+    is_logarithmic,
     is_number,
-    known_error,
     means_table,
     places_on,
+    varying,
 )
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
-from raysweep.fits.optimum import in_log
 from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, t_quantile
 from raysweep.fits.surface.noise import axis_of, run_errors
 from raysweep.space import analysis_options as allowed
@@ -47,21 +49,19 @@ def run(question: Question) -> Finding:
     apart = differences(question, keys or ["cell"], table, single)
     half = half_width(LEVEL, table["standard_error"].to_numpy(float), table["draws"].to_numpy())
     half = np.where(table["draws"] > 1, half, np.nan if single is None else normal_quantile(LEVEL) * single)
-    ends = [np.clip(table["mean"] + sign * half, *bounds_of(metric, workload)).tolist() for sign in (-1, 1)]
+    bounds = [np.clip(table["mean"] + sign * half, *bounds_of(metric, workload)).tolist() for sign in (-1, 1)]
     rows = []
-    for place, (cell, other, low, high) in enumerate(zip(table.to_dict("records"), apart, *ends, strict=True)):
+    for place, (cell, other, low, high) in enumerate(zip(table.to_dict("records"), apart, *bounds, strict=True)):
         row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
         row |= {"estimate": cell["mean"], "low": low, "high": high}
         rows.append({**row, **outcome(other, place, cell["draws"])})
     function, main = workload.function, effects(table, keys, largest)
     shares = importance(table, axes_of(table, keys, design, workload), table["mean"].to_numpy(float))
     axes = [*shares, *(key for key in keys if key not in shares)]
-    return Finding(
+    return question.finding(
         "best",
-        question.name,
-        as_table(rows, keys),
-        metric=metric,
-        keys=keys,
+        rows,
+        keys,
         meanings=meaning(question, keys, table, apart),
         facts={
             "largest": largest,
@@ -75,21 +75,20 @@ def run(question: Question) -> Finding:
 
 
 def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> np.ndarray | None:
-    """The standard error of each cell if at least half of the cells have one run: the known one, or the noise pooled
-    over slices; None if neither can be had. table: of `means_table`."""
+    """The standard error of each cell if at least half of the cells have one run: the given one, or the noise pooled
+    over slices; None without either. table: of `means_table`."""
     metric, workload = question.metric, question.workload
     if not len(table) or table["draws"].median() > 1:
         return None
-    if known := known_error(question.rows, metric, workload):
+    if errors := error_column(question.rows, metric, workload):
         good = question.rows[question.rows["status"] == "ok"]
-        squares = good.assign(_square=good[known].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
+        squares = good.assign(_square=good[errors].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
         return np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"]
     x = axis_of(table, keys)
     if x is None or is_exact(question.rows, metric):
         return None
-    log = workload.logarithmic(x)
-    log = in_log(table[x].to_numpy(float)) if log is None else log
-    return run_errors(table, x, keys, turn=better_extremum(metric, workload), logarithmic=log)
+    turn, log = better_extremum(metric, workload), is_logarithmic(table, x, workload)
+    return run_errors(table, x, keys, turn=turn, logarithmic=log)
 
 
 def differences(
@@ -130,7 +129,7 @@ def outcome(apart: tuple[float, float], place: int, draws: int) -> dict[str, Any
         return {"outcome": Outcome.BEST}
     if abs(mean) > half:
         return {"outcome": Outcome.WORSE}
-    return {"outcome": Outcome.ALIKE, "needed": Needed.MORE_DRAWS, "needed_number": draws}
+    return {"outcome": Outcome.ALIKE, **takes(Needed.MORE_DRAWS, draws)}
 
 
 def meaning(
@@ -138,7 +137,7 @@ def meaning(
 ) -> dict[str, str]:
     """What the space calls the difference of the larger and the smaller value of an axis, if these are the two cells
     and they differ."""
-    vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    vary = varying(keys, table)
     if not question.words or len(table) != 2 or len(vary) != 1 or not is_number(table, vary[0]):
         return {}
     mean, half = apart[1]  # the second less the best

@@ -15,9 +15,17 @@ from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, few, places_finding, places_plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, known_error, with_choice
+from raysweep.analyses.rows import (
+    better_extremum,
+    error_column,
+    groups,
+    is_exact,
+    is_logarithmic,
+    is_number,
+    with_choice,
+)
 from raysweep.analyses.series import CurvesPlot, marked_panels
-from raysweep.fits.optimum import fit_optimum, in_log
+from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
 from raysweep.space import analysis_options as allowed
@@ -33,18 +41,16 @@ def run(question: Question) -> Finding:
     turn = better_extremum(metric, workload)
     keys = question.keys(x)
     frame = with_choice(question.rows, x, keys)
-    wanted = workload.logarithmic(x)
-    log = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
-    exact, at = is_exact(frame, metric), question.read_at("optimum")
-    known = known_error(frame, metric, workload)
-    if not exact and (known or has_few_draws(frame, x, metric, keys)):
-        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=known)
+    log, exact, at = is_logarithmic(frame, x, workload), is_exact(frame, metric), question.read_at("optimum")
+    errors = error_column(frame, metric, workload)
+    if not exact and (errors or has_few_draws(frame, x, metric, keys)):
+        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=errors)
     else:
         fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
-    how = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
-    expected = [np.empty(0)] * len(parts) if blind else mapped(how, [rows for _, rows in parts])
+    theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
+    expected = [np.empty(0)] * len(parts) if blind else mapped(theory, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
 
@@ -66,8 +72,8 @@ def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -
     values = np.sort(rows[x].unique().astype(float))
     if curve is None or len(values) < 2:
         return False
-    ends = curve(values[[0, -1]])
-    return bool(ends[0] == ends[1])
+    heights = curve(values[[0, -1]])
+    return bool(heights[0] == heights[1])
 
 
 ANALYSIS = Analysis(

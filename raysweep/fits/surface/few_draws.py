@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import check_options
-from raysweep.fits.optimum import COLUMNS, in_log
+from raysweep.fits.draws import check_options, in_log
+from raysweep.fits.optimum import COLUMNS
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL

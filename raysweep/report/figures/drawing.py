@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from raysweep.analyses.series import Panel, Where
+from raysweep.analyses.rows import Where
+from raysweep.analyses.series import Panel
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.report.names import line_label, settings
 from raysweep.workloads.declaration import Workload

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @draw.register(LawPlot)
 def draw_law(plot: LawPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of the law and its caption."""
-    titles = [settings(where, where.values(), workload) for where, _ in plot.panels]
+    titles = [settings(one.where, one.where.values(), workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.6, 3.7, titles)
     bounds = False
-    for panel, title, (_, lines) in zip(axes, titles, plot.panels, strict=True):
+    for panel, title, part in zip(axes, titles, plot.panels, strict=True):
+        lines = part.lines
         scales.set_log(panel.xaxis)
         scales.set_log(panel.yaxis)
         for k, line in enumerate(lines):

@@ -36,7 +36,7 @@ def points_in_words(panels: Sequence[Panel[Series]]) -> str:
     means = [line.means for panel in panels for line in panel.lines]
     low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
     centre = np.concatenate([each.centre for each in means])
-    if any(each.known for each in means):
+    if any(each.given_errors for each in means):
         return f"value of every run, {BARS} of its known error"
     spread = (high - low > NOTHING * np.abs(centre)).any()
     return f"mean over draws, {BARS}" if spread else "value of every draw, without spread"

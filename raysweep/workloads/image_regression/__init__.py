@@ -50,39 +50,29 @@ PARAMETERS = (
     ),
 )
 
+Error = partial(Metric, direction="minimize", share=True)
+Loss = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Metric(
+    Error(
         "error_scratch",
         "share of test images put into the wrong class, trained from 0",
-        direction="minimize",
         label="test error from scratch",
-        share=True,
     ),
-    Metric(
+    Error(
         "error_finetune",
         "share of test images put into the wrong class, fine-tuned from the source map",
-        direction="minimize",
         label="test error after fine-tuning",
-        share=True,
     ),
-    Metric(
+    Gain(
         "transferability_finetune",
         "error_scratch - error_finetune; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by fine-tuning",
     ),
-    Metric(
-        "loss_scratch",
-        "mean squared error on test images, trained from 0",
-        direction="minimize",
-        label="test loss from scratch",
-    ),
-    Metric(
+    Loss("loss_scratch", "mean squared error on test images, trained from 0", label="test loss from scratch"),
+    Loss(
         "loss_finetune",
         "mean squared error on test images, fine-tuned from the source map",
-        direction="minimize",
         label="test loss after fine-tuning",
     ),
     Metric(
@@ -98,18 +88,16 @@ METRICS = (
         "T's own bound for m = 2 (Thm 4.2): 2g³‖P≤m(θ_T - θ_S)‖²/λ_m² + 2g‖P>m(θ_T - θ_S)‖²",
         label="T's bound (Thm 4.2)",
     ),
-    Metric(
+    Loss(
         "equivalent_scratch",
         "loss_scratch by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
         "does not fit as noise (theory/covariance.py)",
-        direction="minimize",
         label="deterministic equivalent from scratch",
     ),
-    Metric(
+    Loss(
         "equivalent_finetune",
         "loss_finetune by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
         "does not fit as noise (theory/covariance.py)",
-        direction="minimize",
         label="deterministic equivalent after fine-tuning",
     ),
 )

@@ -45,9 +45,9 @@ class Decoder(nn.Module):
         self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """Compile a layer, of which all are alike, and the loss."""
-        for layer in self.model.layers:
-            layer.compile(*arguments, **options)
+        """Compile a layer, of which all are alike, the last norm, and the loss."""
+        for part in (*self.model.layers, self.model.norm):
+            part.compile(*arguments, **options)
         self.model.token_losses = torch.compile(token_losses, *arguments, **options)
 
     def forward(self, tokens: Tensor, following: Tensor | None = None) -> Tensor:
@@ -61,7 +61,7 @@ class Decoder(nn.Module):
             return of(self.lm_head, rows, wanted).view(following.shape)
         # the logits of a chunk are computed again for its gradient, so those of one chunk exist at a time
         parts = zip(rows.split(each), wanted.split(each), strict=True)
-        found = [checkpoint(of, self.lm_head, *part, use_reentrant=False) for part in parts]
+        found = [checkpoint(of, self.lm_head, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
         return torch.cat(found).view(following.shape)
 
 
@@ -72,6 +72,22 @@ def token_losses(head: nn.Module, rows: Tensor, wanted: Tensor) -> Tensor:
     return functional.cross_entropy(wide, wanted, ignore_index=-1, reduction="none")
 
 
+class Norm(nn.RMSNorm):
+    """RMSNorm in the precision of its gains, which may be wider than that of the stream."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """The normalized stream."""
+        return super().forward(stream.to(self.weight.dtype))
+
+
+class LastNorm(Norm):
+    """NaN where squares overflow: RMSNorm alone makes finite zeros of such a row."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """The normalized stream."""
+        return super().forward(stream) + 0 * stream.detach().square().mean(-1, keepdim=True)
+
+
 class Layers(nn.Module):
     """Everything but the head: tokens (sequences, length) to the normalized stream (sequences, length, width)."""
 
@@ -79,7 +95,7 @@ class Layers(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(config.vocabulary, config.width)
         self.layers = nn.ModuleList(Layer(config, dropout) for _ in range(config.depth))
-        self.norm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.norm = LastNorm(config.width, NORM_EPSILON)
         self.head_width, self.dropout, self.recomputes = config.head_width, dropout, config.recomputes()
         self.token_losses = token_losses
 
@@ -87,14 +103,16 @@ class Layers(nn.Module):
         """The normalized stream."""
         stream = self.embed_tokens(tokens)
         turns = rotation(tokens.shape[1], self.head_width, stream)
+        if self.training and torch.is_autocast_enabled(stream.device.type):  # a loss that is reported keeps its digits
+            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
         stream = functional.dropout(stream, self.dropout, self.training)
         for layer in self.layers:
             if self.recomputes and self.training:
-                stream = checkpoint(layer, stream, turns, use_reentrant=False)
+                stream = checkpoint(layer, stream, turns, use_reentrant=False, preserve_rng_state=self.dropout > 0)
             else:
                 stream = layer(stream, turns)
-        # NaN where squares overflow: RMSNorm alone makes finite zeros of such a row
-        return self.norm(stream) + 0 * stream.detach().square().mean(-1, keepdim=True)
+        normalized: Tensor = self.norm(stream)
+        return normalized
 
 
 class Layer(nn.Module):
@@ -103,8 +121,8 @@ class Layer(nn.Module):
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
         self.self_attn, self.mlp = Attention(config, dropout), Mlp(config)
-        self.input_layernorm = nn.RMSNorm(config.width, NORM_EPSILON)
-        self.post_attention_layernorm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.input_layernorm = Norm(config.width, NORM_EPSILON)
+        self.post_attention_layernorm = Norm(config.width, NORM_EPSILON)
         self.dropout = dropout
 
     def forward(self, stream: Tensor, turns: Rotation) -> Tensor:

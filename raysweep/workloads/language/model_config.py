@@ -115,10 +115,10 @@ class ModelConfig:
         """Number of weights of one layer."""
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
-    def sample_bytes(self, wide: bool = False, dropout: bool = False) -> float:
+    def sample_bytes(self, wide: bool = False, dropout: bool = False, compiled: bool = False) -> float:
         """Bytes of a sequence that are kept for the gradient, besides logits. wide: products are in float32, as on a
-        CPU. dropout: masks are kept; on a CPU the probabilities of attention too."""
-        of_width, of_mlp = (54, 18) if wide else (40, 12)
+        CPU. dropout: masks are kept; on a CPU the probabilities of attention too. compiled: half is computed again."""
+        of_width, of_mlp = (54, 18) if wide else (20, 6) if compiled else (40, 12)
         layer = (of_width + 8 * dropout) * self.width + of_mlp * self.mlp
         pairs = 17 * self.heads * self.context if dropout and wide else 4 * self.heads
         return float(self.context * (self.depth * (layer + pairs) + 16 * self.width))

@@ -6,6 +6,7 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,25 +58,14 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
+Risk = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Metric(
-        "risk_scratch",
-        "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch",
-        direction="minimize",
-        label="risk from scratch",
-    ),
-    Metric(
-        "risk_finetune",
-        "population risk after fine-tuning from the source map",
-        direction="minimize",
-        label="risk after fine-tuning",
-    ),
-    Metric(
+    Risk("risk_scratch", "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch", label="risk from scratch"),
+    Risk("risk_finetune", "population risk after fine-tuning from the source map", label="risk after fine-tuning"),
+    Gain(
         "transferability_finetune",
         "risk_scratch - risk_finetune; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by fine-tuning",
     ),
     Metric(

@@ -6,6 +6,7 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from raysweep.workloads import symmetric
@@ -113,25 +114,13 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
+Loss = partial(Metric, direction="minimize")
 METRICS = (
-    Metric(
-        "pretrain_loss",
-        "source loss |P - A|_F^2 before noise and fine-tuning",
-        direction="minimize",
-        label="source loss after pretraining",
+    Loss(
+        "pretrain_loss", "source loss |P - A|_F^2 before noise and fine-tuning", label="source loss after pretraining"
     ),
-    Metric(
-        "pretrain_loss_after",
-        "source loss after noise on the weights or fine-tuning",
-        direction="minimize",
-        label="final source loss",
-    ),
-    Metric(
-        "finetune_loss",
-        "target loss after noise on the weights or fine-tuning (in-domain)",
-        direction="minimize",
-        label="target loss",
-    ),
+    Loss("pretrain_loss_after", "source loss after noise on the weights or fine-tuning", label="final source loss"),
+    Loss("finetune_loss", "target loss after noise on the weights or fine-tuning (in-domain)", label="target loss"),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", direction="minimize"),
     Metric(
         "learned_modes", "source modes past half of their singular value when pretraining stops", label="learned modes"

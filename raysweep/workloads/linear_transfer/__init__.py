@@ -6,6 +6,7 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,41 +120,26 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
+Risk = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Metric(
-        "risk_scratch",
-        "population risk |b - b_t|^2 trained from scratch",
-        direction="minimize",
-        label="risk from scratch",
-    ),
-    Metric(
-        "risk_linear",
-        "population risk of linear transfer (last layer retrained)",
-        direction="minimize",
-        label="risk of linear transfer",
-    ),
+    Risk("risk_scratch", "population risk |b - b_t|^2 trained from scratch", label="risk from scratch"),
+    Risk("risk_linear", "population risk of linear transfer (last layer retrained)", label="risk of linear transfer"),
     Metric("risk_finetune", "population risk after fine-tuning", direction="minimize", label="risk after fine-tuning"),
-    Metric(
+    Gain(
         "transferability_linear",
         "risk_scratch - risk_linear; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by linear transfer",
     ),
-    Metric(
+    Gain(
         "transferability_finetune",
         "risk_scratch - risk_finetune; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by fine-tuning",
     ),
     Metric("pretrain_scale", "norm c of the pretrained end-to-end map", label="norm of pretrained map"),
-    Metric(
+    Risk(
         "pretrain_loss",
         "source population loss (c - |b_s|)^2 / 2 before fine-tuning",
-        direction="minimize",
         label="source loss after pretraining",
     ),
     Metric(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from itertools import groupby, repeat
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from raysweep.workloads.linear_transfer.integrator import relax
 Array = np.ndarray
 Draw = tuple[int, int, int]  # seed, dim, n
 SOURCE, PARTNER, SCRATCH = 0, 1, 2  # the directions e_s, e_u, and the one in which scratch starts
+_shape = itemgetter(1, 2)  # of a draw: dim, n
 _ELEMENTS = {"cpu": 100_000, "cuda": 20_000_000}  # rows times modes at once: what fits in a core's cache, or 3 GiB
 
 
@@ -98,10 +100,6 @@ def spectra(keys: Set[Draw], device: torch.device) -> dict[Draw, Spectrum]:
     return result
 
 
-def _shape(draw: Draw) -> tuple[int, int]:
-    return draw[1:]
-
-
 def _spectrum(seed: int, dim: int, n: int, parts: tuple[Array, Array, Array] | None) -> Spectrum:
     """parts: the singular value decomposition of the inputs; None if there are none. Nothing depends on its signs."""
     directions = np.vstack([target.teacher_directions(seed, dim), draws.unit_vectors(seed, "scratch", 1, dim)])
@@ -137,9 +135,8 @@ class _Case:
         self.empty = np.array([len(one.eigenvalues) == 0 for one in draw], dtype=bool)
         alignment = np.array([one.alignment for one in draw]).reshape(len(draw), 3)
         self.curvature = alignment[:, SOURCE]  # |X e_s|²/n
-        self.pull = (self.teacher * alignment[:, :2]).sum(1) + self.noise * np.array(
-            [one.noise_alignment for one in draw]
-        )  # e_s·Xᵀy/n
+        noise_alignment = np.array([one.noise_alignment for one in draw])
+        self.pull = (self.teacher * alignment[:, :2]).sum(1) + self.noise * noise_alignment  # e_s·Xᵀy/n
 
 
 def _train(case: _Case, direction: int, selected: Array) -> tuple[Array, Array]:
@@ -182,9 +179,8 @@ def _train_chunk(case: _Case, direction: int, rows: Array, device: torch.device)
     deep = (depth > 1) & ~case.empty[rows]
     if deep.any():
         fixed = scale**2 * outside[:, direction, direction]
-        relaxed, reached = relax(
-            *(torch.as_tensor(a[deep], device=device) for a in (eigenvalues, best, vector, fixed, depth, time))
-        )
+        arrays = (eigenvalues, best, vector, fixed, depth, time)
+        relaxed, reached = relax(*(torch.as_tensor(array[deep], device=device) for array in arrays))
         vector[deep], done[deep] = relaxed.cpu().numpy(), reached.cpu().numpy()
     square = (vector**2).sum(1) + scale**2 * outside[:, direction, direction]
     multiple = np.sqrt(square) ** power
@@ -235,12 +231,8 @@ def _train_frozen(case: _Case, selected: Array) -> tuple[Array, Array]:
     product[saddle] = 0.0
     several = selected & ~case.empty & (trained > 1) & ~saddle
     if several.any():
-        omega, reached = relax(
-            *(
-                torch.as_tensor(a[several])
-                for a in (rate[:, None], end[:, None], layer[:, None], np.zeros_like(layer), trained, case.time)
-            )
-        )
+        arrays = (rate[:, None], end[:, None], layer[:, None], np.zeros_like(layer), trained, case.time)
+        omega, reached = relax(*(torch.as_tensor(array[several]) for array in arrays))
         scale = omega[:, 0].numpy()
         product[several] = np.sign(scale) * np.abs(scale) ** trained[several]
         done[several] = reached.numpy()

@@ -59,9 +59,8 @@ def relax(
     result = start.clone()
     reached = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     rows = torch.arange(len(start), device=start.device)
-    scale = torch.maximum(
-        target.norm(dim=1), (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp() * start.norm(dim=1)
-    )
+    multiple = (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp()
+    scale = torch.maximum(target.norm(dim=1), multiple * start.norm(dim=1))
     state = _State(eigenvalues, target, start.clone(), fixed_square, depth, time, scale)
     for _ in range(STEP_CAP):
         done = state.finished()
@@ -101,12 +100,10 @@ class _State:
         self.elapsed = torch.zeros_like(time)
         self.last = torch.zeros_like(time, dtype=torch.bool)
         square = torch.exp(_log_square(vector, fixed_square))
-        speed = self.drive.norm(dim=1) + torch.exp(0.5 * self.power * torch.log(square)) * (eigenvalues * vector).norm(
-            dim=1
-        )
+        log_multiple = 0.5 * self.power * torch.log(square)
+        speed = self.drive.norm(dim=1) + torch.exp(log_multiple) * (eigenvalues * vector).norm(dim=1)
         self.step = 0.1 * torch.sqrt(square) / torch.clamp(speed, min=_TINY)
-        # so small that no finite time moves them (and 1/m overflows)
-        still = 0.5 * self.power * torch.log(square) < -650
+        still = log_multiple < -650  # so small that no finite time moves them (and 1/m overflows)
         self.elapsed = torch.where(still & torch.isfinite(time), time, self.elapsed)
 
     def keep(self, rows: torch.Tensor) -> None:

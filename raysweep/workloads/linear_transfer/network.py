@@ -65,19 +65,10 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
     """Row numbers that are trained together: one width, depth and kind of start; rows with equal data lie together."""
     n = target.samples(columns)
     descent = columns["pretrain_start"] == "descent"
-    keys = (
-        n,
-        columns["pretrain_length"],
-        columns["source_norm"],
-        columns["init_scale"],
-        seeds,
-        descent,
-        columns["depth"],
-        columns["dim"],
-    )
-    order = np.lexsort(keys)
-    kind = np.stack([descent, columns["depth"], columns["dim"]], axis=1)[order]
-    edges = np.flatnonzero((kind[1:] != kind[:-1]).any(1)) + 1
+    kind = np.stack([descent, columns["depth"], columns["dim"]], axis=1)
+    data = (n, columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds)
+    order = np.lexsort((*data, *kind.T))
+    edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
     for rows in np.split(order, edges):
         if not len(rows):
             continue
@@ -107,27 +98,18 @@ class _Chunk:
                 self.gram[i] = X.T @ X / n
                 noise[i] = X.T @ target.label_noise(int(seed), int(n)) / n
         self.precision = decompositions.pseudo_inverses(self.gram, distinct[:, 1], device)
-        self.moment = (
-            np.einsum("rde,re->rd", self.gram[self.group], self.goal)
-            + np.asarray(columns["noise"], float)[:, None] * noise[self.group]
-        )
+        fitted_noise = np.asarray(columns["noise"], float)[:, None] * noise[self.group]
+        self.moment = np.einsum("rde,re->rd", self.gram[self.group], self.goal) + fitted_noise
 
     def start(self, pretrained: dict[Key, Start]) -> dict[Key, Start]:
         """Set the layers from which scratch and fine-tuning start. Networks in `pretrained` are not trained again."""
-        c = self.columns
+        c, scale = self.columns, np.asarray(self.columns["init_scale"], float)
         if not self.descent:
-            self.scratch = exact_start(
-                self.seeds,
-                self.depth,
-                np.asarray(c["init_scale"], float),
-                np.stack([draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds]),
-                self.device,
-            )
+            directions = np.stack([draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds])
+            self.scratch = exact_start(self.seeds, self.depth, scale, directions, self.device)
             self.source = exact_start(self.seeds, self.depth, target.layer_scale(c), self.teachers[:, 0], self.device)
             return pretrained
-        self.scratch = random_start(
-            self.seeds, "scratch_layers", self.depth, self.dim, np.asarray(c["init_scale"], float), self.device
-        )
+        self.scratch = random_start(self.seeds, "scratch_layers", self.depth, self.dim, scale, self.device)
         self.source, pretrained = trained_starts(c, self.seeds, self.device, pretrained)
         self.status = np.maximum(self.status, self.source.status)
         return pretrained
@@ -197,13 +179,8 @@ class _Chunk:
         pull = np.einsum("rid,rd->ri", features, self.moment)
         steps = np.asarray(c["finetune_steps"], float)
         endless = np.isinf(steps)
-        end, left = layers.descend_readout(
-            curvature,
-            pull,
-            weights,
-            np.asarray(c["finetune_lr"], float),
-            np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps),
-        )
+        budget = np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps)
+        end, left = layers.descend_readout(curvature, pull, weights, np.asarray(c["finetune_lr"], float), budget)
         end = np.where((endless & (self.n == 0))[:, None], 0.0, end)  # the minimum-norm solution
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.linalg.norm(left, axis=1)

@@ -98,24 +98,17 @@ def _pretrain(keys: list[Key], dim: int, depth: int, device: torch.device) -> St
     rate[counted] = length[counted] / steps[counted]
     rows = len(seeds)
     identity = torch.eye(dim, dtype=torch.float64, device=device)[None]
-    start.status = (
-        layers.descend(
-            layers.Networks(
-                hidden=start.hidden,
-                last=start.last,
-                gram=identity,
-                precision=identity,
-                group=torch.zeros(rows, dtype=torch.int64, device=device),
-                moment=torch.as_tensor(teacher, device=device),
-                lr=torch.as_tensor(rate, device=device),
-                steps=torch.as_tensor(steps, device=device),
-                frozen=torch.zeros(rows, dtype=torch.int64, device=device),
-                collapse=-torch.ones(rows, dtype=torch.float64, device=device),
-            ),
-            PRETRAIN_TOLERANCE,
-            PRETRAIN_CAP,
-        )
-        .cpu()
-        .numpy()
+    networks = layers.Networks(
+        hidden=start.hidden,
+        last=start.last,
+        gram=identity,
+        precision=identity,
+        group=torch.zeros(rows, dtype=torch.int64, device=device),
+        moment=torch.as_tensor(teacher, device=device),
+        lr=torch.as_tensor(rate, device=device),
+        steps=torch.as_tensor(steps, device=device),
+        frozen=torch.zeros(rows, dtype=torch.int64, device=device),
+        collapse=-torch.ones(rows, dtype=torch.float64, device=device),
     )
+    start.status = layers.descend(networks, PRETRAIN_TOLERANCE, PRETRAIN_CAP).cpu().numpy()
     return start
