@@ -136,7 +136,7 @@ def rows() -> list[Row]:
         torch.set_num_threads(threads)
     for preset, batch, least, share in ON_GPU:
         shape = PRESETS[preset]
-        what = f"training {preset} in bfloat16 on a GPU, {batch * shape.context:,} tokens a step, compiled / not"
+        what = f"training {preset} in bfloat16 on a GPU, {batch * shape.context:,} tokens a step, compiled and recorded / neither"
         bound = f"{least / 1e6:g}M tokens/s or more" if least else f"{share:.0%} of the peak or more"
         found.append((what, _on_gpu(shape, batch), bound))
     return found
