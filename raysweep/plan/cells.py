@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError, as_typed, shown, told
+from raysweep.errors import InputError, RaysweepError, as_typed, shown, summary
 from raysweep.plan import resources
 from raysweep.plan.identity import cell_id
 from raysweep.plan.resources import Resources
@@ -184,7 +184,7 @@ def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, 
     except RaysweepError:
         raise
     except Exception as error:  # whatever somebody has declared
-        raise InputError(path, told(error)) from error
+        raise InputError(path, summary(error)) from error
     if found is None:
         return None
     if not (isinstance(found, tuple) and len(found) == 2 and all(isinstance(word, str) for word in found)):

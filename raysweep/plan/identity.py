@@ -16,7 +16,7 @@ from typing import Any
 
 from raysweep import __version__
 from raysweep import plain_json as json
-from raysweep.errors import InputError, RaysweepError, shown, told
+from raysweep.errors import InputError, RaysweepError, shown, summary
 from raysweep.workloads.declaration import Stage, Workload
 
 ELSEWHERE = "elsewhere"
@@ -102,7 +102,7 @@ def _identified(
     except RaysweepError:
         raise
     except Exception as error:  # whatever somebody has declared
-        raise InputError(path, told(error)) from error
+        raise InputError(path, summary(error)) from error
     if not isinstance(found, Mapping):
         raise InputError(path, f"expected a mapping of plain values, got {shown(found)}")
     return dict(found)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError, shown, told
+from raysweep.errors import InputError, RaysweepError, shown, summary
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import stage_id
 from raysweep.workloads.asked_once import one_look
@@ -125,7 +125,7 @@ class RowStages:
         except RaysweepError:
             raise
         except Exception as error:  # whatever somebody has declared
-            raise InputError(f"{self._workload.name}.{field}", told(error)) from error
+            raise InputError(f"{self._workload.name}.{field}", summary(error)) from error
 
     def _own(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
         stage, row = self._chain.stages[index], self.parameters(cell)

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from raysweep.errors import InputError, shown, told
+from raysweep.errors import InputError, shown, summary
 from raysweep.space import function_files
 
 GROUP = "raysweep.analyses"
@@ -72,7 +72,7 @@ def _installed(kind: str, path: str) -> Any:
     try:
         return points[0].load()
     except Exception as error:  # whatever a package does while it is imported
-        raise InputError(path, f"{kind} cannot be loaded: {told(error)}") from error
+        raise InputError(path, f"{kind} cannot be loaded: {summary(error)}") from error
 
 
 def check_options(function: Function, options: Mapping[str, Any], path: str) -> None:

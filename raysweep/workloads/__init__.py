@@ -7,7 +7,7 @@ import importlib
 import sys
 from importlib.metadata import EntryPoint, entry_points
 
-from raysweep.errors import InputError, shown, told
+from raysweep.errors import InputError, shown, summary
 from raysweep.workloads.declaration import Workload
 from raysweep.workloads.function_description import check_metric
 
@@ -45,7 +45,7 @@ def get(name: str) -> Workload:
     except ValueError as error:
         raise InputError("workload", f"{name} cannot be loaded: {error}") from error
     except Exception as error:  # whatever a package does while it is imported
-        raise InputError("workload", f"{name} cannot be loaded: {told(error)}") from error
+        raise InputError("workload", f"{name} cannot be loaded: {summary(error)}") from error
     if not isinstance(workload, Workload):
         raise InputError(
             "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(workload)}"
