@@ -40,8 +40,6 @@ def run(
     plain_name(name, "NAME")
     frame = sources.load(source)
     tool = source.partition(":")[0]
-    if status is None and tool in sources.TOOLS and sources.STATUS in frame:
-        status = sources.STATUS
     metric = metrics[0].partition(":")[0]
     harness, lacking = f"{metric}_stderr", frame.index[:0]
     if error is None and tool == "lm-eval" and {metric, harness} <= {*frame}:

@@ -162,13 +162,17 @@ def analyse(
     )
     if not metrics:
         raise InputError("metric", "expected a column")
-    if not all(isinstance(each, Mapping) for each in questions):
+    if not all(isinstance(entry, Mapping) for entry in questions or ()):
         raise InputError(
             "questions", f"expected a list of analyses such as {{'optimum': {{'x': ...}}}}, got {shown(questions)}"
         )
+    if levels := [
+        level for level in getattr(getattr(frame, "index", None), "names", ()) if level not in (None, *frame)
+    ]:
+        frame = frame.reset_index(levels)
     runs = tables.read(frame, metrics, axes, by, **options)
-    entries = importing.questions(questions, runs)
-    for asked in (each["law"] for each in entries if "law" in each):
+    entries = importing.questions(questions or (), runs)
+    for asked in (entry["law"] for entry in entries if isinstance(entry.get("law"), dict)):
         rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
         if len(rest) == 1:  # optimized too
             asked.setdefault("at_best", rest[0])

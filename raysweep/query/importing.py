@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from raysweep.analyses import registry
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, unknown
 from raysweep.ledger import segments, sweep_record
@@ -60,17 +61,19 @@ def space_of(table: Table) -> Space:
 
 
 def questions(entries: Sequence[Any], table: Table) -> list[Any]:
-    """Analyses, about the first metric of a table where they name none. A `y` that is no axis is a metric."""
-    metrics, axes = list(table.space["function"]["metrics"]), [*table.space["axes"], *table.space["fixed"]]
+    """Analyses, about the first metric of a table where their kind asks for one and they name none."""
+    first = next(iter(table.space["function"]["metrics"]))
 
-    def about(options: Any) -> Any:
+    def about(kind: Any, options: Any) -> Any:
         options = {} if options is None else options
-        if not isinstance(options, Mapping) or {"metric", "metrics"} & {*options}:
+        if kind not in registry.names() or not isinstance(options, Mapping) or {"metric", "metrics"} & {*options}:
             return options
-        return dict(options) if options.get("y") not in (None, *axes) else {"metric": metrics[0], **options}
+        analysis = registry.get(kind)
+        return {"metric": first, **options} if "metric" in {**analysis.required, **analysis.optional} else options
 
     return [
-        {kind: about(options) for kind, options in one.items()} if isinstance(one, Mapping) else one for one in entries
+        {kind: about(kind, options) for kind, options in entry.items()} if isinstance(entry, Mapping) else entry
+        for entry in entries
     ]
 
 

@@ -68,6 +68,7 @@ def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None
     frame = curves(BEST)
     columns = {name: frame[name].to_numpy() for name in frame}
     others = columns, pyarrow.Table.from_pandas(frame), frame.set_index(frame["depth"] * 0)
+    others += (frame.groupby(["depth", "lr", "seed"])["loss"].mean(),)
     first, *rest = (raysweep.analyse(one, questions=QUESTION, **ASKED).table for one in (frame, *others))
     for other in rest:
         pd.testing.assert_frame_equal(first, other, check_exact=True)
@@ -93,6 +94,11 @@ def test_a_question_that_cannot_be_asked_is_one_line() -> None:
     for wrong in ("optimum", ["optimum"], {"optimum": {"x": "lr"}}):
         with pytest.raises(InputError, match="questions: expected a list of analyses"):
             raysweep.analyse(curves(BEST), questions=wrong, **ASKED)
+    assert raysweep.analyse(curves(BEST), questions=None, **ASKED).answers[0].startswith("The best loss is ")
+    with pytest.raises(InputError, match=r"analysis\[0\].relation.x: missing"):
+        raysweep.analyse(curves(BEST), questions=[{"relation": {}}], **ASKED)
+    with pytest.raises(InputError, match=r"analysis\[0\].law"):
+        raysweep.analyse(curves(BEST), questions=[{"law": "lr"}], **ASKED)
     with pytest.raises(InputError, match="analysis.0..optimum.x"):
         raysweep.analyse(curves(BEST), questions=[{"optimum": {"x": "rate"}}], **ASKED)
 

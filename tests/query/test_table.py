@@ -88,6 +88,8 @@ def test_several_runs_of_a_cell_are_asked_about() -> None:
     twice = pd.concat([runs(run=0), runs(run=1)], ignore_index=True)
     with pytest.raises(InputError, match=r"rows 1, 9 have the same values on all axes; they differ in run"):
         read(twice, ["loss"], ["lr"], ["depth"])
+    with pytest.raises(InputError, match=r"they differ in seed, which may"):
+        read(twice.rename(columns={"run": "seed"}), ["loss"], ["lr"], ["depth"])
     with pytest.raises(InputError, match="run: rows 1, 9 have the same seed$"):
         read(twice.assign(run=0), ["loss"], ["lr"], ["depth"], seed="run")
     with pytest.raises(InputError, match="scale: unknown axis 'rate'"):
@@ -109,6 +111,44 @@ def test_axes_that_are_only_names_stay_texts() -> None:
     assert table.space["axes"]["depth"] == ["2", "4"]
     days = pd.date_range("2026-01-01", periods=2, tz="Europe/Berlin").repeat(4)
     assert column(read(runs(depth=days), ["loss"], ["lr"], ["depth"]).guesses, "depth")["type"] == "str"
+
+
+def test_integers_beyond_floats_are_not_joined() -> None:
+    wide = pd.Series([2**53] * 4 + [2**53 + 1] * 4)
+    with pytest.raises(InputError, match=r"depth: has integers beyond 2\^53 \(--labels depth takes them as names"):
+        read(runs(depth=wide), ["loss"], ["lr"], ["depth"])
+    assert read(runs(depth=wide), ["loss"], ["lr"], ["depth"], labels=["depth"]).rows["depth"].nunique() == 2
+    twice = pd.concat([runs(draw=2**62), runs(draw=2**62 + 1)], ignore_index=True)
+    assert read(twice, ["loss"], ["lr"], ["depth"], seed="draw").space["seeds"] == [2**62, 2**62 + 1]
+
+
+def test_a_setting_without_a_value_is_refused_or_a_name() -> None:
+    for gap in (None, math.nan):
+        frame = runs(depth=pd.Series([2] * 4 + [gap] * 4, dtype=object))
+        with pytest.raises(InputError, match="depth: row 5 has no value of it"):
+            read(frame, ["loss"], ["lr"], ["depth"])
+        table = read(frame, ["loss"], ["lr"], ["depth"], labels=["depth"])
+        assert table.space["axes"]["depth"] == ["2", "none"]
+
+
+def test_tensors_of_one_number_are_numbers_and_times_are_none() -> None:
+    columns = {name: [np.array(value) for value in runs()[name]] for name in ("lr", "depth", "loss")}
+    for frame in (columns, pd.DataFrame(columns)):
+        pd.testing.assert_frame_equal(
+            read(frame, ["loss"], ["lr"], ["depth"]).rows, read(runs(), ["loss"], ["lr"], ["depth"]).rows
+        )
+    for loss in (pd.to_timedelta(runs()["loss"]), pd.to_datetime(runs()["loss"]), runs()["loss"] + 1j):
+        with pytest.raises(InputError, match="loss: expected numbers, got "):
+            read(runs(loss=loss), ["loss"], ["lr"], ["depth"])
+
+
+def test_a_column_with_the_words_of_tools_is_the_status_and_an_empty_text_says_there_is_none() -> None:
+    frame = runs(State=["finished"] * 5 + ["running", "crashed", "not_converged"])
+    table = read(frame, ["loss"], ["lr"], ["depth"])
+    assert table.rows["status"].tolist() == ["ok"] * 5 + ["failed", "not_converged"]
+    assert (table.missing, column(table.guesses, "State")["role"]) == (1, "status")
+    assert read(frame, ["loss"], ["lr"], ["depth"], status="").missing == 0
+    assert read(runs(State="Bavaria"), ["loss"], ["lr"], ["depth"]).missing == 0
 
 
 def test_a_run_without_any_setting_is_missing() -> None:
@@ -156,6 +196,8 @@ def test_runs_that_all_failed_are_counted_by_their_words() -> None:
         (runs(lr=["0,1", "0,2"] * 4), (["loss"], ["lr"], ["depth"]), "lr: expected numbers, got '0,1' in row 1"),
         (runs().set_axis(["lr", "lr", "loss"], axis=1), (["loss"], ["lr"]), "lr: several columns have this name"),
         (runs(), (["loss"], ["lr", "lr"], ["depth"]), "lr: this column is used twice"),
+        (runs(), (["loss", "loss:maximize"], ["lr"], ["depth"]), "loss: this column is used twice"),
+        (runs().set_axis(["lr", "", "loss"], axis=1), (["loss"], ["lr"], [""]), "'': expected a column with a print"),
         (3, (["loss"], ["lr"]), "table: expected a data frame"),
     ],
 )
