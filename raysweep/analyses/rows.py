@@ -268,6 +268,16 @@ def slices_of(number: np.ndarray, count: int) -> list[slice]:
     return [slice(*edges) for edges in pairwise(np.searchsorted(number, np.arange(count + 1)).tolist())]
 
 
+def interval(table: pd.DataFrame, bounds: tuple[float, float], level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high) of Student's t intervals of a table of means, NaN for a single draw.
+
+    table: has mean, standard_error and draws. bounds: of the metric, see `bounds_of`.
+    """
+    mean, error = (table[name].to_numpy(float) for name in ("mean", "standard_error"))
+    half = half_width(level, error, table["draws"].to_numpy())
+    return np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)
+
+
 def heavy_rows(frame: pd.DataFrame, metric: str, workload: Workload) -> np.ndarray:
     """Whether the workload says that draws of the cell have no variance, for each row."""
     if workload.heavy_tailed is None or not len(frame):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.effects import effects
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
@@ -17,6 +17,7 @@ from raysweep.analyses.rows import (
     better_extremum,
     bounds_of,
     error_column,
+    interval,
     is_exact,
     is_logarithmic,
     is_number,
@@ -26,7 +27,7 @@ from raysweep.analyses.rows import (
 )
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
-from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, t_quantile
+from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile
 from raysweep.fits.surface.noise import axis_of, run_errors
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
@@ -47,15 +48,18 @@ def run(question: Question) -> Finding:
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     single = single_errors(question, keys, table)
     apart = differences(question, keys or ["cell"], table, single)
-    half = half_width(LEVEL, table["standard_error"].to_numpy(float), table["draws"].to_numpy())
-    half = np.where(table["draws"] > 1, half, np.nan if single is None else normal_quantile(LEVEL) * single)
-    bounds = [np.clip(table["mean"] + sign * half, *bounds_of(metric, workload)).tolist() for sign in (-1, 1)]
-    rows = []
-    for place, (cell, other, low, high) in enumerate(zip(table.to_dict("records"), apart, *bounds, strict=True)):
+    bounds = bounds_of(metric, workload)
+    low, high = interval(table, bounds)
+    if single is not None:
+        half = normal_quantile(LEVEL) * single
+        low = np.where(np.isnan(low), np.clip(table["mean"] - half, *bounds), low)
+        high = np.where(np.isnan(high), np.clip(table["mean"] + half, *bounds), high)
+    rows, cells = [], table.assign(low=low, high=high).to_dict("records")
+    for place, (cell, other) in enumerate(zip(cells, apart, strict=True)):
         row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
-        row |= {"estimate": cell["mean"], "low": low, "high": high}
+        row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
         rows.append({**row, **outcome(other, place, cell["draws"])})
-    function, main = workload.function, effects(table, keys, largest)
+    main = effects(table, keys, largest)
     shares = importance(table, axes_of(table, keys, design, workload), table["mean"].to_numpy(float))
     axes = [*shares, *(key for key in keys if key not in shares)]
     return question.finding(
@@ -63,15 +67,35 @@ def run(question: Question) -> Finding:
         rows,
         keys,
         meanings=meaning(question, keys, table, apart),
-        facts={
-            "largest": largest,
-            "assumed": function is not None and metric not in function.metrics,
-            "shares": shares,
-            **({"method": "single_runs"} if single is not None else {}),
-        },
+        facts=about(question, largest, shares, single),
         tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
+
+
+def about(question: Question, largest: bool, shares: Mapping[str, float], single: np.ndarray | None) -> dict[str, Any]:
+    """The facts of a ranking. shares: of variance, by axis. single: errors of single runs, if they decide."""
+    function = question.workload.function
+    assumed = function is not None and question.metric not in function.metrics
+    method = {"method": "single_runs"} if single is not None else {}
+    return {"largest": largest, "assumed": assumed, "shares": shares, **method}
+
+
+def effects(table: pd.DataFrame, keys: list[str], largest: bool) -> pd.DataFrame:
+    """The main effects: for each value of each axis, the mean over all cells that have it, and their number (cells).
+
+    The best value of an axis comes first.
+    """
+    import pandas as pd
+
+    parts = []
+    for key in keys:
+        of_key = table.groupby(key, sort=True)["mean"].agg(["mean", "size"]).reset_index()
+        if len(of_key) > 1:
+            of_key.columns = ["axis_value", "mean", "cells"]
+            of_key = of_key.sort_values("mean", ascending=not largest, kind="stable")
+            parts.append(of_key.assign(axis=key)[["axis", "axis_value", "mean", "cells"]])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> np.ndarray | None:

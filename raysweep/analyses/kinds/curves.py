@@ -10,12 +10,10 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, bounds_of, means_table, places_on, signs_of
+from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means_table, places_on, signs_of
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
-from raysweep.analyses.sides import tested
 from raysweep.errors import InputError
-from raysweep.fits.comparison import HIGHER, LOWER, UNCLEAR
-from raysweep.fits.statistics import LEVEL, half_width
+from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import along_training, metrics_of
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from raysweep.space.checks import Context
+    from raysweep.workloads.declaration import Workload
 
 OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
 
@@ -50,7 +49,7 @@ def run(question: Question) -> Finding:
             against = {"": 0.0}
             meanings = dict(zip(("positive", "negative"), signs, strict=True)) if len(metrics) == 1 else {}
         means = with_intervals(tables[f"{name}_{metric}"], bounds_of(metric, workload))
-        sides = {label: tested(frame, cell, metric, other, workload, LEVEL) for label, other in against.items()}
+        sides = {label: tested(frame, cell, metric, other, workload) for label, other in against.items()}
         held = {label: cells for label, cells in sides.items() if cells is not None}
         for label, cells in held.items() or [("", None)]:
             table = means
@@ -74,11 +73,39 @@ def run(question: Question) -> Finding:
 
 
 def with_intervals(table: pd.DataFrame, bounds: tuple[float, float]) -> pd.DataFrame:
-    """A table of means with Student's t intervals. bounds: between which values a mean lies."""
-    draws, mean = table["draws"].to_numpy(), table["mean"].where(~table["no_variance"].astype(bool)).to_numpy(float)
-    half = np.where(draws > 1, half_width(LEVEL, table["standard_error"].to_numpy(float), draws), np.nan)
-    low, high = np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)
-    return table.assign(estimate=mean, low=low, high=high)
+    """A table of means with intervals; without where draws have no variance. bounds: of the metric."""
+    finite = table.assign(mean=table["mean"].where(~table["no_variance"].astype(bool)))
+    low, high = interval(finite, bounds)
+    return table.assign(estimate=finite["mean"].to_numpy(float), low=low, high=high)
+
+
+def tested(
+    rows: pd.DataFrame, keys: list[str], metric: str, other: str | float, workload: Workload
+) -> pd.DataFrame | None:
+    """One row per cell: the keys, `beside` (the mean of the other metric, or the number), `status` (of `per_cell`) and
+    `same` (no draw differs by more than rounding). Cells with one draw are left out; None if none is left.
+
+    Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
+    """
+    names = [metric, *([other] if isinstance(other, str) else [])]
+    good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
+    for name in names:
+        good = good[~heavy_rows(good, name, workload)]
+    good = good.drop_duplicates([*keys, "seed"])
+    value, beside = good[metric].astype(float), good[other].astype(float) if isinstance(other, str) else other
+    # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
+    size = np.maximum(value.abs(), np.abs(beside)) if other != 0 else value.abs().max()
+    good = good[[*keys, "seed"]].assign(beside=beside, difference=value - beside, size=size)
+    good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
+    if not len(good):
+        return None
+    good = good.assign(same=good["difference"].abs() <= ROUNDING * good["size"])
+    cells = good.groupby(keys, dropna=False).agg(beside=("beside", "mean"), same=("same", "all")).reset_index()
+    differ = good[~good.groupby(keys, dropna=False)["same"].transform("all")]
+    if not len(differ):
+        return cells.assign(status=UNCLEAR)
+    cells = cells.merge(per_cell(differ, keys)[[*keys, "status"]], on=keys, how="left")
+    return cells.assign(status=cells["status"].fillna(UNCLEAR))
 
 
 def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.kinds.best import differences, outcome, single_errors
+from raysweep.analyses.kinds.best import about, differences, outcome, single_errors
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, means_table
+from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
-from raysweep.fits.statistics import LEVEL, half_width, normal_quantile
+from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
@@ -129,7 +129,6 @@ def run(question: Question) -> Finding:
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
     places = {axis.name: k for k, axis in enumerate(axes)}
     axes = [axes[places[name]] for name in shares] if shares else axes
-    function = workload.function
     best = [_row(shown.loc[k], keys, others, outcomes[k], one_draw) for k in range(min(SHOWN, len(shown)))]
     tables = {f"{question.name}_cells": shown}
     if shares:
@@ -139,15 +138,12 @@ def run(question: Question) -> Finding:
         best,
         keys,
         facts={
-            "largest": largest,
-            "assumed": function is not None and metric not in function.metrics,
+            **about(question, largest, shares, single),
             "axes": [axis.name for axis in axes],
-            "shares": shares,
             "others": others[:OTHERS],
             "configurations": len(shown),
             "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
             "one_draw": one_draw,
-            **({"method": "single_runs"} if single is not None else {}),
         },
         tables=tables,
         plots=lambda: plots_of(question, keys, shown, axes, shares, largest),
@@ -179,13 +175,12 @@ def others_table(question: Question, keys: list[str], others: Sequence[str]) -> 
     grouped = good.groupby(keys, dropna=False)
     out = grouped.size().rename("_size").reset_index()[keys]
     for name in (metric, *others):
-        stats = grouped[name].agg(["mean", "sem", "count"]).reset_index(drop=True)
-        half = half_width(LEVEL, stats["sem"].to_numpy(float), stats["count"].to_numpy())
-        half = np.where(stats["count"] > 1, half, np.nan)
-        low, high = (np.clip(stats["mean"] + sign * half, *bounds_of(name, question.workload)) for sign in (-1, 1))
-        bounds = {"low": low, "high": high} if name == metric else {}
-        more = {f"{name}_mean": stats["mean"], f"{name}_low": low, f"{name}_high": high} if name != metric else {}
-        out = out.assign(**bounds, **more)
+        means = grouped[name].agg(mean="mean", standard_error="sem", draws="count").reset_index(drop=True)
+        low, high = interval(means, bounds_of(name, question.workload))
+        ends = {"low": low, "high": high}
+        if name != metric:
+            ends = {f"{name}_mean": means["mean"], f"{name}_low": low, f"{name}_high": high}
+        out = out.assign(**ends)
     return out
 
 
