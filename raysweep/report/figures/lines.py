@@ -164,7 +164,7 @@ def curves_figure(
             any(line.has_theory for line in every_line)
             and (
                 drawing.mark("closed form", **theory_look),
-                f"{'Dashes' if categories else 'Lines without points of their own'}: the closed form.",
+                f"{'Dashes' if categories else 'Lines'}: the closed form.",
             ),
             any(line.base is not None for line in every_line)
             and (
