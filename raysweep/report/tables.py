@@ -130,10 +130,7 @@ def _head(finding: Finding, workload: Workload) -> str:
 def _status(row: Mapping[str, Any], finding: Finding) -> str:
     if finding.facts.get("one_draw") or "p_holm" in finding.table:  # p says it
         return ""
-    if (
-        finding.kind in ("curves", "learning_curves", "landscape")
-        and (finding.table["outcome"] == Outcome.MEASURED).all()
-    ):
+    if finding.kind in PER_METRIC and (finding.table["outcome"] == Outcome.MEASURED).all():
         return ""
     return OUTCOMES.get(row["outcome"], str(row["outcome"]))
 
