@@ -145,7 +145,7 @@ def theory_words(finding: Finding, workload: Workload) -> str:
         return f"theory lies in {inside}"
     if len(known) == 1:
         return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
-    return f"theory agrees in {len(known) - outside} of {len(known)}" if outside else "theory agrees"
+    return f"theory agrees in {len(known) - outside}/{len(known)}" if outside else "theory agrees"
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:
