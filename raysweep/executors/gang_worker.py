@@ -132,7 +132,7 @@ class Worker:
         together: whether all workers train the same rows together. Only the first worker returns the rows then.
         """
         cells, what = np.arange(len(seeds)), content(pack) if pack.stages else counted(len(seeds), "row")
-        before = {stage: len(told) for stage, told in job.errors.items()}
+        before = {stage: len(tracebacks) for stage, tracebacks in job.errors.items()}
         with (
             threads.limited(job.cpus),
             devices.granted(job.gpus),
@@ -164,7 +164,7 @@ class Worker:
                 self._forsake()
                 problem = error_text(traceback.format_exc())
                 log.LOGGER.error("%s", problem)
-                stages = [stage for stage, told in job.errors.items() if len(told) > before.get(stage, 0)]
+                stages = [stage for stage, tracebacks in job.errors.items() if len(tracebacks) > before.get(stage, 0)]
                 outcome = Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED
                 return Answer(outcome, problem=problem, stages=stages)
 

@@ -105,12 +105,12 @@ class Folder:
         except OSError as error:
             if done == "read" and isinstance(error, FileNotFoundError):
                 raise
-            said = f"cannot be {done}: {error.strerror or error}"
+            message = f"cannot be {done}: {error.strerror or error}"
             if done == "written" and (error.errno in files.READ_ONLY or isinstance(error, PermissionError)):
-                said = "is read-only here; expected one that can be written"
+                message = "is read-only here; expected one that can be written"
             elif done == "written" and error.errno in files.FULL:
-                said = (
+                message = (
                     f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again: "
                     "what was published is kept"
                 )
-            raise Halted(self.root, f"the store {said}") from error
+            raise Halted(self.root, f"the store {message}") from error

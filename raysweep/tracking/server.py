@@ -276,12 +276,12 @@ def runs_page(folder: AnyPath, tracking_uri: str | None) -> list[str]:
 
     Without `workflowType=machine_learning` in its address, MLflow's page opens on traces, and a sweep has none.
     """
-    known = signs.mirrored(folder)
-    if known is None or tracking_uri is None or known.tracking_uri != tracking_uri:
+    mirrored = signs.mirrored(folder)
+    if mirrored is None or tracking_uri is None or mirrored.tracking_uri != tracking_uri:
         return []
-    if not re.fullmatch(r"\d+", known.experiment or ""):
+    if not re.fullmatch(r"\d+", mirrored.experiment or ""):
         return []
-    page = f"/#/experiments/{known.experiment}?workflowType=machine_learning"
+    page = f"/#/experiments/{mirrored.experiment}?workflowType=machine_learning"
     if tracking_uri.startswith(("http:", "https:")):
         return [f"runs: {tracking_uri.rstrip('/')}{page}"]
     if tracking_uri.startswith("sqlite:"):

@@ -119,7 +119,7 @@ def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(
     assert "(core time estimated):" in shown[0]
     assert "guess" not in shown[0]
     assert "(GPU time is a guess, see below):" in shown[1]
-    assert "GPU time is a guess within a factor of 5 either way" in shown[1]
+    assert "GPU time is a guess within a factor of 3 either way" in shown[1]
 
 
 def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(

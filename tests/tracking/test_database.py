@@ -94,9 +94,9 @@ def test_what_is_written_directly_is_what_the_client_writes(
 def test_runs_are_read_as_the_client_reads_them(tmp_path: Path, template: Path) -> None:
     uri = f"sqlite:///{shutil.copy(template, tmp_path / 'mlflow.db')}"
     store, by_client = database.Database(uri), client.Client(uri)
-    assert store.known_experiment("e") is None
+    assert store.find_experiment("e") is None
     experiment = store.experiment("e", tmp_path.as_uri())
-    assert by_client.known_experiment("e") == store.known_experiment("e") == experiment
+    assert by_client.find_experiment("e") == store.find_experiment("e") == experiment
     first, second, trash = store.add(experiment, [dataclasses.replace(CONTENT, name=name) for name in "abc"])
     store.delete(trash)
     users = mlflow.MlflowClient(uri)

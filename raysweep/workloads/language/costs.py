@@ -2,8 +2,8 @@
 
 Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
 for 1024 tokens. Expect an error of a factor 2. GPU: a step takes the time to start its kernels, or that of its flops
-and of the logits that it reads and writes, whichever is longer, on an H200 by its data sheet at a usual share of its
-peaks, which nobody measured (WORKLOAD.gpu_guess).
+and of the logits that it reads and writes, whichever is longer, on an H200 at a share of the peaks of its data sheet
+(WORKLOAD.gpu_guess; benchmarks/language.py measures it).
 """
 
 from __future__ import annotations

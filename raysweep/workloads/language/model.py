@@ -55,21 +55,23 @@ class Decoder(nn.Module):
         stream = self.model(tokens)
         if following is None:
             return self.lm_head(stream)
-        rows, wanted, of = stream.flatten(0, 1), following.flatten(), self.model.token_losses
+        rows, targets, loss = stream.flatten(0, 1), following.flatten(), self.model.token_losses
         each = max(1, CHUNK // self.lm_head.out_features)
         if len(rows) <= each:
-            return of(self.lm_head, rows, wanted).view(following.shape)
+            return loss(self.lm_head, rows, targets).view(following.shape)
         # the logits of a chunk are computed again for its gradient, so those of one chunk exist at a time
-        parts = zip(rows.split(each), wanted.split(each), strict=True)
-        found = [checkpoint(of, self.lm_head, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
-        return torch.cat(found).view(following.shape)
+        parts = zip(rows.split(each), targets.split(each), strict=True)
+        chunks = [
+            checkpoint(loss, self.lm_head, *part, use_reentrant=False, preserve_rng_state=False) for part in parts
+        ]
+        return torch.cat(chunks).view(following.shape)
 
 
-def token_losses(head: nn.Module, rows: Tensor, wanted: Tensor) -> Tensor:
-    """Loss at each row, in float32 or wider; 0 where the wanted token is -1."""
+def token_losses(head: nn.Module, rows: Tensor, targets: Tensor) -> Tensor:
+    """Loss at each row, in float32 or wider; 0 where the target is -1."""
     scores = head(rows)
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    return functional.cross_entropy(wide, wanted, ignore_index=-1, reduction="none")
+    return functional.cross_entropy(wide, targets, ignore_index=-1, reduction="none")
 
 
 class Norm(nn.RMSNorm):
@@ -148,14 +150,14 @@ class Attention(nn.Module):
             project(stream).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        heard = functional.scaled_dot_product_attention(
+        mixed = functional.scaled_dot_product_attention(
             turned(query, turns),
             turned(key, turns),
             value,
             dropout_p=self.dropout if self.training else 0.0,
             is_causal=True,
         )
-        return self.o_proj(heard.transpose(1, 2).flatten(2))
+        return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
 
 class Mlp(nn.Module):

@@ -83,11 +83,10 @@ def _train(
 def trainer_of(kind: str, row: Row, config: ModelConfig, weights: Row, factor: Factor, steps: int) -> Trainer:
     """What trains a row's model from these weights, by name. kind: pretrain or finetune, as its parameters begin."""
     lr, decay, dropout = (float(row[f"{kind}_{name}"]) for name in ("lr", "weight_decay", "dropout"))
-    seed, long = int(row["seed"]), steps >= COMPILED_STEPS
-    compiled = long and trainer.compiler()
+    seed, compiled = int(row["seed"]), steps >= COMPILED_STEPS and trainer.compiler()
     size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0, compiled=compiled)
-    recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, seed, f"language/{kind}", records=long)
-    return Trainer(model.decoder(config, weights, dropout, compiles=long), model.losses, recipe)
+    recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, seed, f"language/{kind}", records=True)
+    return Trainer(model.decoder(config, weights, dropout, compiled), model.losses, recipe)
 
 
 def _batches(parameters: dict[str, Any]) -> Batches:
