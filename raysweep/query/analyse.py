@@ -41,7 +41,6 @@ class Findings(Sequence[Finding]):
     workload: Workload
     space: Space
     findings: Sequence[Finding] = field(default_factory=list)
-    _laws: dict[frozenset[str], Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -114,9 +113,8 @@ class Findings(Sequence[Finding]):
         points = pd.DataFrame(dict(zip(at, values, strict=True)))
         if points.empty:
             raise InputError("at", "expected a value of an axis at least")
-        if frozenset(at) not in self._laws or not (points > 0).all(axis=None):
-            self._laws[frozenset(at)] = forecasting.known_of(self, points.loc[points.min(axis=1).idxmin()].to_dict())
-        made = [(point, *self._laws[frozenset(at)].entries(point)) for point in points.to_dict("records")]
+        forecaster = forecasting.Forecaster.of(self, [*at])
+        made = [(point, *forecaster.at(point)) for point in points.to_dict("records")]
         lines = [
             {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
             | {"outside": max(one["outside"].values(), default=1.0)}
