@@ -46,7 +46,7 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
         out.append(
             {
                 **{key: value for key, value in one.items() if key not in ("row", "values")},
-                "said": settings(varied, [values[name] for name in varied], workload),
+                "said": settings({name: values[name] for name in varied}, workload),
                 "values": list(labels(one["values"])),
                 "at": [plain_number(values[name]) if name in numbers else None for name in names],
                 **more,

@@ -11,11 +11,12 @@ from dataclasses import replace
 from raysweep.analyses.counts import Group, groups_of
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
-from raysweep.report.names import as_called, called, capitalized, setting, settings, without_common_beginning
+from raysweep.report.names import as_called, called, capitalized, settings, without_common_beginning
 from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
 from raysweep.workloads.declaration import Workload
 
@@ -48,8 +49,7 @@ def _by_metric(finding: Finding) -> list[Finding]:
 
 
 def _first_setting(finding: Finding, workload: Workload) -> str:
-    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
-    return ", ".join(setting(key, finding.table[key].iloc[0], workload) for key in varied)
+    return settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
 
 
 def _answer(finding: Finding, workload: Workload) -> str:
@@ -97,7 +97,7 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
     named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
-    text = _longer(text, settings(named, first[named], workload), " at {}")
+    text = _longer(text, settings({name: first[name] for name in named}, workload), " at {}")
     if facts["alike"]:
         every = counted(facts["configurations"], "configuration")
         text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
@@ -182,15 +182,15 @@ def _besides(finding: Finding, workload: Workload) -> str:
     many settings a power changes, and where what was logged is least and most."""
     table, facts = finding.table, finding.facts
     if base := facts.get("base"):
-        return f", beside {settings(base, base.values(), workload)}"
+        return f", beside {settings(base, workload)}"
     if bends := facts.get("bends"):
         return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
     measured = table[table["outcome"] == Outcome.MEASURED]
     if finding.kind not in LOGGED or len(measured) < 2:
         return ""
-    varied = [key for key in finding.keys if table[key].nunique(dropna=False) > 1]
+    varied = varying(finding.keys, table)
     ends = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
-    return "; least with {}, most with {}".format(*(settings(varied, end, workload) for end in ends))
+    return "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in ends))
 
 
 def without_settings(finding: Finding, workload: Workload) -> str:

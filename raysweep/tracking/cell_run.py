@@ -69,10 +69,10 @@ def of_cell(
     good = [row for row in rows if row["status"] == OK]
     metrics: list[Point] = []
     not_finite = []
-    names = _names(rows)
+    names = sorted({name for row in rows for name in row["metrics"]})
     taken = {*names, *axes}
     for name in names:
-        draws = [(row["seed"], _number(row["metrics"].get(name))) for row in good]
+        draws = [(row["seed"], float(row["metrics"].get(name, math.nan))) for row in good]
         finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
         of_draws = not name.endswith("_theory")  # a closed form is the same for every draw
         if finite and len(finite) == len(draws):
@@ -132,17 +132,8 @@ def cut(value: str, longest: int) -> str:
     return value if len(value) <= longest else value[: longest - 1] + "…"
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _names(rows: Sequence[Row]) -> list[str]:
-    """The names of the metrics of rows, sorted."""
-    return sorted({name for row in rows for name in row["metrics"]})
 
 
 def _added(key: str, taken: Collection[str]) -> str:

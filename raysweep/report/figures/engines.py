@@ -81,7 +81,8 @@ def draw_engines(plot: EnginesPlot, finding: Finding, workload: Workload) -> tup
     ]
     if by and engines:
         handles += [
-            drawing.mark(settings(by, group, workload), color=GREY, linestyle=look) for group, look in dashes.items()
+            drawing.mark(settings(dict(zip(by, group, strict=True)), workload), color=GREY, linestyle=look)
+            for group, look in dashes.items()
         ]
     handles.append(sloped and (drawing.mark("slope 1", **SLOPE_ONE), "The grey line has slope 1."))
     said = drawing.legend_below(figure, handles)

@@ -104,6 +104,11 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
     return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
 
 
+def moved(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
+    """Positions moved to the right; on a logarithmic axis, by a share."""
+    return np.asarray(at * np.exp(shift) if logarithmic else at + shift)
+
+
 def before(above: np.ndarray) -> float:
     """The position to the left of a logarithmic grid at which x = 0 is drawn."""
     return float(above[0] * (above[0] / above[-1]) ** 0.12) if len(above) > 1 else float(above[0]) / 2
