@@ -24,17 +24,14 @@ EXISTS = "is there already; name another file with -o"
 
 def values(texts: Sequence[str]) -> dict[str, float]:
     """AXIS=VALUE[,AXIS=VALUE] as values by axis."""
-    out: dict[str, float] = {}
-    for text in ",".join(texts).split(","):
-        name, value = (part.strip() for part in text.partition("=")[::2])
-        if name in out:
-            raise InputError("--at", f"{name} is there twice; expected each axis once")
-        try:
-            out[name] = float(value)
-            if not name:
-                raise ValueError
-        except ValueError:
-            raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, got {text}") from None
+    pairs = [text.partition("=") for text in ",".join(texts).split(",")]
+    try:
+        out = {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        out = {}
+    if "" in out or len(out) < len(pairs):
+        given = ",".join(texts)
+        raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, each axis once, got {given}")
     return out
 
 
