@@ -42,9 +42,9 @@ def _by_metric(finding: Finding) -> list[Finding]:
     split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
     keys, out = [key for key in finding.keys if key not in split], []
     for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
-        own = dict(zip(split, values, strict=True))
-        facts = {**finding.facts, **({"constants": [own["against"]]} if "against" in own else {})}
-        out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
+        setting = dict(zip(split, values, strict=True))
+        facts = {**finding.facts, **({"constants": [setting["against"]]} if "against" in setting else {})}
+        out.append(replace(finding, metric=setting.get("metric", finding.metric), keys=keys, table=table, facts=facts))
     return out
 
 
@@ -57,10 +57,10 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
     if finding.kind == "law":
-        known = finding.table["outcome"] != Outcome.UNDECIDED
-        if known.all() and len(finding.keys) == 1:
+        with_law = finding.table["outcome"] != Outcome.UNDECIDED
+        if with_law.all() and len(finding.keys) == 1:
             return _answer_of_law(finding, workload)
-        if known.any() and len(finding.facts["over"]) > 1:
+        if with_law.any() and len(finding.facts["over"]) > 1:
             return _answer_of_axes(finding, workload)
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
@@ -125,12 +125,12 @@ def _answer_of_axes(finding: Finding, workload: Workload) -> str:
     """What the best value does along each axis of the laws, each in how many of their settings."""
     workload, text, over = as_called(finding, workload), "", finding.facts["over"]
     for axis, table in finding.table.groupby("axis", sort=False):
-        known = table[table["outcome"] != Outcome.UNDECIDED]
-        lead = groups_of(replace(finding, table=known))[0]
+        with_law = table[table["outcome"] != Outcome.UNDECIDED]
+        lead = groups_of(replace(finding, table=with_law))[0]
         power = POWERS[lead.outcome].format(axis=called(str(axis), workload))
-        of = f" of {len(table)}" if len(over) == 2 else ""
+        among = f" of {len(table)}" if len(over) == 2 else ""
         if text:
-            text = _longer(text, f"{power} in {lead.count}{of}", " and {}")
+            text = _longer(text, f"{power} in {lead.count}{among}", " and {}")
         else:
             text = f"the best {called(finding.x, workload)} {power} in {some_of(lead.count, len(table), 'setting')}"
     undecided = (finding.table["outcome"] == Outcome.UNDECIDED).sum() // len(over)
@@ -141,13 +141,13 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
     """Where the best values of both axes lie, each in how many settings it is located."""
     workload, text = as_called(finding, workload), ""
     for axis, table in finding.table.groupby("axis", sort=False):
-        own = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
-        group = next((one for one in groups_of(own) if one.outcome == Outcome.LOCATED), None)
-        name = f"the best {called(own.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
-        said = f"{name} is {place_words(own, group, workload)}" if group else f"{name} is not located"
+        part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
+        group = next((one for one in groups_of(part) if one.outcome == Outcome.LOCATED), None)
+        name = f"the best {called(part.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
+        addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not located"
         if group and len(table) > 1:
-            said += f" in {group.count}" if text else f" in {share(group, len(table), 'setting')}"
-        text = _longer(text, said, "; {}") if text else said
+            addition += f" in {group.count}" if text else f" in {share(group, len(table), 'setting')}"
+        text = _longer(text, addition, "; {}") if text else addition
     return text
 
 
@@ -189,8 +189,8 @@ def _besides(finding: Finding, workload: Workload) -> str:
     if finding.kind not in LOGGED or len(measured) < 2:
         return ""
     varied = varying(finding.keys, table)
-    ends = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
-    return "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in ends))
+    extremes = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    return "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in extremes))
 
 
 def without_settings(finding: Finding, workload: Workload) -> str:

@@ -72,14 +72,15 @@ def of_cell(
     names = sorted({name for row in rows for name in row["metrics"]})
     taken = {*names, *axes}
     for name in names:
-        draws = [(row["seed"], float(row["metrics"].get(name, math.nan))) for row in good]
-        finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
+        values = (row["metrics"].get(name) for row in good)
+        draws = [math.nan if value is None else float(value) for value in values]
+        finite = [value for value in draws if math.isfinite(value)]
         of_draws = not name.endswith("_theory")  # a closed form is the same for every draw
         if finite and len(finite) == len(draws):
-            mean, error = _mean([value for _, value in finite])
+            mean, error = _mean(finite)
             metrics.append((name, mean, 0))
             metrics += [(_added(f"{name}_se", taken), error, 0)] * (of_draws and math.isfinite(error))
-        elif not all(math.isnan(value) for _, value in draws):
+        elif not all(map(math.isnan, draws)):
             not_finite.append(name)
     metrics.append((_added("draws_ok", taken), float(len(good)), 0))
     further = {"seconds": math.fsum(float(row.get("seconds") or 0.0) for row in rows)}
