@@ -215,6 +215,11 @@ class CellMeans:
         return replace(self, **{name: getattr(self, name)[some] for name in ("x", "centre", "low", "high", "median")})
 
 
+def plain_means(x: np.ndarray, centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> CellMeans:
+    """Values with intervals, none of them a median."""
+    return CellMeans(x, centre, low, high, np.zeros(len(x), dtype=bool))
+
+
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
     """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1. With
     given standard errors and one draw everywhere, the interval is theirs.

@@ -24,17 +24,14 @@ EXISTS = "is there already; name another file with -o"
 
 def values(texts: Sequence[str]) -> dict[str, float]:
     """AXIS=VALUE[,AXIS=VALUE] as values by axis."""
-    out: dict[str, float] = {}
-    for text in ",".join(texts).split(","):
-        name, value = (part.strip() for part in text.partition("=")[::2])
-        if name in out:
-            raise InputError("--at", f"{name} is there twice; expected each axis once")
-        try:
-            out[name] = float(value)
-            if not name:
-                raise ValueError
-        except ValueError:
-            raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, got {text}") from None
+    pairs = [text.partition("=") for text in ",".join(texts).split(",")]
+    try:
+        out = {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        out = {}
+    if "" in out or len(out) < len(pairs):
+        given = ",".join(texts)
+        raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, each axis once, got {given}")
     return out
 
 
@@ -77,17 +74,17 @@ def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
         made = {}
     if not isinstance(made, dict):
         made = {}
-    found = forecasting.score(made, sweep, str(file))
+    scored = forecasting.score(made, sweep, str(file))
     lines = [
         f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {_ends(one['forecast'])}, "
         f"measured {_ends(one['measured'])}" + ("" if one["inside"] else ", outside")
-        for one in found["settings"]
+        for one in scored["settings"]
     ]
-    for one in found["scores"]:
+    for one in scored["scores"]:
         signs = f"; direction right in {one['signs_right']} of {one['signs_of']}" * bool(one["signs_of"])
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
         lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
-    for one in found["not_scored"]:
+    for one in scored["not_scored"]:
         reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
         lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines

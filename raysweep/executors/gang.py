@@ -158,7 +158,6 @@ class Gang:
             raise WorkerLost(f"the workers could not all meet within {MEETING:g} s: {error}") from None
 
     def end(self) -> None:
-        """Kill all workers. The next pack starts new ones."""
         for worker in self._workers:
             with contextlib.suppress(RayError):  # the worker or the cluster is gone already
                 ray.kill(worker)

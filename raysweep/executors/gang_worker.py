@@ -165,7 +165,9 @@ class Worker:
                 problem = error_text(traceback.format_exc())
                 log.LOGGER.error("%s", problem)
                 stages = [stage for stage, tracebacks in job.errors.items() if len(tracebacks) > before.get(stage, 0)]
-                outcome = Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED
+                # gloo's error for a worker that did not come (with GPUs, NCCL ends the process instead)
+                waited = isinstance(error, RuntimeError) and "Timed out waiting" in str(error)
+                outcome = Outcome.WAITED if waited else Outcome.FAILED
                 return Answer(outcome, problem=problem, stages=stages)
 
     def _forsake(self) -> None:
@@ -180,11 +182,6 @@ def _leave() -> None:
 
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-def _waited_in_vain(error: Exception) -> bool:
-    """Whether this is gloo's error for a worker that did not come. (With GPUs, NCCL ends the process instead.)"""
-    return isinstance(error, RuntimeError) and "Timed out waiting" in str(error)
 
 
 def _interface(address: str) -> str | None:

@@ -106,7 +106,6 @@ def _without(folder: AnyPath, record: str) -> None:
 
 
 def update(folder: AnyPath, record: Record) -> None:
-    """Replace the record in one step."""
     files.replace(folder / FILE, sealed.seal(asdict(record)))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,26 +30,15 @@ SHOWN = 20
 """Rows of a table in a notebook; of a longer one those in the middle are left out."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Findings(Sequence[Finding]):
-    """What the analyses of a table find: a sequence of findings that shows itself as their answers.
+class Findings(list[Finding]):
+    """What the analyses of a table find: a list of findings that shows itself as their answers.
 
-    runs: the table, as it was read. guesses: what was guessed of its columns.
+    runs: the table, as it was read.
     """
 
-    runs: Table
-    workload: Workload
-    space: Space
-    findings: Sequence[Finding] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __getitem__(self, position: Any) -> Any:
-        return self.findings[position]
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.findings)
+    def __init__(self, runs: Table, workload: Workload, space: Space, findings: Iterable[Finding]) -> None:
+        super().__init__(findings)
+        self.runs, self.workload, self.space, self.name = runs, workload, space, space.name
 
     @property
     def guesses(self) -> pd.DataFrame:
@@ -59,20 +48,20 @@ class Findings(Sequence[Finding]):
     @property
     def table(self) -> pd.DataFrame:
         """One row per setting of the first finding; those of the others are in their `.table`."""
-        return self.findings[0].table
+        return self[0].table
 
     @property
     def answers(self) -> list[str]:
         """One sentence per finding."""
         from raysweep.report.sentences import sentence
 
-        return [sentence(finding, self.workload) for finding in self.findings]
+        return [sentence(finding, self.workload) for finding in self]
 
     def plot(self, finding: int = 0) -> list[Figure]:
         """The figures of a finding, by its position."""
         from raysweep.report.figures import drawn
 
-        return [figure for _, figure, _ in drawn(self.findings[finding], self.workload)]
+        return [figure for _, figure, _ in drawn(self[finding], self.workload)]
 
     def report(self, folder: str | Path) -> Report:
         """Write the page, the figures and the tables, as of a sweep."""
@@ -81,12 +70,7 @@ class Findings(Sequence[Finding]):
         Path(folder).mkdir(parents=True, exist_ok=True)
         about = Written(self.name, facts=[self.space.description])
         space = {**self.space.as_dict(), "description": ""}  # the page asks what its analyses ask
-        return write_report(self.runs.rows, [space], Path(folder), about)
-
-    @property
-    def name(self) -> str:
-        """Of the table, as reports call it."""
-        return self.space.name
+        return write_report(self.results(), [space], Path(folder), about)
 
     def results(self) -> pd.DataFrame:
         """The rows, one per run."""
@@ -104,7 +88,7 @@ class Findings(Sequence[Finding]):
         """
         import pandas as pd
 
-        from raysweep.query import forecasting
+        from raysweep.query.forecasting import Forecaster
 
         try:
             values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
@@ -113,19 +97,19 @@ class Findings(Sequence[Finding]):
         points = pd.DataFrame(dict(zip(at, values, strict=True)))
         if points.empty:
             raise InputError("at", "expected a value of an axis at least")
-        forecaster = forecasting.Forecaster.of(self, [*at])
-        made = [(point, *forecaster.at(point)) for point in points.to_dict("records")]
-        lines = [
-            {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
-            | {"outside": max(one["outside"].values(), default=1.0)}
-            for point, entries, _ in made
-            for one in entries
-        ]
-        out, reasons = pd.DataFrame(lines), {of: reason for *_, reasons in made for of, reason in reasons.items()}
+        forecaster, lines, not_forecast = Forecaster.of(self, [*at]), [], dict[str, str]()
+        for point in points.to_dict("records"):
+            entries, reasons = forecaster.at({str(name): value for name, value in point.items()})
+            not_forecast |= reasons
+            for entry in entries:
+                shown_columns = {name: entry[name] for name in ("of", "estimate", "low", "high")}
+                outside = max(entry["outside"].values(), default=1.0)
+                lines.append({**point, **entry["where"], **shown_columns, "outside": outside})
         if not lines:
-            raise InputError("", next(iter(reasons.values())))
-        out.attrs["not_forecast"] = reasons
-        return out
+            raise InputError("", next(iter(not_forecast.values())))
+        table = pd.DataFrame(lines)
+        table.attrs["not_forecast"] = not_forecast
+        return table
 
     def __repr__(self) -> str:
         return "\n".join(self.answers)
@@ -174,7 +158,7 @@ def analyse(
         rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
         if len(rest) == 1:  # optimized too
             asked.setdefault("at_best", rest[0])
-    space = importing.space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing))
+    space = importing.space_of(replace(runs, space={**runs.space, "analysis": entries}))
     design, workload = designed([space.as_dict()], [space.name])
     with helped():
         return Findings(runs, workload, space, findings_of(runs.rows, design, workload))

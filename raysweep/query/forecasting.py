@@ -159,9 +159,10 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
             subjects[of] = (Losses if "along" in entry else Places).of(_question(sweep, rows, at, analysis), at)
         if others := [key for key in subjects[of].keys if key not in (*at, *where)]:
             raise InputError(sweep.name, f"varies {others[0]}, of which the forecast says nothing")
-        measured = subjects[of].value_at(where, at)
-        if isinstance(measured, str):
-            left[of, measured] += 1
+        table = subjects[of].table
+        measured = next(iter(table[here(table, {**where, **at})].to_dict("records")), {"outcome": Reason.NO_ROWS})
+        if not np.isfinite(measured.get("estimate", np.nan)):
+            left[of, str(measured.get("outcome", Reason.NO_ROWS))] += 1
             continue
         unscale = np.asarray if "along" in entry else np.log
         drawn, edge = unscale(entry["quantiles"]), unscale(entry["inside_estimate"])
@@ -170,8 +171,8 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
             {
                 "of": of,
                 "where": where,
-                "forecast": [entry[name] for name in ("low", "estimate", "high")],
-                "measured": [measured[name] for name in ("low", "estimate", "high")],
+                "forecast": [entry["low"], entry["estimate"], entry["high"]],
+                "measured": [float(measured.get(name, measured["estimate"])) for name in ("low", "estimate", "high")],
                 "inside": bool(entry["low"] <= measured["estimate"] <= entry["high"]),
                 "crps": float(np.abs(drawn - value).mean() - np.abs(drawn[:, None] - drawn).mean() / 2),
                 "unit": "" if "along" in entry else "log units",

@@ -11,7 +11,6 @@ import numpy as np
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, better_extremum, groups, means_table, with_choice
 from raysweep.errors import InputError
-from raysweep.fits.reasons import Reason
 from raysweep.query.loss_curves import FEWEST, LossCurve, fit_losses
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """The loss of a question, by name. keys: the axes that tell its values apart. table: the keys and `loss`."""
+    """The loss of a question, by name. keys: the axes that tell its values apart. table: the keys and `estimate`."""
 
     name: str
     keys: Sequence[str]
@@ -55,8 +54,8 @@ class Losses:
         for axis in searched:
             rows = with_choice(rows, axis, keys)
         means = means_table(rows, [*keys, *searched], metric, workload)
-        means["loss"] = means["median"].where(means["no_variance"].astype(bool), means["mean"])
-        return cls(metric, keys, means.groupby(keys, dropna=False)["loss"].min().reset_index())
+        means["estimate"] = means["median"].where(means["no_variance"].astype(bool), means["mean"])
+        return cls(metric, keys, means.groupby(keys, dropna=False)["estimate"].min().reset_index())
 
     def _curves(self, at: Mapping[str, float]) -> tuple[str, list[tuple[Mapping[str, Any], np.ndarray, LossCurve]]]:
         """The axis along which the loss goes on to `at`, and (setting of the others, logs of the lengths, curve) each.
@@ -76,7 +75,9 @@ class Losses:
             if not curves:
                 raise InputError("--at", f"fewer than {FEWEST} values of {along} in every setting")
             logs = [np.log(part[along].to_numpy(float)) for _, part in curves]
-            fits = fit_losses([(x, part["loss"].to_numpy(float)) for x, (_, part) in zip(logs, curves, strict=True)])
+            fits = fit_losses(
+                [(x, part["estimate"].to_numpy(float)) for x, (_, part) in zip(logs, curves, strict=True)]
+            )
             self._fitted[line] = [(where, x, fit) for (where, _), x, fit in zip(curves, logs, fits, strict=True)]
         return along, self._fitted[line]
 
@@ -91,11 +92,6 @@ class Losses:
             beyond = {along: float(np.exp(np.abs(log - inside)[0]))}
             more = {"along": along, "settings": len(logs), "families": curve.families}
             yield Ahead(where, curve.at(log, np.random.default_rng(0)), edge, beyond, more)
-
-    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | Reason:
-        """What was computed at a setting; NO_ROWS if nothing was."""
-        losses = self.table["loss"][here(self.table, {**where, **at})].dropna()
-        return dict.fromkeys(("low", "estimate", "high"), float(losses.iloc[0])) if len(losses) else Reason.NO_ROWS
 
 
 def here(table: pd.DataFrame, values: Mapping[str, Any]) -> np.ndarray:

@@ -14,9 +14,8 @@ from raysweep.analyses.kinds.law import laws_of
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups
 from raysweep.errors import InputError
-from raysweep.fits.reasons import Reason
 from raysweep.fits.surface.law import Law
-from raysweep.query.losses import TURN, Ahead, here
+from raysweep.query.losses import TURN, Ahead
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,39 +23,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """name: such as "best lr". over: the axes of the laws.
+    """name: such as "best lr". over: the axes of the laws. keys: those that tell the laws apart. table: the places.
 
-    laws: (the setting of the other axes, its law, the table of its places) each.
+    laws: (the setting of the keys, its law) each.
     """
 
     name: str
     over: Sequence[str]
-    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]]
+    keys: Sequence[str]
+    table: pd.DataFrame
+    laws: Sequence[tuple[Mapping[str, Any], Law]]
     scale = staticmethod(np.exp)
 
     @classmethod
     def of(cls, question: Question, at: Collection[str]) -> Places:
         """Raises InputError if `at` lacks an axis of the law, or a law of turns would be over that of the curves."""
+        import pandas as pd
+
         kind = question.options["place"]
-        over, laws = _turn_laws(question) if kind == TURN else ((found := laws_of(question)).over, found.laws)
+        if kind == TURN:
+            over, keys, table, laws = _turns(question)
+        else:
+            best = laws_of(question)
+            over, keys, laws = best.over, best.others, [(where, law) for where, law, _ in best.laws]
+            table = pd.concat([part for *_, part in best.laws])
         if gone := [axis for axis in over if axis not in at]:
             raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(over)}")
-        return cls(f"{kind} {question.options['lr']}", over, laws)
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """The axes that tell the laws apart."""
-        return [*self.laws[0][0]] if self.laws else []
+        return cls(f"{kind} {question.options['lr']}", over, keys, table, laws)
 
     def why_not(self) -> str:
         """Why there is no law of any setting; empty if there is one."""
-        reasons = [str(law.reason).replace("_", " ") for _, law, _ in self.laws]
+        reasons = [str(law.reason).replace("_", " ") for _, law in self.laws]
         return "" if not all(reasons) else reasons[0] if reasons else "no rows"
 
     def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
         """What each law says of a new setting, in log."""
         logs = np.log([[float(at[axis]) for axis in self.over]])
-        for where, law, _ in self.laws:
+        for where, law in self.laws:
             if not law.reason:
                 inside = nearest(law.logs, logs)
                 new = law.at(logs, np.random.default_rng(0))
@@ -64,15 +67,6 @@ class Places:
                 beyond = dict(zip(self.over, np.exp(np.abs(logs - inside))[0].tolist(), strict=True))
                 exponents = dict(zip(self.over, law.exponents()[1].tolist(), strict=True))
                 yield Ahead(where, new, edge, beyond, {"exponents": exponents, "settings": len(law.logs)})
-
-    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | str:
-        """The place that the rows themselves give at a setting; its outcome if it is not located, NO_ROWS without
-        rows."""
-        for other, _, table in self.laws:
-            for row in table[here(table, at)].to_dict("records") if other == where else ():
-                measured = {name: float(row[name]) for name in ("low", "estimate", "high")}
-                return measured if np.isfinite(measured["estimate"]) else str(row["outcome"])
-        return Reason.NO_ROWS
 
 
 def nearest(settings: np.ndarray, logs: np.ndarray) -> np.ndarray:
@@ -88,7 +82,7 @@ def nearest(settings: np.ndarray, logs: np.ndarray) -> np.ndarray:
     return out
 
 
-def _turn_laws(question: Question) -> tuple[list[str], list[tuple[Mapping[str, Any], Law, pd.DataFrame]]]:
+def _turns(question: Question) -> tuple[list[str], list[str], pd.DataFrame, list[tuple[Mapping[str, Any], Law]]]:
     """Locate the turns of all curves, and fit a law for each setting of the axes that it does not have."""
     over, x = list(question.options["over"]), question.x
     if x in over:
@@ -96,10 +90,9 @@ def _turn_laws(question: Question) -> tuple[list[str], list[tuple[Mapping[str, A
     finding = inflection.run(question)
     values = question.rows[x].to_numpy(float)
     ends = np.log([values[values > 0].min(), values.max()])
-    others, laws = [key for key in finding.keys if key not in over], []
-    for where, table in groups(finding.table, others):
+    keys, laws = [key for key in finding.keys if key not in over], []
+    for where, table in groups(finding.table, keys):
         places = [place(row, ends, question.level) for row in table.to_dict("records")]
         axes = table[over].to_numpy(float)[[one is not None for one in places]]
-        law = law_of([one for one in places if one is not None], axes, table["outcome"])
-        laws.append((where, law, table))
-    return over, laws
+        laws.append((where, law_of([one for one in places if one is not None], axes, table["outcome"])))
+    return over, keys, finding.table, laws

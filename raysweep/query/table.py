@@ -32,7 +32,7 @@ class Table:
     """Runs made elsewhere.
 
     rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them, and
-        METRIC_standard_error, if that is known.
+        METRIC_standard_error, if that is given.
     space: the space that they are a part of, as plain data.
     guesses: one row per column that is used: column, role, type, values, scale and note.
     missing: runs without a value; they are no rows.
@@ -67,7 +67,7 @@ def read(
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     seed: the column of the seed; None if there is one run per cell.
-    error: the column of the known standard errors of the first metric.
+    error: the column of the standard errors of the first metric.
     status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
         for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
@@ -91,9 +91,8 @@ def read(
     directions = dict(directed)
     _check(frame, directions, settings, used, status)
     for option, names in (("scale", list(scale or ())), ("labels", labels)):
-        for column in names:
-            if column not in settings:
-                raise unknown(option, "axis", column, settings)
+        if strange := [column for column in names if column not in settings]:
+            raise unknown(option, "axis", strange[0], settings)
     for column in used:
         frame[column] = plain_column(frame[column], MISSING if column in (*directions, error) else ())
     values = {metric: numbers_in(frame[metric], metric) for metric in directions}
@@ -126,25 +125,32 @@ def read(
     rows["sweep"], rows["status"] = name, statuses
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
-    errors = []
     if error:
-        errors = [f"{first}{ERROR}"]
-        rows[errors[0]] = numbers_in(frame[error], error)
-        wrong = rows.loc[(rows["status"] == OK) & ~(rows[errors[0]] >= 0), errors[0]]
-        if len(wrong):
-            got = "none" if wrong.isna().iloc[0] else number(wrong.iloc[0])
-            raise InputError(error, f"expected a standard error of at least 0, got {got} in {place(wrong.index, 0)}")
-    zipped = _together(rows, varied) if together else []
-    guesses = _guesses(columns, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows)
+        rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
+        if (wrong := (rows["status"] == OK) & ~(errors >= 0)).any():
+            value, where = errors[wrong].iloc[0], place(frame.index[wrong], 0)
+            got = "none" if np.isnan(value) else number(value)
+            raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
+    notes = {}
+    if diverged := int((statuses == DIVERGED).sum()):
+        notes[first] = f"{diverged:,} not finite: diverged (None and NA are missing)"
     if seed and frame[seed].is_unique and not rows["seed"].is_unique:
-        guesses.loc[guesses["column"] == seed, "note"] = (
-            "no seed occurs twice: they number runs, and are no shared draws"
-        )
-    if again.any():
-        guesses.loc[guesses.index[-1], "note"] = f"{again.sum():,} failed and run again: the other run counts"
-    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
-    space = _space(columns, zipped, directions, rows, name, source)
-    return Table(rows[order].reset_index(drop=True), space, guesses, int((~kept).sum()))
+        notes[seed] = "no seed occurs twice: they number runs, and are no shared draws"
+    if status and again.any():
+        notes[status] = f"{again.sum():,} failed and run again: the other run counts"
+    zipped = _together(rows, varied) if together else []
+    roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}
+    roles |= {
+        column: role for column, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if column
+    }
+    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions]
+    order += [f"{first}{ERROR}"] if error else []
+    return Table(
+        rows[order].reset_index(drop=True),
+        _space(columns, zipped, directions, rows, name, source),
+        _guesses(columns, zipped, roles, notes),
+        int((~kept).sum()),
+    )
 
 
 def _check(
@@ -186,8 +192,10 @@ def as_frame(table: Any) -> pd.DataFrame:
             if gaps() if callable(gaps) else gaps:
                 listed = getattr(table[name], "to_pylist", None) or table[name].to_list
                 frame[name] = pd.Series(listed(), index=frame.index, dtype=object)
-    elif hasattr(table, "__dataframe__"):
-        frame = pd.api.interchange.from_dataframe(table)
+    elif hasattr(table, "__arrow_c_stream__"):  # DuckDB, Ibis and others
+        import pyarrow
+
+        return as_frame(pyarrow.table(table))
     else:
         raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
     frame.columns = frame.columns.map(str)
@@ -200,15 +208,15 @@ def _with_gaps(values: Any) -> Any:
     return np.array(values, dtype=object) if gaps else values
 
 
-def _metric(text: str, known: Mapping[str, str]) -> tuple[str, str]:
-    """(name, direction). known: those of the source."""
+def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
+    """(name, direction). source: the directions that the source states."""
     name, _, direction = text.rpartition(":")
     if not name:
-        return text, known.get(text, DIRECTIONS[0])
+        return text, source.get(text, DIRECTIONS[0])
     if direction not in DIRECTIONS:
         raise InputError("metric", f"expected {' or '.join(DIRECTIONS)} behind the colon, got {shown(direction)}")
-    if known.get(name, direction) != direction:
-        raise InputError("metric", f"{text} contradicts the source, which says {name}:{known[name]}")
+    if source.get(name, direction) != direction:
+        raise InputError("metric", f"{text} contradicts the source, which says {name}:{source[name]}")
     return name, direction
 
 
@@ -296,32 +304,17 @@ def _space(
 
 
 def _guesses(
-    axes: Sequence[Axis],
-    zipped: list[list[str]],
-    directions: Mapping[str, str],
-    others: Mapping[str, str | None],
-    rows: pd.DataFrame,
+    axes: Sequence[Axis], zipped: list[list[str]], roles: Mapping[str, str], notes: Mapping[str, str]
 ) -> pd.DataFrame:
-    """What was guessed of the columns. others: the columns of other roles."""
+    """What was guessed of the columns. roles, notes: of those that are no axes, by name."""
     import pandas as pd
 
-    notes = {axis.name: [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3] for axis in axes}
-    for group in zipped:
-        for name in group:
-            notes[name].append(f"varies with {', '.join(other for other in group if other != name)}")
-    lines = [
-        {
-            "column": axis.name,
-            "role": "constant" if len(axis.values) == 1 else axis.role,
-            "type": axis.kind,
-            "values": few_values(axis),
-            "scale": axis.scale,
-            "note": "; ".join(notes[axis.name]),
-        }
-        for axis in axes
-    ]
-    lines += [{"column": metric, "role": f"metric, {way}d"} for metric, way in directions.items()]
-    lines += [{"column": column, "role": role} for role, column in others.items() if column]
-    if diverged := int((rows["status"] == DIVERGED).sum()):
-        lines[len(axes)]["note"] = f"{diverged:,} not finite: diverged (None and NA are missing)"
-    return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"]).fillna("")
+    lines = []
+    for axis in axes:
+        joined = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
+        others = [name for group in zipped if axis.name in group for name in group if name != axis.name]
+        role = "constant" if len(axis.values) == 1 else axis.role
+        note = "; ".join([*joined, *([f"varies with {', '.join(others)}"] if others else [])])
+        lines.append((axis.name, role, axis.kind, few_values(axis), axis.scale, note))
+    lines += [(column, role, "", "", "", notes.get(column, "")) for column, role in roles.items()]
+    return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"])

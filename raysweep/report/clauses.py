@@ -85,15 +85,15 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     if group.count == 1:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
-        known = np.isfinite(row["low"]) or np.isfinite(row["high"])
-        return f"{interval(row['estimate'], row['low'], row['high']) if known else number(row['estimate'])}{unit}"
-    ends = group.low, group.high
+        bounded = np.isfinite(row["low"]) or np.isfinite(row["high"])
+        return f"{interval(row['estimate'], row['low'], row['high']) if bounded else number(row['estimate'])}{unit}"
+    extremes = group.low, group.high
     rows = finding.table[finding.table["outcome"] == group.outcome]
     if finding.kind == "regime":  # a verdict is of the interval
         within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
-        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
-        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
-    low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in extremes))
+        return f"{slopes}, {within}" if np.isfinite(extremes).all() else within
+    low, high = f"{number(extremes[0], 3)}", f"{number(extremes[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"between {low}{unit if unit == '°' else ''} and {high}"
 
 
@@ -117,11 +117,11 @@ def _condition_words(one: Condition, workload: Workload) -> str:
     if one.relation == "in":
         return ", ".join(listed(one.key, one.values, workload))
     name, unit = workload.symbol(one.key) or called(one.key, workload), unit_of(one.key, workload)
-    ends = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
+    values = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
     return (
-        f"{name} from {ends[0]} to {ends[1]}"
+        f"{name} from {values[0]} to {values[1]}"
         if one.relation == "between"
-        else f"{name} {SIGNS[one.relation]} {ends[0]}"
+        else f"{name} {SIGNS[one.relation]} {values[0]}"
     )
 
 
@@ -130,22 +130,22 @@ def theory_words(finding: Finding, workload: Workload) -> str:
     table = finding.table
     if finding.kind == "best":  # the interval of a choice
         return ""
-    known = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
-    if not len(known):
+    compared = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
+    if not len(compared):
         return ""
-    low, high = known["low"].fillna(-np.inf), known["high"].fillna(np.inf)
-    exact = high - low <= NOTHING * known["estimate"].abs()
+    low, high = compared["low"].fillna(-np.inf), compared["high"].fillna(np.inf)
+    exact = high - low <= NOTHING * compared["estimate"].abs()
     if exact.all():
-        apart = ((known["estimate"] - known["theory"]).abs() / known["theory"].abs()).fillna(0).max()
+        apart = ((compared["estimate"] - compared["theory"]).abs() / compared["theory"].abs()).fillna(0).max()
         return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
-    known, low, high = known[~exact], low[~exact], high[~exact]
-    outside = int(((known["theory"] < low) | (known["theory"] > high)).sum())
-    if finding.kind == "curves" and len(known) > 1:  # of intervals of single cells some miss it
-        inside = f"{len(known) - outside} of {len(known)} intervals" if outside else "every interval"
+    compared, low, high = compared[~exact], low[~exact], high[~exact]
+    outside = int(((compared["theory"] < low) | (compared["theory"] > high)).sum())
+    if finding.kind == "curves" and len(compared) > 1:  # of intervals of single cells some miss it
+        inside = f"{len(compared) - outside} of {len(compared)} intervals" if outside else "every interval"
         return f"theory lies in {inside}"
-    if len(known) == 1:
-        return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
-    return f"theory agrees in {len(known) - outside}/{len(known)}" if outside else "theory agrees"
+    if len(compared) == 1:
+        return f"theory, {number(compared['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
+    return f"theory agrees in {len(compared) - outside}/{len(compared)}" if outside else "theory agrees"
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

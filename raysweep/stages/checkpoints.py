@@ -65,7 +65,6 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Size of its weights in bytes."""
         return self._record["bytes"]
 
     @property

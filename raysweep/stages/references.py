@@ -35,7 +35,6 @@ def release(store: Store, sweep: str, stages: Iterable[str]) -> None:
 
 
 def forget(store: Store, sweep: str) -> None:
-    """Remove a sweep's references, because the sweep was deleted."""
     folder = _folder(sweep)
     for name in store.files.names(folder):
         store.files.remove(f"{folder}/{name}")

@@ -82,7 +82,10 @@ class Store:
             content = self.files.read(MARKER)
         except FileNotFoundError:
             content = b""
-        stated = _format(content)
+        try:
+            stated = json.loads(content)["format"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            stated = None
         if stated is None:
             there = {name for name in self.files.names("") if not name.startswith(".")}
             others = sorted(there - {MARKER})
@@ -289,14 +292,6 @@ class Store:
             for name in self.files.names("entries")
             if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
         ]
-
-
-def _format(content: bytes) -> Any:
-    """The format that a marker states; None if it cannot be read."""
-    try:
-        return json.loads(content)["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
 
 
 def record_name(stage: str) -> str:

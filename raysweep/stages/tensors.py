@@ -118,5 +118,4 @@ class Checksum:
         return piece
 
     def result(self) -> str:
-        """The checksum as 64 hexadecimal digits."""
         return self._state.hexdigest()

@@ -106,7 +106,6 @@ def flatten(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def unflatten(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Any:
-    """The tree that `flatten` took apart."""
     if "array" in description:
         array = arrays[description["array"]]
         if "number" in description:

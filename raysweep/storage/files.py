@@ -200,7 +200,6 @@ def tree(folder: AnyPath) -> list[str]:
 
 @_system_errors()
 def size(path: AnyPath) -> int:
-    """Size of a file in bytes."""
     return path.stat().st_size if isinstance(path, Path) else int(path.fs.info(path.path)["size"])
 
 

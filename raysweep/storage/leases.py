@@ -116,7 +116,6 @@ class Lease:
         }
 
     def content(self) -> bytes:
-        """The current content of its file."""
         return json.dumps({**self._who, "beat": self._beat, "renewed": time.time(), "seconds": self.seconds}).encode()
 
     def renew(self) -> None:

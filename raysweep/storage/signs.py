@@ -74,7 +74,6 @@ def phase(folder: AnyPath) -> Phase | None:
 
 
 def clear_phase(folder: AnyPath) -> None:
-    """Remove the sign, because the phase is over."""
     with contextlib.suppress(*LOST):
         files.remove([folder / PHASE])
 
@@ -124,7 +123,6 @@ def has_died(folder: AnyPath) -> bool:
 
 
 def forget_death(folder: AnyPath) -> None:
-    """Remove the sign, because the rows are there by now."""
     with contextlib.suppress(*LOST):
         files.remove([folder / COMPUTING])
 

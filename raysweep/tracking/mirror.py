@@ -154,7 +154,6 @@ class Mirror:
 
     @property
     def handed(self) -> int:
-        """How many cells were handed over so far."""
         with self._changed:
             return sum(self._handed.values())
 

@@ -79,7 +79,6 @@ def is_server(tracking_uri: str) -> bool:
 
 
 def is_absent(tracking_uri: str) -> bool:
-    """Whether the address is a SQLite file that does not exist."""
     return tracking_uri.startswith("sqlite") and not sqlite_file(tracking_uri).exists()
 
 
@@ -95,7 +94,6 @@ def connect(tracking_uri: str) -> MlflowClient:
 
 
 def create_if_absent(tracking_uri: str) -> None:
-    """Create a missing SQLite database."""
     if is_absent(tracking_uri):
         _create(sqlite_file(tracking_uri))
 

@@ -36,14 +36,12 @@ def meet() -> None:
 
 
 def workers() -> int:
-    """How many workers train together."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1
     return int(distributed.get_world_size())
 
 
 def rank() -> int:
-    """The number of this worker, from 0."""
     return distributed.get_rank() if workers() > 1 else 0
 
 

@@ -97,7 +97,6 @@ class _Instance:
 
     @property
     def row(self) -> int:
-        """The number of the row that stands for all."""
         return int(self.rows[0])
 
 

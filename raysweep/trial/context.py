@@ -40,7 +40,6 @@ class Curve:
         self._read: tuple[int, list[float], dict[str, np.ndarray]] | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything was logged."""
         return bool(self._points)
 
     def add(self, step: float, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +106,6 @@ class Curve:
         return {"step": int(self._last[0])} if self._last is not None else {}
 
     def state(self) -> dict[str, Any]:
-        """The curve so far, for a checkpoint."""
         steps, values = self._table()
         return {
             "stride": self._stride,
@@ -117,7 +115,6 @@ class Curve:
         }
 
     def go_on(self, state: Mapping[str, Any]) -> None:
-        """Continue from the curve of a checkpoint."""
         self._stride, self._count = state["stride"], state["count"]
         self._points = [
             (float(step), {name: values[index] for name, values in state["values"].items()})

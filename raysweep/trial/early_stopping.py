@@ -64,7 +64,6 @@ class Rule:
         self.tables = {stage: make(points) for stage, points in curves.items()}
 
     def scored(self, values: np.ndarray) -> np.ndarray:
-        """Values on a scale where lower is better."""
         return -values if self.maximize else values
 
     def _medians(self, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> Table:
@@ -98,7 +97,6 @@ class Watch:
         self.stopped = np.zeros(rows, dtype=bool)
 
     def add(self, step: float, metrics: Mapping[str, Any]) -> None:
-        """Compare a logged point."""
         if not self._steps or self._rule.metric not in metrics:
             return
         value = metrics[self._rule.metric]

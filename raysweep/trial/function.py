@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -46,12 +47,10 @@ class Function:
 
     @property
     def vectorized(self) -> bool:
-        """Whether one call gets many rows."""
         return self.description.vectorized
 
     @functools.cached_property
     def declaration(self) -> Workload:
-        """The declaration of the workload."""
         return functions.declared(self.description)
 
     def compute(self, columns: Columns, seeds: np.ndarray, rule: Rule | None = None) -> Computation:
@@ -155,7 +154,8 @@ class Function:
 @functools.lru_cache(maxsize=64)
 def _asks(call: Callable[..., Any], vectorized: bool) -> tuple[str, bool]:
     """The argument for the seed, and whether it wants the log."""
-    return functions.seed_argument(call, vectorized), functions.takes_log(call)
+    seeds = vectorized and "seeds" in inspect.signature(call).parameters
+    return "seeds" if seeds else "seed", functions.takes_log(call)
 
 
 def _plain(value: Any) -> Any:

@@ -82,7 +82,6 @@ class Job:
     errors: Errors = field(default_factory=dict, compare=False)
 
     def declaration(self) -> Workload:
-        """The declaration of the workload."""
         return self.function.declaration if self.function else workloads.get(self.workload)
 
     def table(self, cells: np.ndarray) -> dict[str, Any]:
@@ -104,7 +103,6 @@ class Job:
         return store
 
     def segment(self, pack: str) -> AnyPath:
-        """The path of the segment with the rows of a pack."""
         return segments.segment_path(paths.locate(self.ledger), pack, self.attempt)
 
     def log(self, pack: str, worker: int | None = None) -> AnyPath:

@@ -23,7 +23,6 @@ _NOTED = re.compile(_NOTE.format(r"(\d+)", r"(\d+)"))
 
 
 def is_short(problem: str) -> bool:
-    """Whether a traceback says that memory was short."""
     return _SHORT.search(problem) is not None
 
 

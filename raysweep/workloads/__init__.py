@@ -27,7 +27,6 @@ GROUP = "raysweep.workloads"
 
 
 def names() -> list[str]:
-    """Names of all workloads that can be run here."""
     return sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 

@@ -27,7 +27,6 @@ class Cost:
     gpu_seconds: float | None = None
 
     def __add__(self, other: Cost) -> Cost:
-        """The cost of both, one after the other."""
         gpu = None if self.gpu_seconds is None or other.gpu_seconds is None else self.gpu_seconds + other.gpu_seconds
         return Cost(self.seconds + other.seconds, max(self.peak_bytes, other.peak_bytes), gpu)
 
@@ -138,7 +137,6 @@ class Chain:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the stages, first to last."""
         return tuple(stage.name for stage in self.stages)
 
     @functools.cached_property

@@ -26,7 +26,6 @@ UNMEASURED = 60.0
 
 
 def declared(description: Description) -> Workload:
-    """The declaration of a function, from its description."""
     named = description.returned if description.returned is not None else tuple(description.metrics)
     seconds = UNMEASURED if description.seconds is None else description.seconds
 
@@ -58,7 +57,6 @@ def declared(description: Description) -> Workload:
 
 
 def stage_name(name: str) -> str:
-    """The name of the stage of a function with this name."""
     plain = re.sub(r"\W", "_", name)
     return plain if plain.isidentifier() else f"_{plain}"
 
@@ -179,13 +177,7 @@ def _arguments(function: Any, name: str, vectorized: bool) -> list[inspect.Param
     return [argument for key, argument in signature.parameters.items() if key not in (*seeds, LOG)]
 
 
-def seed_argument(function: Callable[..., Any], vectorized: bool) -> str:
-    """The argument that gets the seed, or the seeds."""
-    return "seeds" if vectorized and "seeds" in inspect.signature(function).parameters else "seed"
-
-
 def takes_log(function: Callable[..., Any]) -> bool:
-    """Whether it has the argument that gets the log."""
     return LOG in inspect.signature(function).parameters
 
 

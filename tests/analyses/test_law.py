@@ -47,7 +47,7 @@ def test_the_law_of_a_sweep_with_one_run_per_cell() -> None:
     assert facts["largest_out"] == {"inside": 3, "of": 3}
     assert (values["law_low"] < values["law_high"]).all()
     (plot,) = found[0].plots()
-    assert [len(lines) for _, lines in plot.panels] == [3]
+    assert [len(panel.lines) for panel in plot.panels] == [3]
 
 
 def test_axes_that_are_not_in_the_law_have_laws_of_their_own() -> None:

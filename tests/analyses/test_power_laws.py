@@ -59,8 +59,8 @@ def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line() -> None:
     (plot,) = one.plots()
     assert isinstance(plot, PowerLawPlot)
     straight, curved = (line for panel in plot.panels for line in panel.lines)
-    assert np.abs(np.log(straight.centre / straight.fitted)).max() < 0.05
-    assert np.abs(np.log(curved.centre / curved.fitted)).max() > 0.3
+    assert np.abs(np.log(straight.means.centre / straight.fitted)).max() < 0.05
+    assert np.abs(np.log(curved.means.centre / curved.fitted)).max() > 0.3
     assert curved.where == {"depth": 2}
 
 

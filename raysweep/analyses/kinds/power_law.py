@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact
-from raysweep.analyses.series import Panel, grid_theory, laid_out
+from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact, plain_means
+from raysweep.analyses.series import Panel, Series, grid_theory, laid_out
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
@@ -26,20 +26,10 @@ MEANS = ("geometric_mean", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
-    """One power law: the geometric means with their intervals over x, (points,) each, and the fitted line there.
+class Law(Series):
+    """One power law: the geometric means over x, and the fitted line there."""
 
-    theory_x, theory: the closed form; empty without one.
-    """
-
-    where: Where
-    x: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    fitted: np.ndarray
-    theory_x: np.ndarray
-    theory: np.ndarray
+    fitted: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +104,8 @@ def means(fitted: Sequence[tuple[Where, Any]], keys: list[str], question: Questi
     lines = [
         (*where.values(), *point)
         for where, (rows, row) in fitted
-        for one in [law({}, rows, row, question)]
-        for point in zip(one.x, one.centre, one.low, one.high, strict=True)
+        for one in [law({}, rows, row, question).means]
+        for point in zip(one.x, one.centre, *one.bars, strict=True)
     ]
     return pd.DataFrame(lines, columns=[*keys, question.x, *MEANS])
 
@@ -123,13 +113,12 @@ def means(fitted: Sequence[tuple[Where, Any]], keys: list[str], question: Questi
 def law(where: Where, rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Law:
     """One line. row: its fit."""
     curves, _ = log_curves(rows, question.x, question.metric, "seed")
-    centre, low, high = (np.exp(each) for each in mean_band(curves.values, question.level))
+    means = plain_means(curves.x, *(np.exp(each) for each in mean_band(curves.values, question.level)))
     u = np.log(curves.x)
     fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
-    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
     theory_x, theory = grid_theory(rows, question.x, question.metric)
     shown = (theory_x > 0) & (theory > 0)
-    return Law(where, curves.x, centre, low, high, fitted, theory_x[shown], theory[shown])
+    return Law(where, means, theory_x[shown], theory[shown], fitted=fitted)
 
 
 def theory_exponent(rows: pd.DataFrame, x: str, metric: str) -> float:

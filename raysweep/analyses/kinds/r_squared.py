@@ -12,8 +12,8 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, all_keys, groups, spread
-from raysweep.analyses.series import Panel
+from raysweep.analyses.rows import all_keys, groups, plain_means, spread
+from raysweep.analyses.series import Panel, Series
 from raysweep.fits import r_squared
 from raysweep.fits.reasons import Reason
 from raysweep.space import analysis_options as allowed
@@ -26,21 +26,10 @@ PANELS = 9
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """R² by one predictor over x, with the ends of its intervals, (values,) each. where: the predictor."""
-
-    where: Where
-    x: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class RSquaredPlot(Plot):
     """R² of a metric over x, one line per predictor. unit, units: what intervals are over, and how many there are."""
 
-    panels: Sequence[Panel[Line]]
+    panels: Sequence[Panel[Series]]
     x: str
     metric: str
     unit: str
@@ -124,12 +113,11 @@ def setting(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**row, "outcome": Outcome.UNCLEAR, **takes(Needed.MORE_UNITS, top["units"])}
 
 
-def line(predictor: str, table: pd.DataFrame, x: str) -> Line:
+def line(predictor: str, table: pd.DataFrame, x: str) -> Series:
     """The values of one predictor over x."""
-    table_of = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
-    at, centre, low, high = (table_of[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
-    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
-    return Line({"predictor": predictor}, at, centre, low, high)
+    rows = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
+    columns = (rows[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
+    return Series({"predictor": predictor}, plain_means(*columns))
 
 
 ANALYSIS = Analysis(

@@ -153,7 +153,6 @@ def pretrained(row: Row) -> nn.Module:
 
 
 def adapt(module: nn.Module, row: Row) -> None:
-    """Put adapters into a module, for LoRA."""
     if row["finetune_method"] == "lora":
         import peft
 
@@ -254,7 +253,6 @@ def _distance(module: nn.Module, start: Weights) -> float:
 
 
 def _at_once(row: Row) -> int:
-    """Sequences evaluated at a time."""
     return max(1, min(AT_ONCE, int(sizes.PIECE_BYTES / _sample_bytes(row))))
 
 

@@ -72,7 +72,6 @@ class Images:
         return Images(some, self.labels[indices])
 
     def select(self, classes: tuple[int, ...]) -> Images:
-        """The images of these classes, in their order here."""
         return self.take(np.flatnonzero(np.isin(self.labels, classes)))
 
 

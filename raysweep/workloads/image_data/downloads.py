@@ -76,7 +76,6 @@ def _loads(kind: str) -> list[Load]:
 
 
 def _load(folder: Path, file: str, addresses: tuple[str, ...], md5: str) -> None:
-    """Load a file from the first address that has it."""
     utils, failures = torchvision().datasets.utils, []
     for address in addresses:
         try:

@@ -51,20 +51,16 @@ class ImageFiles:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(count, side, side, 3)."""
         return len(self.files), self.side, self.side, 3
 
     @property
     def ndim(self) -> int:
-        """As many as an array of coloured images has."""
         return len(self.shape)
 
     def at(self, side: int) -> ImageFiles:
-        """The same images in other pixels."""
         return replace(self, side=side)
 
     def only(self, indices: np.ndarray) -> ImageFiles:
-        """These images, not decoded."""
         return replace(self, files=tuple(self.files[index] for index in indices.tolist()))
 
     def __getitem__(self, indices: Any) -> np.ndarray:
@@ -171,7 +167,6 @@ def _split(root: Path, classes: dict[str, list[str]]) -> Listing:
 
 
 def _classes(folder: Path) -> dict[str, list[str]]:
-    """The files of each class, in order."""
     folders = _folders(folder)
     if len(folders) < 2:
         got = f"one, {folders[0].name}" if folders else "none"

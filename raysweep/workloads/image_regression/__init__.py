@@ -104,7 +104,6 @@ METRICS = (
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     try:
         source, target = pair_of(str(parameters["pair"]))
     except ValueError as error:

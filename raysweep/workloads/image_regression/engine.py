@@ -32,7 +32,6 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
 
 def row_of(seed: int, name: str, pair: str, samples: int, pretrain_length: float, repeats: int) -> dict[str, float]:
-    """The metrics of one row."""
     data, (source, target) = image_data.load(name), pair_of(pair)
     first, second = (moments(name, data.digest, classes) for classes in (source, target))
     size = len(first.best)

@@ -109,7 +109,6 @@ def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
 
 
 def digest_of(documents: Documents, vocabulary: Vocabulary) -> str:
-    """The digest of a text in the tokens of this vocabulary."""
     return hashlib.sha256(f"bpe/{VERSION}/{vocabulary.digest}/{documents.digest}".encode()).hexdigest()[:16]
 
 

@@ -142,7 +142,6 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
 
 
 def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:
-    """The metrics sharpness and hessian_trace."""
     like, parts = quadratic.gradient, config.parts()
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in parts]).to(like)
     start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(like))).to(like)

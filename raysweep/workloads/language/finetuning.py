@@ -38,7 +38,6 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
 
 
 def start_of(pretraining: Artifact) -> Weights:
-    """The weights of a pretraining."""
     read = pretraining.tensors
     return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
 

@@ -67,7 +67,6 @@ class Grammar:
         return ended[ended > 0][:tokens]
 
     def stationary(self) -> np.ndarray:
-        """The stationary probability of each class, (CLASSES,)."""
         return np.linalg.matrix_power(self.transition, 512)[0]
 
     def entropy(self) -> float:

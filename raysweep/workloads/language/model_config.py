@@ -42,7 +42,6 @@ def angle_of(share: float) -> float:
 
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
-    """Number of steps of a row's pretraining."""
     return round(parameters["pretrain_length"] / (config_of(parameters).context * int(parameters["pretrain_batch"])))
 
 
@@ -67,7 +66,6 @@ class Part:
     lr_factor: float
 
     def initial(self, seed: int) -> np.ndarray:
-        """Initial values, drawn from (seed, its name)."""
         return self._drawn(seed, "initial") if self.deviation else np.ones(self.shape)
 
     def noise(self, seed: int) -> np.ndarray:
@@ -92,7 +90,6 @@ class ModelConfig:
 
     @property
     def head_width(self) -> int:
-        """Coordinates of one attention head."""
         return self.width // self.heads
 
     def parts(self) -> tuple[Part, ...]:
@@ -100,19 +97,15 @@ class ModelConfig:
         return _parts(self)
 
     def initial(self, seed: int) -> dict[str, np.ndarray]:
-        """Initial weights by name."""
         return {part.name: part.initial(seed) for part in self.parts()}
 
     def lr_factors(self) -> dict[str, float]:
-        """Rate of each tensor relative to the stated one."""
         return {part.name: part.lr_factor for part in self.parts()}
 
     def weights(self) -> int:
-        """Number of weights."""
         return 2 * self.vocabulary * self.width + self.depth * self.layer_weights() + self.width
 
     def layer_weights(self) -> int:
-        """Number of weights of one layer."""
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
     def sample_bytes(self, wide: bool = False, dropout: bool = False, compiled: bool = False) -> float:
@@ -201,6 +194,5 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
 
 
 def vocabulary_of(text: str) -> int:
-    """Number of different tokens of the text with this name."""
     match = _TOKENS.match(text)
     return int(match[1]) if match else VOCABULARY

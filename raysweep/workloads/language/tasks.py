@@ -24,7 +24,6 @@ Encode = Callable[[bytes], np.ndarray]
 
 
 def as_bytes(text: bytes) -> np.ndarray:
-    """The bytes of a text as its tokens, uint8."""
     return np.frombuffer(text, np.uint8)
 
 
@@ -46,7 +45,6 @@ class Task:
     token_bytes: ClassVar[None] = None
 
     def longest_label(self) -> int:
-        """Tokens of the longest label."""
         return max(len(self.encode(label)) for label in self.labels)
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:

@@ -161,7 +161,6 @@ class Mixture:
         return self._mixed(target, source, seed, "train", first)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        """Held-out sequences of the mixture."""
         target = self.target.held_out(split, count, length)
         source = self.source.held_out(split, len(target), length) if self.overlap else target
         return self._mixed(target, source, 0, split, 0)

@@ -78,7 +78,6 @@ METRICS = (
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     try:
         _, counts = read(parameters["spectrum"], int(parameters["dim"]))
     except ValueError as error:

@@ -32,16 +32,12 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)
     exact = columns["engine"] == "limit"
-    for rows, engine in ((exact, _symmetric), (~exact, _limit)):
+    for rows, engine in ((exact, _symmetric), (~exact, lambda columns, seeds: closed_forms.risks(columns))):
         if rows.any():
             engine_metrics = engine({name: values[rows] for name, values in columns.items()}, np.asarray(seeds)[rows])
             for name, values in engine_metrics.items():
                 metrics.setdefault(name, np.full(len(seeds), np.nan))[rows] = values
     return metrics, np.full(len(seeds), OK, dtype=object)
-
-
-def _limit(columns: Columns, seeds: Array) -> dict[str, Array]:
-    return closed_forms.risks(columns)
 
 
 def _symmetric(columns: Columns, seeds: Array) -> dict[str, Array]:

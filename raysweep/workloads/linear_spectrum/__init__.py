@@ -164,7 +164,6 @@ METRICS = (
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     for name in ("source_spectrum", "target_spectrum"):
         try:
             read(parameters[name], int(parameters["dim"]), name == "source_spectrum")

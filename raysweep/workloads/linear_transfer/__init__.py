@@ -158,7 +158,6 @@ METRICS = (
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     if parameters["frozen_layers"] >= parameters["depth"]:
         return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {parameters['frozen_layers']}"
     if parameters["engine"] in ("theory", "limit") and np.isfinite(parameters["finetune_steps"]):

@@ -107,7 +107,6 @@ class _State:
         self.elapsed = torch.where(still & torch.isfinite(time), time, self.elapsed)
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Keep only these rows."""
         for name, tensor in list(vars(self).items()):
             setattr(self, name, tensor[rows])
 

@@ -115,7 +115,6 @@ class _Chunk:
         return pretrained
 
     def train(self) -> dict[str, Array]:
-        """The chunk's metrics, shape (rows,) each."""
         source = layers.end_to_end(*self.source.parts()).cpu().numpy()
         norm = np.asarray(self.columns["source_norm"], float)[:, None]
         linear = self._linear(source)  # before fine-tuning overwrites the layers

@@ -68,7 +68,6 @@ def pretrain(rows: Rows, parent: Artifact, context: Context) -> Result:
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
-    """Kernels and head after training on labels."""
     row, activation = rows.row(), _activation(rows.row())
     kernels = _sent(parent.tensors()["kernels"], context)
     head = kernels.new_zeros(int(row["classes"]), len(kernels))

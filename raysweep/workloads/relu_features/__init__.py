@@ -183,7 +183,6 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def removed(ablation: float, teacher_width: int) -> int:
-    """How many of the teacher's neurons the source lacks."""
     return round(ablation * teacher_width)
 
 

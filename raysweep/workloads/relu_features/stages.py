@@ -97,7 +97,6 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
 
 
 def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.device) -> Trained:
-    """One network for each data set."""
     start, parts = tasks.start(row), []
     for some in descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), device):
         inputs, labels = (_on(np.stack(each), device) for each in zip(*sets[some], strict=True))

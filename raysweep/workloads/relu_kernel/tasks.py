@@ -89,7 +89,6 @@ def complaint(row: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def dimension(row: Mapping[str, Any]) -> int:
-    """The dimension of the inputs."""
     if row["data"] == SPHERE:
         return int(row["dim"])
     return int(np.prod(image_data.load(row["data"]).train.pixels.shape[1:]))

@@ -115,11 +115,9 @@ class Reconstruction(nn.Module):
         return masks(self.seed, role, count, self.side, self.ratio)
 
     def decoder(self) -> dict[str, Tensor]:
-        """The weights of all but the encoder."""
         return {name: values for name, values in self.state_dict().items() if not name.startswith("spatial.")}
 
     def restore(self, decoder: Mapping[str, Any]) -> None:
-        """Load what decoder() gave."""
         self.load_state_dict({name: torch.as_tensor(values) for name, values in decoder.items()}, strict=False)
 
 

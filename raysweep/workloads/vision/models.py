@@ -30,7 +30,6 @@ class Net(nn.Module):
         self.spatial, self.rest, self.head = spatial, rest, head
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """The outputs before softmax, (count, classes)."""
         return self.head(self.rest(self.spatial(pixels)))
 
 
@@ -114,7 +113,6 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
 
 
 def _fully(sizes: list[int]) -> nn.Sequential:
-    """Fully connected layers with ReLU."""
     parts: list[nn.Module] = [nn.Flatten()]
     for before, after in itertools.pairwise(sizes):
         parts += [nn.Linear(before, after), nn.ReLU()]

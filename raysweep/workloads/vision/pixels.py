@@ -33,7 +33,6 @@ class Task:
     classes: int
 
     def to(self, device: torch.device) -> Task:
-        """The same on a device."""
         return Task(
             self.train_pixels.to(device),
             self.train_labels.to(device),

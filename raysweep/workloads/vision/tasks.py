@@ -45,7 +45,6 @@ def trained(row: Row) -> bool:
 
 
 def one_set(row: Row) -> bool:
-    """Whether source and target are the same set of images."""
     return image_data.digest_of(row["source"], "source") == image_data.digest_of(row["target"], "target")
 
 
@@ -62,7 +61,6 @@ def counts(name: str, parameter: str, part: str = "train") -> Array:
 
 
 def present(name: str, parameter: str) -> list[int]:
-    """The classes of a set of images."""
     return np.flatnonzero(counts(name, parameter)).tolist()
 
 
@@ -86,7 +84,6 @@ def listed(text: str, there: list[int]) -> list[int]:
 
 
 def target_classes(row: Row) -> list[int]:
-    """The classes of the target, in rising order."""
     return listed(row["target_classes"], present(row["target"], "target"))
 
 
