@@ -114,10 +114,13 @@ def _ends(finding: Finding, workload: Workload) -> str:
     measured = finding.table[finding.table["estimate"].notna()]
     if (finding.table["outcome"] != Outcome.MEASURED).any() or len(measured) < 2:
         return ""
-    varied = varying(measured, finding.keys)
+    varied = varying(finding.keys, measured)
     low, high = (measured.loc[row] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
     unit = unit_of(finding.metric, workload)
-    ends = [f"{number(end['estimate'], 3)}{unit}, at {settings(varied, end[varied], workload)}" for end in (low, high)]
+    ends = [
+        f"{number(end['estimate'], 3)}{unit}, at {settings({key: end[key] for key in varied}, workload)}"
+        for end in (low, high)
+    ]
     text = f"{called(finding.metric, workload)} is lowest, {ends[0]}, and highest, {ends[1]}"
     return _longer("", text, "{}")
 
