@@ -445,7 +445,7 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
 def _finish(sweep: raysweep.Sweep) -> None:
     """If some rows failed, list them and exit with code 1."""
     failures = sweep.failures()
-    signal_handlers.leave_when_told(1 if failures else 0)
+    signal_handlers.leave_on_signal(1 if failures else 0)
     if failures:
         from raysweep.commands import status
 
