@@ -74,17 +74,17 @@ def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
         made = {}
     if not isinstance(made, dict):
         made = {}
-    found = forecasting.score(made, sweep, str(file))
+    scored = forecasting.score(made, sweep, str(file))
     lines = [
         f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {_ends(one['forecast'])}, "
         f"measured {_ends(one['measured'])}" + ("" if one["inside"] else ", outside")
-        for one in found["settings"]
+        for one in scored["settings"]
     ]
-    for one in found["scores"]:
+    for one in scored["scores"]:
         signs = f"; direction right in {one['signs_right']} of {one['signs_of']}" * bool(one["signs_of"])
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
         lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
-    for one in found["not_scored"]:
+    for one in scored["not_scored"]:
         reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
         lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines

@@ -16,7 +16,7 @@ import numpy as np
 from raysweep.fits.crossing import Crossing, interpolated_crossing, joined
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.reasons import Reason, because, message
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
@@ -125,8 +125,9 @@ def fit_boundary(
     if several:
         notes.append(message(Reason.SEVERAL_ZEROS, slices=several))
     scales = table["scale"].unique()
-    return Fit(
-        kind="boundary",
+    return fitted(
+        "boundary",
+        table,
         level=level,
         points=int(rows[x].nunique()),
         draws=int(rows[seed].nunique()),
@@ -134,10 +135,8 @@ def fit_boundary(
         dropped=dropped,
         scale=str(scales[0]) if len(scales) == 1 else "mixed",
         method=METHOD,
-        table=table,
         crossings=pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS]),
         notes=tuple(notes),
-        **overall(table),
     )
 
 

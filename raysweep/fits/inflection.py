@@ -11,7 +11,7 @@ from raysweep.fits.axis_scale import beside_zero, on_scale
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, find_extremum
 from raysweep.fits.reasons import Reason, because, message
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
 
@@ -101,17 +101,14 @@ def fit_inflection(
         notes.append(extremum.note)
     line = {**vars(extremum), **vars(extremum.advice), "points": len(places), "draws": len(curves.values), "turn": turn}
     table = pd.DataFrame([line], columns=COLUMNS)
-    return Fit(
-        kind="inflection",
+    return fitted(
+        "inflection",
+        table,
         level=level,
         points=len(places),
         draws=len(curves.values),
         rows=len(rows),
         dropped=dropped,
-        scale="linear",
         method=extremum.method,
-        table=table,
-        crossings=pd.DataFrame(),
         notes=tuple(notes),
-        **overall(table),
     )

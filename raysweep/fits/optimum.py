@@ -15,7 +15,7 @@ from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_uni
 from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason, and_because, because
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
 from raysweep.workloads.declaration import DIVERGED
 
@@ -124,19 +124,16 @@ def fit_optimum(
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
     notes += [note for note in table["note"].unique() if note]
     methods = [method for method in table["method"].unique() if method != "none"]
-    return Fit(
-        kind="optimum",
+    return fitted(
+        "optimum",
+        table,
         level=level,
         points=int(rows[x].nunique()),
         draws=int(rows[seed].nunique()),
         rows=used,
         dropped=dropped,
-        scale="linear",
         method="; ".join(methods) or "none",
-        table=table,
-        crossings=pd.DataFrame(),
         notes=tuple(notes),
-        **overall(table),
     )
 
 

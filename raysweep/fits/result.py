@@ -101,6 +101,14 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
     return {"status": Status(every.pop()) if censored else Status.UNDETERMINED} | dict.fromkeys(names, np.nan)
 
 
+def fitted(kind: str, table: pd.DataFrame, **fields: Any) -> Fit:
+    """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`."""
+    import pandas as pd
+
+    usual: dict[str, Any] = {"dropped": {}, "scale": "linear", "crossings": pd.DataFrame()}
+    return Fit(kind=kind, table=table, **{**usual, **overall(table), **fields})
+
+
 def merged(fits: Sequence[Fit], table: pd.DataFrame) -> Fit:
     """Several fits of one question, one for each of its settings, as one.
 

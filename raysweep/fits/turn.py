@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from raysweep.fits.reasons import Reason, because
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, holm
 
 if TYPE_CHECKING:
@@ -117,18 +117,14 @@ def fit_turns(
     table = table.assign(
         **pd.DataFrame(reasons), turn=turn, exact=False, halved=False, method=METHOD, method_spread=np.nan
     )
-    return Fit(
-        kind="inflection",
+    return fitted(
+        "inflection",
+        table,
         level=level,
         points=int(table["points"].max()),
         draws=int(table["draws"].max()),
         rows=rows,
-        dropped={},
-        scale="linear",
         method=METHOD,
-        table=table,
-        crossings=pd.DataFrame(),
-        **overall(table),
     )
 
 

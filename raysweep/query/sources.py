@@ -53,8 +53,8 @@ def _csv(path: Path) -> pd.DataFrame:
     try:
         texts = pd.read_csv(path, skip_blank_lines=False, skipinitialspace=True, **as_texts).fillna("")
     except pd.errors.ParserError as problem:
-        found = str(problem).rpartition("error: ")[2].strip()
-        raise ValueError(f"{found}; expected commas between columns, and points in numbers") from None
+        message = str(problem).rpartition("error: ")[2].strip()
+        raise ValueError(f"{message}; expected commas between columns, and points in numbers") from None
     if texts.shape[1] == 1:
         raise ValueError("expected commas between columns, got one column")
     texts = texts.set_axis(texts.iloc[0].str.strip(), axis=1).iloc[1:].rename(index=lambda row: row + 1)

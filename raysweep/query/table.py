@@ -32,7 +32,7 @@ class Table:
     """Runs made elsewhere.
 
     rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them, and
-        METRIC_standard_error, if that is known.
+        METRIC_standard_error, if that is given.
     space: the space that they are a part of, as plain data.
     guesses: one row per column that is used: column, role, type, values, scale and note.
     missing: runs without a value; they are no rows.
@@ -67,7 +67,7 @@ def read(
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     seed: the column of the seed; None if there is one run per cell.
-    error: the column of the known standard errors of the first metric.
+    error: the column of the standard errors of the first metric.
     status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
         for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
@@ -208,15 +208,15 @@ def _with_gaps(values: Any) -> Any:
     return np.array(values, dtype=object) if gaps else values
 
 
-def _metric(text: str, known: Mapping[str, str]) -> tuple[str, str]:
-    """(name, direction). known: those of the source."""
+def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
+    """(name, direction). source: the directions that the source states."""
     name, _, direction = text.rpartition(":")
     if not name:
-        return text, known.get(text, DIRECTIONS[0])
+        return text, source.get(text, DIRECTIONS[0])
     if direction not in DIRECTIONS:
         raise InputError("metric", f"expected {' or '.join(DIRECTIONS)} behind the colon, got {shown(direction)}")
-    if known.get(name, direction) != direction:
-        raise InputError("metric", f"{text} contradicts the source, which says {name}:{known[name]}")
+    if source.get(name, direction) != direction:
+        raise InputError("metric", f"{text} contradicts the source, which says {name}:{source[name]}")
     return name, direction
 
 
@@ -252,12 +252,17 @@ def _seeds(
 
 
 def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> list[list[str]]:
-    """The axes that vary together: each value of one comes with one value of the other."""
+    """The axes that vary together: each value of one comes with one value of the other. Where no value occurs twice,
+    numbers also rise or fall together, which those of a random search do not."""
     groups: list[list[str]] = []
     for axis in axes:
         for group in groups:
-            pairs = rows[[group[0], axis.name]].drop_duplicates()
-            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique():
+            pairs = rows[[group[0], axis.name]].drop_duplicates().sort_values(group[0])
+            names = "str" in (axis.kind, next(one.kind for one in axes if one.name == group[0]))
+            ordered = names or len(pairs) < rows["cell"].nunique() or pairs[axis.name].is_monotonic_increasing
+            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique() and (
+                ordered or pairs[axis.name].is_monotonic_decreasing
+            ):
                 group.append(axis.name)
                 break
         else:

@@ -49,7 +49,7 @@ def as_called(finding: Finding, workload: Workload) -> Workload:
     if between := finding.facts.get("between"):
         one, other = (setting(between["axis"], value, workload) for value in between["values"])
         label = f"{called(between['metric'], workload)} of {one} minus {without_common_beginning(one, other)}"
-        direction = next((known.direction for known in metrics if known.name == between["metric"]), "none")
+        direction = next((one.direction for one in metrics if one.name == between["metric"]), "none")
         first, second = (one, other) if direction != "minimize" else (other, one)
         signs = [f"more at {one}", f"more at {other}"]
         signs = [f"{first} is better", f"{second} is better"] if direction != "none" else signs

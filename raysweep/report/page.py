@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).with_name("templates")
 WIDE = 2.2
-"""A figure that is so many times as wide as high does not stand next to text."""
+"""Width over height from which on a figure does not stand next to text."""
 
 
 @dataclass(frozen=True)

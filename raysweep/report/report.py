@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCREEN, ANSWER = 27, 4
-"""A first screen holds so many rows of tables, less so many for each answer."""
+"""Rows of tables that a first screen holds, and how many fewer for each answer."""
 FEWEST, LATER = 3, 4
-"""The first answer shows at least so many rows, each later one at most so many."""
+"""The least rows that the first answer shows, and the most of each later one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ def write_report(
     *,
     curves: Callable[[], pd.DataFrame] | None = None,
     analysis_files: Mapping[str, Path] | None = None,
-    on_step: Callable[[int, int], None] = lambda done, of: None,
+    on_step: Callable[[int, int], None] = lambda done, total: None,
     on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
 ) -> Report:
     """Write report.html (self-contained), report.md, report.json, figures/ and tables/.
@@ -243,7 +243,7 @@ def page_of(
 def meanings(design: Design, workload: Workload, cited: str) -> str:
     """What the symbols of the varied parameters stand for, and which papers letters name."""
     symbols = [
-        f"{symbol} {called(name, workload)}"
+        f"{symbol}: {called(name, workload)}"
         for name in design.varied()
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]

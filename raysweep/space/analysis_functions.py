@@ -57,12 +57,12 @@ def find(kind: str, files: Mapping[str, Path], path: str) -> Function:
                 f"{kind} was not executed, because no run of yours on this machine named this file; run the space that "
                 "names it, which computes no row twice",
             )
-        found = function_files.imported(files[kind], match["name"], match["file"], path).call
+        function = function_files.imported(files[kind], match["name"], match["file"], path).call
     else:
-        found = _installed(kind, path)
-    if not callable(found):
-        raise InputError(path, f"expected a function as {kind}, got {shown(found)}")
-    return found
+        function = _installed(kind, path)
+    if not callable(function):
+        raise InputError(path, f"expected a function as {kind}, got {shown(function)}")
+    return function
 
 
 def _installed(kind: str, path: str) -> Any:

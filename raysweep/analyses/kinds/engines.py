@@ -210,7 +210,7 @@ def check(options: Mapping[str, Any], path: str, context: Context) -> None:
 
 
 def engine(value: Any, path: str, context: Context) -> Any:
-    return checks.text(value, path, context, wanted="the name of an engine")
+    return checks.text(value, path, context, expected="the name of an engine")
 
 
 ANALYSIS = Analysis(

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.fits.draws import check_options, in_log
 from raysweep.fits.optimum import COLUMNS
 from raysweep.fits.reasons import Reason, because
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.best import FEWEST, Best
 from raysweep.fits.surface.posterior import FEW
@@ -71,19 +71,15 @@ def fit_of(places: SlicePlaces, by: Sequence[str], turn: str, level: float) -> F
         about = {"diverged_from": slices.limit[s, 0], "points": slices.values[s, 0], "draws": draws[s], "turn": turn}
         lines.append({**dict(zip(by, setting, strict=True)), **_line(places.bests[s], slices, s), **about})
     table = pd.DataFrame(lines).reindex(columns=[*by, *COLUMNS, "choice", "regret"])
-    return Fit(
-        kind="optimum",
+    return fitted(
+        "optimum",
+        table,
         level=level,
         points=len(np.unique(slices.cells.x)),
         draws=int(table["draws"].max()),
         rows=slices.rows,
         dropped=slices.dropped,
-        scale="linear",
         method=METHOD,
-        table=table,
-        crossings=pd.DataFrame(),
-        notes=(),
-        **overall(table),
     )
 
 

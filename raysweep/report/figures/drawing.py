@@ -113,9 +113,11 @@ def points(
     """
     across = look.pop("across", False)
     centre, (low, high) = x if across else y, interval
-    ends: dict[str, Any] = {"xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]}
+    lengths: dict[str, Any] = {
+        "xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]
+    }
     shape = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap}
-    panel.errorbar(x, y, **ends, **{**shape, **look})
+    panel.errorbar(x, y, **lengths, **{**shape, **look})
 
 
 def marker_of(keys: Sequence[Any]) -> dict[Any, str]:

@@ -62,7 +62,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
             shift = float(shifts[line.index])
             if not one:
                 look = {"color": line.colour, "linewidth": 1.3, **theory_look([line.data], spots)}
-                panel.plot(scales.moved(line.data.fine, shift, logarithmic), line.data.expected, zorder=2, **look)
+                panel.plot(scales.shifted(line.data.fine, shift, logarithmic), line.data.expected, zorder=2, **look)
             draw_line(panel, line, along, shift, logarithmic)
     draw_missing(sheet.axes, [[(line.data.table, line.colour) for line in lines] for lines in sheet.lines], along)
     what = f"{plot.placed} of {called(plot.metric, workload)}"
@@ -100,7 +100,7 @@ def draw_line(panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: fl
     shift: how far to the right; a share on a logarithmic axis.
     """
     table = line.data.table.sort_values(along)
-    table = table.assign(_at=scales.moved(table[along].to_numpy(float), shift, logarithmic))
+    table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
     there = (table["status"] == Status.LOCATED).to_numpy()
     width, alpha = (0.9, 0.5) if np.isfinite(line.data.expected).any() else (1.2, 1.0)  # of a line next to theory's
     joined = drawing.joined_lines(table["_at"].to_numpy(float), table["estimate"].to_numpy(float), there)

@@ -39,7 +39,7 @@ def draw_r_squared(plot: RSquaredPlot, finding: Finding, workload: Workload) -> 
         for place, (name, line) in enumerate(zip(names, part.lines, strict=True)):
             means, aside = line.means, APART * (place - (len(names) - 1) / 2) * width
             near = np.isfinite(means.x)
-            there = scales.moved(np.where(near, means.x, far), aside, logarithmic)
+            there = scales.shifted(np.where(near, means.x, far), aside, logarithmic)
             panel.plot(there[near], means.centre[near], color=shade[name], linewidth=1.0, alpha=0.6)
             size = drawing.SIZES[marker[name]]
             drawing.points(panel, there, means.centre, means.bars, shade[name], size, 1.1, fmt=marker[name])

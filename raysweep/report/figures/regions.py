@@ -75,7 +75,7 @@ def write_regions(
     box = panel.get_window_extent()
     across, along = (np.arange(columns) + 0.5) / columns, (np.arange(rows) + 0.5) / rows
     x, y = (_shares(panel, edges, axis) for edges, axis in zip(places, (0, 1), strict=True))
-    which = np.ix_(*(np.searchsorted(ends, at) - 1 for ends, at in ((y, along), (x, across))))
+    which = np.ix_(*(np.searchsorted(edges, at) - 1 for edges, at in ((y, along), (x, across))))
     inside = np.outer((along > y[0]) & (along < y[-1]), (across > x[0]) & (across < x[-1]))
     padded = np.pad(signs, 1, constant_values=np.nan)[1:, 1:]  # a place beyond the map has no sign
     cells = np.where(inside, padded[which], np.nan)

@@ -46,10 +46,10 @@ def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> t
         for median in (False, True):
             use = one.median == median
             if use.any():
-                ends = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
+                interval = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
                 look: dict[str, Any] = {"fmt": marker, "markerfacecolor": "white" if median else shade}
                 drawing.points(
-                    panel, at[use], one.y[use], ends, shade, drawing.SIZES[marker], 0.7, xerr=x_error[use], **look
+                    panel, at[use], one.y[use], interval, shade, drawing.SIZES[marker], 0.7, xerr=x_error[use], **look
                 )
     if np.isinf(every).any():
         scales.show_infinity(panel, finite, far, logarithmic)
