@@ -13,7 +13,7 @@ from raysweep import workloads
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.kinds import boundary
-from raysweep.analyses.maps import MapsPlot
+from raysweep.analyses.kinds.boundary import MapsPlot
 from raysweep.analyses.question import Question
 from raysweep.analyses.series import CurvesPlot
 
