@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from raysweep.errors import InputError
 from raysweep.phrases import command, counted
 from raysweep.query import importing, sources
 from raysweep.query import table as tables
@@ -55,6 +56,8 @@ def run(
     if workload is None:
         data = copy.deepcopy(table.space)
         for key, value in sets.items():
+            if key.partition(".")[0] in ("axes", "seeds"):
+                raise InputError(f"--set {key}", "these are those of the table; --workload computes others")
             space_files.apply_set(data, key, value)
         space, function = importing.space_of(replace(table, space=data)), None
     else:
@@ -62,12 +65,14 @@ def run(
     lines = table.guesses.to_string(index=False, justify="left").splitlines()
     rows, cells = counted(len(table.rows), "row"), counted(int(table.rows["cell"].nunique()), "cell")
     statuses = ", ".join(f"{count:,} {status}" for status, count in table.rows["status"].value_counts().items())
-    left_out = f"; {counted(table.missing, 'run')} that did not end or lack a value left out" if table.missing else ""
-    lines += ["", f"{name}: {rows} of {cells} ({statuses}){left_out}"]
+    gone = f"; {counted(table.missing, 'run')} that did not end or lack a value left out" if table.missing else ""
+    lines += ["", f"{name}: {rows} of {cells} ({statuses}){gone}"]
     if not dry_run:
         sweep = importing.create(table, storage, space, function)
-        missing = sweep.state().missing().rows
-        if missing:
+        state = sweep.state()
+        if left_out := len(table.rows) - len(state.rows):
+            lines.append(f"{counted(left_out, 'row')} that the space leaves out")
+        if missing := state.missing().rows:
             lines.append(f"{counted(missing, 'row')} that {workload} can compute")
         lines.append(f"go on with: {command('resume' if missing else 'report', name, paths.storage(storage))}")
     return lines

@@ -44,6 +44,8 @@ def create(
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
     space = space or space_of(table)
     rows = rows_of(table, space)
+    if not rows:
+        raise InputError(name, "no row has a setting of the space; leave its axes as they are")
     if isinstance(folder, Path):
         (folder / sweep_record.LEDGER).mkdir(parents=True, exist_ok=True)
     for number, first in enumerate(range(0, len(rows), PACK)):

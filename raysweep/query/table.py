@@ -252,12 +252,17 @@ def _seeds(
 
 
 def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> list[list[str]]:
-    """The axes that vary together: each value of one comes with one value of the other."""
+    """The axes that vary together: each value of one comes with one value of the other. Where no value occurs twice,
+    numbers also rise or fall together, which those of a random search do not."""
     groups: list[list[str]] = []
     for axis in axes:
         for group in groups:
-            pairs = rows[[group[0], axis.name]].drop_duplicates()
-            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique():
+            pairs = rows[[group[0], axis.name]].drop_duplicates().sort_values(group[0])
+            names = "str" in (axis.kind, next(one.kind for one in axes if one.name == group[0]))
+            ordered = names or len(pairs) < rows["cell"].nunique() or pairs[axis.name].is_monotonic_increasing
+            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique() and (
+                ordered or pairs[axis.name].is_monotonic_decreasing
+            ):
                 group.append(axis.name)
                 break
         else:

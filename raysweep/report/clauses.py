@@ -33,6 +33,7 @@ def clause(finding: Finding, group: Group, workload: Workload, subject: str = "i
         .format(
             metric=called(finding.metric, workload),
             x=called(finding.x, workload),
+            at=at_words(finding, group, workload),
             place=place_words(finding, group, workload),
             count=group.count,
             **_further(finding, group, workload),
@@ -68,6 +69,17 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
     return sides
 
 
+def at_words(finding: Finding, group: Group, workload: Workload) -> str:
+    """Where on its axis: "an overlap angle of 57.1° [56.8°, 57.4°]", or "between" two estimates."""
+    x, place = called(finding.x, workload), place_words(finding, group, workload)
+    return f"{'an' if x[:1].lower() in tuple('aeiou') else 'a'} {x} {place if spans(group) else f'of {place}'}"
+
+
+def spans(group: Group) -> bool:
+    """Whether the estimates of the settings differ as they are shown."""
+    return group.count > 1 and number(group.low, 3) != number(group.high, 3)
+
+
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The estimate with its interval if one setting has it, else between what the estimates lie."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
@@ -82,7 +94,7 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
         slopes = " to ".join(dict.fromkeys(number(end, 2) for end in extremes))
         return f"{slopes}, {within}" if np.isfinite(extremes).all() else within
     low, high = f"{number(extremes[0], 3)}", f"{number(extremes[1], 3)}{unit}"
-    return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
+    return high if f"{low}{unit}" == high else f"between {low}{unit if unit == '°' else ''} and {high}"
 
 
 def share(group: Group, every: int, noun: str) -> str:
@@ -116,7 +128,7 @@ def _condition_words(one: Condition, workload: Workload) -> str:
 def theory_words(finding: Finding, workload: Workload) -> str:
     """Whether theory's values lie in the intervals, or how far they are from exact values; empty without a theory."""
     table = finding.table
-    if finding.kind in ("best", "curves"):  # intervals of single cells, whose draws are shared
+    if finding.kind == "best":  # the interval of a choice
         return ""
     compared = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
     if not len(compared):
@@ -128,6 +140,9 @@ def theory_words(finding: Finding, workload: Workload) -> str:
         return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
     compared, low, high = compared[~exact], low[~exact], high[~exact]
     outside = int(((compared["theory"] < low) | (compared["theory"] > high)).sum())
+    if finding.kind == "curves" and len(compared) > 1:  # of intervals of single cells some miss it
+        inside = f"{len(compared) - outside} of {len(compared)} intervals" if outside else "every interval"
+        return f"theory lies in {inside}"
     if len(compared) == 1:
         return f"theory, {number(compared['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
     return f"theory agrees in {len(compared) - outside}/{len(compared)}" if outside else "theory agrees"

@@ -243,7 +243,7 @@ def page_of(
 def meanings(design: Design, workload: Workload, cited: str) -> str:
     """What the symbols of the varied parameters stand for, and which papers letters name."""
     symbols = [
-        f"{symbol} {called(name, workload)}"
+        f"{symbol}: {called(name, workload)}"
         for name in design.varied()
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]

@@ -13,10 +13,10 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
-from raysweep.numbers import interval
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
-from raysweep.report.names import as_called, called, capitalized, settings, without_common_beginning
+from raysweep.report.names import as_called, called, capitalized, settings, unit_of, without_common_beginning
 from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
 from raysweep.workloads.declaration import Workload
 
@@ -65,6 +65,8 @@ def _answer(finding: Finding, workload: Workload) -> str:
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
+    if finding.kind == "curves" and (text := _ends(finding, workload)):
+        return _longer(text, theory_words(finding, workload), "; {}")
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
@@ -102,9 +104,25 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
         every = counted(facts["configurations"], "configuration")
         text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
     if facts["one_draw"] and facts["configurations"] > 1:
-        text = _longer(text, "with one draw each, chance may decide", "; {}")
+        text = _longer(text, "one run each, so chance may decide among the best", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; share of variance: {}")
+    return _longer(text, shares, "; {} of the variance")
+
+
+def _ends(finding: Finding, workload: Workload) -> str:
+    """Where a measured metric is lowest and highest; empty if that is not measured, or takes too many words."""
+    measured = finding.table[finding.table["estimate"].notna()]
+    if (finding.table["outcome"] != Outcome.MEASURED).any() or len(measured) < 2:
+        return ""
+    varied = varying(finding.keys, measured)
+    low, high = (measured.loc[row] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    unit = unit_of(finding.metric, workload)
+    ends = [
+        f"{number(end['estimate'], 3)}{unit}, at {settings({key: end[key] for key in varied}, workload)}"
+        for end in (low, high)
+    ]
+    text = f"{called(finding.metric, workload)} is lowest, {ends[0]}, and highest, {ends[1]}"
+    return _longer("", text, "{}")
 
 
 def _answer_of_law(finding: Finding, workload: Workload) -> str:
@@ -134,7 +152,7 @@ def _answer_of_axes(finding: Finding, workload: Workload) -> str:
         else:
             text = f"the best {called(finding.x, workload)} {power} in {some_of(lead.count, len(table), 'setting')}"
     undecided = (finding.table["outcome"] == Outcome.UNDECIDED).sum() // len(over)
-    return _longer(text, f"no law in {undecided}", "; {}") if undecided else text
+    return _longer(text, f"not decided in {undecided}", "; {}") if undecided else text
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:

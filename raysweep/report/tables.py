@@ -14,7 +14,7 @@ from raysweep.errors import printable
 from raysweep.numbers import interval, number
 from raysweep.report.clauses import located_axis, needed_words
 from raysweep.report.names import called, setting, unit_of
-from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES
+from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -130,12 +130,15 @@ def _head(finding: Finding, workload: Workload) -> str:
 def _status(row: Mapping[str, Any], finding: Finding) -> str:
     if finding.facts.get("one_draw") or "p_holm" in finding.table:  # p says it
         return ""
+    if finding.kind in PER_METRIC and (finding.table["outcome"] == Outcome.MEASURED).all():
+        return ""
     return OUTCOMES.get(row["outcome"], str(row["outcome"]))
 
 
 def _estimate(row: dict[str, Any], unit: str) -> str:
     """The estimate with its interval, or the bound that is known, with its unit."""
-    text = interval(row["estimate"], row["low"], row["high"])
+    one_sided = row.get("outcome") == Outcome.BOUND_LOW and row["low"] == 0  # a bound of values that are all positive
+    text = interval(row["estimate"], np.nan if one_sided else row["low"], row["high"])
     if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
         text = number(row["estimate"])
     if text == NOTHING:

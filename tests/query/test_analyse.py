@@ -152,6 +152,13 @@ def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
     assert call("import", "brief", *map(str, brief)).code == 0
     asked_there = [{"optimum": {"metric": "loss", "x": "lr"}}, {"best": {"metric": "loss"}}]
     assert raysweep.open("brief", storage).space.analysis == asked_there
+    without = (*words, "--set", "exclude=[{depth: 4}]", "--storage", storage)
+    assert "72 rows that the space leaves out" in call("import", "without", *map(str, without)).out
+    assert len(raysweep.open("without", storage).results()) == 72
+    for way in ((), ("--workload", f"{tmp_path}/train.py:train")):
+        (tmp_path / "train.py").write_text("def train(lr, depth, seed):\n    return {'loss': lr}\n")
+        none = call("import", "none", *map(str, (*words, *way, "--set", "axes.lr=[1, 2]", "--storage", storage)))
+        assert (none.code, (storage / "none").exists()) == (2, False)
     wrong = (*words, "--set", "analysis=[{optimum: {metric: loss, x: rate}}]", "--storage", storage)
     assert call("import", "other", *map(str, wrong)).code == 2
     assert not (storage / "other").exists()

@@ -84,6 +84,14 @@ def test_axes_that_vary_together_are_zipped_and_constants_are_fixed() -> None:
     assert table.space["fixed"] == {"batch": 32}
 
 
+def test_axes_of_a_random_search_do_not_vary_together() -> None:
+    rng = np.random.default_rng(0)
+    found = pd.DataFrame({"lr": rng.uniform(size=30), "wd": rng.uniform(size=30), "loss": rng.uniform(size=30)})
+    assert read(found, ["loss"], ["lr", "wd"]).space["zip"] == []
+    found = found.assign(wd=1 / found["lr"])  # one falls as the other rises
+    assert read(found, ["loss"], ["lr", "wd"]).space["zip"] == [["lr", "wd"]]
+
+
 def test_several_runs_of_a_cell_are_asked_about() -> None:
     twice = pd.concat([runs(run=0), runs(run=1)], ignore_index=True)
     with pytest.raises(InputError, match=r"rows 1, 9 have the same values on all axes; they differ in run"):

@@ -69,7 +69,7 @@ def test_a_toy_is_everywhere(storage: Path) -> None:
     rows = sweep.results().groupby("gamma")["risk_finetune"]
     assert analysed.table["estimate"].to_numpy() == pytest.approx((rows.max() - rows.min()).to_numpy())
     page = (home / "report.html").read_text()
-    assert "How far do draws of risk after fine-tuning spread over gamma?" in page
+    assert "How far do draws of risk after fine-tuning spread over target samples per dimension?" in page
     assert '<a href="tables/spread.csv">' in page
     shown = Analysed(None, analysed, sweep.workload)._repr_html_()
     assert shown.count("<tr>") == 1 + len(analysed.table)

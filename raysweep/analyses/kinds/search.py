@@ -38,12 +38,13 @@ LOST = "lost"
 @dataclass(frozen=True, eq=False)
 class Runs:
     """Every run. at: the number of its configuration, from 1. value: NaN if it has none. state: ok, stopped or lost.
-    first: whether its configuration is in the table."""
+    first: whether its configuration is in the table. turn: max if larger values are better, else min."""
 
     at: np.ndarray
     value: np.ndarray
     state: np.ndarray
     first: np.ndarray
+    turn: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +198,13 @@ def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tupl
     state = np.select([finite & (status == OK), finite & (status == STOPPED)], ["ok", "stopped"], LOST)
     at = rows["cell"].factorize()[0] + 1
     top = rows[keys].merge(best[keys].assign(_first=True), on=keys, how="left")["_first"].notna().to_numpy()
-    return Runs(at, np.where(state == LOST, np.nan, value), state, top), rows, order
+    return (
+        Runs(
+            at, np.where(state == LOST, np.nan, value), state, top, better_extremum(question.metric, question.workload)
+        ),
+        rows,
+        order,
+    )
 
 
 def plots_of(

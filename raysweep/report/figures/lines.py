@@ -120,7 +120,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         any(line.has_theory for line in every)
         and (
             drawing.mark("closed form", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
-            f"{'Dashes' if categories else 'Lines without points of their own'}: the closed form.",
+            f"{'Dashes' if categories else 'Lines'}: the closed form.",
         ),
         any(line.base is not None for line in every)
         and (

@@ -232,7 +232,8 @@ def _set_scale(panel: Axes, runs: Runs) -> None:
 
 
 def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs) -> list[Any]:
-    """Draw each run as a point, those without a number as crosses at the upper edge; returns legend entries."""
+    """Draw each run as a point, those without a number as crosses at the edge of the worst values; returns legend
+    entries."""
     groups: Sequence[tuple[str, str, np.ndarray]] = (
         ("lost", "diverged or failed", runs.state == LOST),
         ("stopped", "stopped early", runs.state == "stopped"),
@@ -245,7 +246,14 @@ def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs) -> list[Any]:
             style = {"linestyle": "none", **LOOKS[look]}
             if look == "lost":
                 up = panel.get_xaxis_transform()
-                panel.plot(x[chosen], np.full(chosen.sum(), 0.985), transform=up, clip_on=False, zorder=3, **style)
+                panel.plot(
+                    x[chosen],
+                    np.full(chosen.sum(), 0.015 if runs.turn == "max" else 0.985),
+                    transform=up,
+                    clip_on=False,
+                    zorder=3,
+                    **style,
+                )
             else:
                 alpha = 0.85 if look == "run" else 1.0
                 panel.plot(x[chosen], runs.value[chosen], zorder=2.2 + place / 2, alpha=alpha, **style)

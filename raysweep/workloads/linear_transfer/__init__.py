@@ -68,6 +68,7 @@ PARAMETERS = (
         minimum=0,
         open_minimum=True,
         symbol="γ",
+        label="target samples per dimension",
     ),
     Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, symbol="d"),
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0, symbol="σ"),
