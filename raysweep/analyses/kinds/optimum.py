@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, few, places_finding, places_plot
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     better_extremum,
@@ -24,7 +24,7 @@ from raysweep.analyses.rows import (
     is_number,
     with_choice,
 )
-from raysweep.analyses.series import CurvesPlot, marked_panels
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
@@ -58,9 +58,7 @@ def run(question: Question) -> Finding:
         panels = marked_panels(parts, keys, whole, question)
         if blind:  # level lines would say nothing of the rate
             panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
-        curves = CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), placed="optimum")
-        lines = places_plot(question, whole, keys, along, "optimum") if along else []
-        return [curves, *lines] if few(whole) else [*lines, curves]
+        return curves_and_places(question, panels, whole, keys, along, "optimum")
 
     tables = {f"{question.name}_optima": whole}
     return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
