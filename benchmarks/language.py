@@ -46,7 +46,9 @@ def trained(shape: ModelConfig, batch: int, compiles: bool = False) -> Callable[
     own = Trainer(
         model.decoder(shape, shape.initial(0), compiles=compiles),
         model.losses,
-        Recipe(1e-4, lambda step: 1.0, 0.1, shape.lr_factors(), shape.sample_bytes()),
+        Recipe(
+            1e-4, lambda step: 1.0, 0.1, shape.lr_factors(), shape.sample_bytes(compiled=compiles), records=compiles
+        ),
     )
     tokens = _tokens(shape, batch)
     return lambda steps: own.train(lambda step: tokens, own.step + steps)
@@ -122,7 +124,7 @@ def tokens_a_second(shape: ModelConfig, batch: int, compiles: bool) -> float:
 
 def rows() -> list[Row]:
     """The lines of the table: what, measured, bound."""
-    found: list[Row] = []
+    lines: list[Row] = []
     if not torch.cuda.is_available():
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # as a trial has
@@ -130,14 +132,15 @@ def rows() -> list[Row]:
             shape = PRESETS[preset]
             seconds, ratio = against_bare(shape, batch, rounds)
             what = f"a step of training {preset} on a CPU core, {batch * shape.context:,} tokens, against a bare loop"
-            found.append((what, f"{1000 * seconds:.1f} ms = {ratio:.2f} x", f"{MOST:g} x or less"))
+            lines.append((what, f"{1000 * seconds:.1f} ms = {ratio:.2f} x", f"{MOST:g} x or less"))
         torch.set_num_threads(threads)
     for preset, batch, least, share in ON_GPU:
         shape = PRESETS[preset]
-        what = f"training {preset} in bfloat16 on a GPU, {batch * shape.context:,} tokens a step, compiled / not"
+        each_step = f"{batch * shape.context:,} tokens a step, compiled and recorded / neither"
+        what = f"training {preset} in bfloat16 on a GPU, {each_step}"
         bound = f"{least / 1e6:g}M tokens/s or more" if least else f"{share:.0%} of the peak or more"
-        found.append((what, _on_gpu(shape, batch), bound))
-    return found
+        lines.append((what, _on_gpu(shape, batch), bound))
+    return lines
 
 
 def _on_gpu(shape: ModelConfig, batch: int) -> str:

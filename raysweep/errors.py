@@ -50,7 +50,7 @@ def shown(value: object) -> str:
     return _BRIEF.repr(value)
 
 
-def told(error: BaseException) -> str:
+def summary(error: BaseException) -> str:
     """An error as a part of a line: its type, what it says, and the last place in code that is not our own."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f for f in frames if not f.filename.startswith(("<", *_NOT_THEIRS))]

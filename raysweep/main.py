@@ -79,8 +79,8 @@ def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> Non
         from raysweep.driver.options import Options
         from raysweep.space import space_files
 
-        found, _ = space_files.read_with_function(space, changes)
-        _show(dry.describe(found, Options(**options)))
+        resolved, _ = space_files.read_with_function(space, changes)
+        _show(dry.describe(resolved, Options(**options)))
         return
     _finish(raysweep.run(space, set=changes, **options))
 
@@ -106,8 +106,8 @@ def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
     """
     from raysweep import sweep as sweeps
 
-    found = sweeps.sync(sweep, storage=storage, tracking_uri=tracking_uri)
-    terminal.say(f"{found.name}: mirrored; the parameters and last values of all runs agree with the ledger")
+    mirrored = sweeps.sync(sweep, storage=storage, tracking_uri=tracking_uri)
+    terminal.say(f"{mirrored.name}: mirrored; the parameters and last values of all runs agree with the ledger")
 
 
 @cli.command("list")
@@ -132,8 +132,8 @@ def show_status(sweep: str, storage: str, watch: bool) -> None:
     """
     from raysweep.commands import status
 
-    found = raysweep.open(sweep, storage)
-    for lines in status.watch(found) if watch else [status.details(found)]:
+    opened = raysweep.open(sweep, storage)
+    for lines in status.watch(opened) if watch else [status.details(opened)]:
         if watch and sys.stdout.isatty():
             click.clear()
         _show(lines)
@@ -159,13 +159,13 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
     from raysweep.ledger import results_table
     from raysweep.storage import paths
 
-    found = [raysweep.open(name, storage) for name in sweeps]
+    opened = [raysweep.open(name, storage) for name in sweeps]
     if kind == "xarray":
         if curves or output is None:
             raise InputError("--format", "xarray writes the rows to a file; name it with -o, such as rows.nc")
-        _writing(output, lambda: rows.write_dataset(found, paths.locate(output, "-o")))
+        _writing(output, lambda: rows.write_dataset(opened, paths.locate(output, "-o")))
         return
-    frame = (rows.curves if curves else rows.table)(found)
+    frame = (rows.curves if curves else rows.table)(opened)
     if output is None:
         _print(results_table.dump(frame, kind))
     else:
@@ -185,9 +185,9 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
     from raysweep.storage import paths
     from raysweep.sweep import report as reported
 
-    found = [raysweep.open(name, storage) for name in sweeps]
+    opened = [raysweep.open(name, storage) for name in sweeps]
     folder = None if output is None else paths.locate(output, "-o")
-    written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, folder))
+    written = _writing(output or f"{opened[0].folder / 'report'}", lambda: reported(opened, folder))
     _show([*written.answer, f"report: {place(written.directory / 'report.html')}"])
 
 
@@ -245,8 +245,8 @@ def export(sweep: str, storage: str, **options: Any) -> None:
     """
     from raysweep.commands import exports
 
-    found = raysweep.open(sweep, storage)
-    if revisions := _writing(options["target"], lambda: exports.run(found, **options)):
+    opened = raysweep.open(sweep, storage)
+    if revisions := _writing(options["target"], lambda: exports.run(opened, **options)):
         _show(revisions)
 
 
@@ -262,15 +262,11 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
 
     The intervals are those of a new setting. The forecast is frozen in a file.
     """
-    from datetime import UTC, datetime
-    from pathlib import Path
-
     from raysweep.commands import forecasts
+    from raysweep.storage import paths
 
-    found = raysweep.open(sweep, storage)
-    name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
-    target = Path(output) if output else Path(str(found.folder)) / "forecasts" / name
-    _show(_writing(str(target), lambda: forecasts.forecast(found, forecasts.values(at), target, dated=not output)))
+    opened, target = raysweep.open(sweep, storage), paths.locate(output, "-o") if output else None
+    _show(_writing(output or str(opened.folder), lambda: forecasts.forecast(opened, forecasts.values(at), target)))
 
 
 @cli.command()
@@ -279,11 +275,10 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
 @STORAGE
 def score(file: str, sweep: str, storage: str) -> None:
     """Hold the frozen FORECAST against the rows that SWEEP has by now."""
-    from pathlib import Path
-
     from raysweep.commands import forecasts
+    from raysweep.storage import paths
 
-    _show(forecasts.score(Path(file), raysweep.open(sweep, storage)))
+    _show(forecasts.score(paths.locate(file, "FORECAST"), raysweep.open(sweep, storage)))
 
 
 @cli.command()
@@ -299,10 +294,10 @@ def debug(sweep: str, cell: str, seed: int | None, workload: str | None, storage
     """
     from raysweep.commands.debug import one_row
 
-    found = raysweep.open(sweep, storage)
-    if seed is not None and seed not in found.space.seeds:
-        terminal.say(f"{found.name}: seed {seed:,} is not one of the sweep's; its row is computed here alone")
-    _show([json.dumps(one_row(found, cell, seed, workload), indent=1)])
+    opened = raysweep.open(sweep, storage)
+    if seed is not None and seed not in opened.space.seeds:
+        terminal.say(f"{opened.name}: seed {seed:,} is not one of the sweep's; its row is computed here alone")
+    _show([json.dumps(one_row(opened, cell, seed, workload), indent=1)])
 
 
 @cli.command()
@@ -318,11 +313,11 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
     from raysweep.commands import delete as deletion
     from raysweep.query.sweep import open_sweep
 
-    found = open_sweep(sweep, storage, to_delete=True)
+    opened = open_sweep(sweep, storage, to_delete=True)
     if not yes:
-        _ask(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?")
-    deletion.delete(found, tracking_uri)
-    terminal.say(f"{found.name}: deleted")
+        _ask(f"delete {opened.name} ({sum(opened.statuses().values()):,} rows)?")
+    deletion.delete(opened, tracking_uri)
+    terminal.say(f"{opened.name}: deleted")
 
 
 @cli.command("workloads")
@@ -397,10 +392,10 @@ def store_prune(
     """
     from raysweep.commands import store as stores
 
-    found = stores.open_store(storage, store)
+    opened = stores.open_store(storage, store)
     if not dry_run and not yes:
-        _ask("prune these?", stores.prune(found, stages, dry_run=True, **also))
-    _show(stores.prune(found, stages, dry_run=dry_run, **also))
+        _ask("prune these?", stores.prune(opened, stages, dry_run=True, **also))
+    _show(stores.prune(opened, stages, dry_run=dry_run, **also))
 
 
 def _spaces() -> list[str]:
@@ -447,14 +442,14 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
     return changes
 
 
-def _finish(found: raysweep.Sweep) -> None:
+def _finish(sweep: raysweep.Sweep) -> None:
     """If some rows failed, list them and exit with code 1."""
-    failures = found.failures()
-    signal_handlers.leave_when_told(1 if failures else 0)
+    failures = sweep.failures()
+    signal_handlers.leave_on_signal(1 if failures else 0)
     if failures:
         from raysweep.commands import status
 
-        for line in status.failures(found, failures):
+        for line in status.failures(sweep, failures):
             terminal.say(line)
         sys.exit(1)
 
@@ -498,8 +493,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except click.exceptions.NoSuchCommand as error:
         group = error.ctx.command if error.ctx else cli
-        known = group.commands if isinstance(group, click.Group) else {}
-        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(known))))
+        commands = group.commands if isinstance(group, click.Group) else {}
+        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(commands))))
         sys.exit(2)
     except click.UsageError as error:
         if extra := re.match(r"Got unexpected extra arguments? \((.*)\)", error.format_message()):

@@ -11,11 +11,14 @@ from raysweep.errors import printable
 
 NOTHING = 1e-12
 """An error or a half width that is smaller than this share of its value is rounding, and the value exact."""
+EXACT = 12
+"""Significant digits of a large exact value."""
 
 
 def number(value: Any, digits: int = 4) -> str:
     """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN. A whole number of
-    up to seven digits is written in full, for example 524,288; others up to there without a power of ten.
+    up to seven digits is written in full, for example 524,288, and so is a longer integer that needs more digits; other
+    numbers up to there without a power of ten.
 
     Words are unchanged, except for control characters; booleans are written true and false, as in a space.
     """
@@ -23,6 +26,8 @@ def number(value: Any, digits: int = 4) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return printable(value)
+    if isinstance(value, (int, np.integer)) and float(f"{value:.{digits}g}") != value and abs(int(value)) >= 1e7:
+        return f"{value:,}"
     value = float(value)
     if math.isnan(value):
         return "–"
@@ -68,7 +73,7 @@ def interval(estimate: float, low: float, high: float) -> str:
     width = (high - low) / 2
     largest = max(abs(low), abs(high))
     if width <= NOTHING * largest:
-        return f"{number(estimate, 6)} (exact)"
+        return f"{number(estimate, 6 if largest < 1e5 else EXACT)} (exact)"
     if not np.isfinite(width):
         return f"{number(estimate)} [{number(low)}, {number(high)}]"
     decimals = places_for(width)

@@ -210,7 +210,7 @@ def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
         return Outcome(code, written.out, written.err)
 
     with pytest.MonkeyPatch.context() as own:  # which no test undoes: signals would end these tests, and with 0
-        own.setattr(signal_handlers, "leave_when_told", lambda code: None)
+        own.setattr(signal_handlers, "leave_on_signal", lambda code: None)
         own.setattr(signal_handlers, "leave_soon", lambda: None)  # an interrupted command ends its process, never this
         yield run
 

@@ -55,12 +55,12 @@ def with_difference(workload: Workload, metric: str, axis: str, pair: tuple[Any,
 
     def closed_form(columns: Columns) -> dict[str, np.ndarray]:
         assert workload.closed_form is not None
-        found = [workload.closed_form(side) for side in sides(columns)]
+        values = [workload.closed_form(side) for side in sides(columns)]
         with np.errstate(invalid="ignore"):
-            known: Mapping[str, np.ndarray] = (
-                {difference.name: found[0][metric] - found[1][metric]} if metric in found[0] else {}
+            theory: Mapping[str, np.ndarray] = (
+                {difference.name: values[0][metric] - values[1][metric]} if metric in values[0] else {}
             )
-        return {**found[0], **known}
+        return {**values[0], **theory}
 
     def heavy_tailed(asked: str, columns: Columns) -> np.ndarray:
         assert workload.heavy_tailed is not None

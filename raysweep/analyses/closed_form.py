@@ -63,13 +63,15 @@ def closed_forms(
     base = columns_of(frame.iloc[first], workload)
     if metric not in form({name: values[:1] for name, values in base.items()}):
         return None
-    known = np.ones(len(first), dtype=bool)
+    single = np.ones(len(first), dtype=bool)
     for name in parameters_of(frame, workload):
         if name != x and frame[name].nunique(dropna=False) > 1:
-            known &= (frame.groupby(number)[name].nunique(dropna=False) == 1).to_numpy()
+            single &= (frame.groupby(number)[name].nunique(dropna=False) == 1).to_numpy()
     every = np.split(frame[x].to_numpy(float), first[1:])
-    places = [fine(finite(own), x, workload, count) if k else np.empty(0) for own, k in zip(every, known, strict=True)]
-    lengths = [len(own) for own in places]
+    places = [
+        fine(finite(values), x, workload, count) if k else np.empty(0) for values, k in zip(every, single, strict=True)
+    ]
+    lengths = [len(at) for at in places]
     columns = {name: np.repeat(values, lengths) for name, values in base.items()}
     columns[x] = column(workload.by_name[x], np.concatenate(places).tolist())
     values = np.asarray(form(columns)[metric], dtype=np.float64)
@@ -109,23 +111,23 @@ def zeros(
     kept = np.flatnonzero(np.isfinite(value) & (value != 0))  # a bracket contains the exact zeros between its ends
     row, place, value = row[kept], place[kept], value[kept]
     change = np.flatnonzero((value[:-1] * value[1:] < 0) & (row[:-1] == row[1:]))
-    which, ends = row[change], (place[change], place[change + 1])
+    which, brackets = row[change], (place[change], place[change + 1])
 
     def curve(x: np.ndarray) -> np.ndarray:
-        found = surface(x, which)
-        return np.where(np.isnan(found), value[change + 1], found)  # without a value: behind the root
+        roots = surface(x, which)
+        return np.where(np.isnan(roots), value[change + 1], roots)  # without a value: behind the root
 
-    found = refined(curve, ends, (value[change], value[change + 1])) if len(which) else np.empty(0)
-    return [found[which == k] for k in range(rows)]
+    roots = refined(curve, brackets, (value[change], value[change + 1])) if len(which) else np.empty(0)
+    return [roots[which == k] for k in range(rows)]
 
 
-def refined(curve: Curve, ends: tuple[np.ndarray, np.ndarray], values: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def refined(curve: Curve, brackets: tuple[np.ndarray, np.ndarray], values: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """The zeros of `curve` between `ends`, where it has `values` of opposite signs, to the last digits.
 
     Chandrupatla (1997), doi.org/10.1016/s0965-9978(96)00051-8: steps of inverse quadratic interpolation where they are
     safe, else halves. `scipy.optimize.elementwise.find_root` does the same, but takes 0.2 s to import.
     """
-    (a, b), (value_a, value_b) = ends, values
+    (a, b), (value_a, value_b) = brackets, values
     at = np.full(len(a), 0.5)
     for _ in range(100):
         x = a + at * (b - a)
@@ -248,8 +250,8 @@ def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> 
 
 def can_say(table: pd.DataFrame) -> np.ndarray:
     """Whether each slice can be compared with the closed form: located or censored, and a fit of the mean."""
-    known = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
-    return (known & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else known.to_numpy()
+    comparable = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
+    return (comparable & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else comparable.to_numpy()
 
 
 def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
@@ -294,9 +296,9 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
         weights = lagrange(at, row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
         values = wide.to_numpy(float) @ weights.T
         slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
-        found = -values[:, 1] / slope if slope else np.full(len(wide), np.nan)
-        if not (np.abs(found) <= ROUNDING * (at[-1] - at[0])).all():
-            columns.append(pd.Series(found, index=wide.index))
+        distance = -values[:, 1] / slope if slope else np.full(len(wide), np.nan)
+        if not (np.abs(distance) <= ROUNDING * (at[-1] - at[0])).all():
+            columns.append(pd.Series(distance, index=wide.index))
     return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
 
 

@@ -12,8 +12,8 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.prepared import lost_cells
-from raysweep.analyses.rows import CellMeans, all_keys, heavy_rows, parameters_of, places_on
-from raysweep.analyses.series import CurvesPlot, Series, Where, by_panel, laid_out
+from raysweep.analyses.rows import Where, all_keys, heavy_rows, parameters_of, places_on, plain_means, varying
+from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
 from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
@@ -111,11 +111,11 @@ def file_word(name: str, place: int) -> str:
 
 def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
     """All metrics that the analyses name; if they name none, all with a closed form; if there are none, all metrics."""
-    known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
+    measured = [metric.name for metric in workload.metrics if metric.name in frame.columns]
     return (
-        [name for name in design.metrics() if name in known]
-        or [name for name in known if f"{name}_theory" in frame.columns]
-        or known
+        [name for name in design.metrics() if name in measured]
+        or [name for name in measured if f"{name}_theory" in frame.columns]
+        or measured
     )
 
 
@@ -124,17 +124,17 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
 
     They are taken from the first analysis of the metric, if they vary. The axis is None if there is only one cell.
     """
-    varying = [name for name in parameters_of(table, workload) if table[name].nunique(dropna=False) > 1]
+    varied = varying(parameters_of(table, workload), table)
     x, keys = None, []
     for entry in design.analyses():
         kind, options = opened(entry)
         if kind not in registry.names() or metric not in metrics_of(options):
             continue
-        x = next((options[key] for key in ("x", "length", "lr", "y") if options.get(key) in varying), None)
-        keys = [name for name in [options.get("y"), *(options.get("by") or [])] if name in varying and name != x]
+        x = next((options[key] for key in ("x", "length", "lr", "y") if options.get(key) in varied), None)
+        keys = [name for name in [options.get("y"), *(options.get("by") or [])] if name in varied and name != x]
         if x:
             break
-    x = x or max(varying, key=lambda name: table[name].nunique(), default=None)
+    x = x or max(varied, key=lambda name: table[name].nunique(), default=None)
     return x, [key for key in all_keys(table, workload, x, keys, design) if key != x]
 
 
@@ -145,11 +145,8 @@ def difference_plot(
     table, at, categories = places_on(table, x, workload, design)
 
     def line(where: Where, rows: pd.DataFrame) -> Series:
-        rows = rows.sort_values(at)
-        low, high = (rows[end].fillna(rows["difference"]).to_numpy(float) for end in ("low", "high"))
-        nowhere = np.zeros(len(rows), dtype=bool)
-        means = CellMeans(rows[at].to_numpy(float), rows["difference"].to_numpy(float), low, high, median=nowhere)
-        return Series(where, means)
+        columns = rows.sort_values(at)[[at, "difference", "low", "high"]].to_numpy(float)
+        return Series(where, plain_means(*columns.T))
 
     parts = by_panel(table, keys)
     panels = laid_out(parts, keys[:1], keys[1:], line)

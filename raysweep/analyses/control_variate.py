@@ -21,7 +21,7 @@ COLUMNS = ("draws", "mean", "standard_error", "mean_by_reference", "error_by_ref
 
 
 def by_reference(
-    pairs: pd.DataFrame, known: pd.DataFrame, keys: list[str], workload: Workload, closed_form: bool
+    pairs: pd.DataFrame, reference_rows: pd.DataFrame, keys: list[str], workload: Workload, closed_form: bool
 ) -> pd.DataFrame:
     """One line per engine, cell and metric: the mean over draws, and the mean with the reference as control variate.
 
@@ -38,7 +38,7 @@ def by_reference(
     import pandas as pd
 
     cell = [name for name in pairs.columns if name not in ("engine", "seed", "metric", "value", "difference", "size")]
-    of_reference = dict(iter(known.groupby(keys, dropna=False))) if keys else {(): known}
+    of_reference = dict(iter(reference_rows.groupby(keys, dropna=False))) if keys else {(): reference_rows}
     lines = []
     for (engine, *at, metric), part in pairs.groupby(["engine", *cell, "metric"], dropna=False):
         values = dict(zip(cell, at, strict=True))
@@ -52,11 +52,11 @@ def by_reference(
             centre, error = float(more.mean()), float(more.sem())
         if not np.isfinite(error):
             continue
-        mean, own = float(part["value"].mean()), float(part["value"].var() / len(part))
-        found = centre + float(part["difference"].mean())
+        mean, alone = float(part["value"].mean()), float(part["value"].var() / len(part))
+        combined = centre + float(part["difference"].mean())
         spread = float(part["difference"].std())
-        variance = (spread**2 if spread > NOTHING * abs(found) else 0.0) / len(part) + error**2
-        times = own / variance if variance else np.inf if own else np.nan
-        line = (len(part), mean, np.sqrt(own), found, np.sqrt(variance), times)
+        variance = (spread**2 if spread > NOTHING * abs(combined) else 0.0) / len(part) + error**2
+        times = alone / variance if variance else np.inf if alone else np.nan
+        line = (len(part), mean, np.sqrt(alone), combined, np.sqrt(variance), times)
         lines.append({"engine": engine, **values, "metric": metric, **dict(zip(COLUMNS, line, strict=True))})
     return pd.DataFrame(lines, columns=["engine", *cell, "metric", *COLUMNS])

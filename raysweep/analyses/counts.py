@@ -48,9 +48,9 @@ def groups_of(finding: Finding) -> list[Group]:
     for outcome, count in table["outcome"].value_counts(sort=True).items():
         chosen = (table["outcome"] == outcome).to_numpy()
         estimates = table.loc[chosen, "estimate"].to_numpy(float)
-        known = estimates[np.isfinite(estimates)]
-        ends = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
-        out.append(Group(Outcome(outcome), int(count), conditions(table, chosen, finding.keys), *ends))
+        located = estimates[np.isfinite(estimates)]
+        bounds = (float(located.min()), float(located.max())) if len(located) else (np.nan, np.nan)
+        out.append(Group(Outcome(outcome), int(count), conditions(table, chosen, finding.keys), *bounds))
     return out
 
 

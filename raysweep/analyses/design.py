@@ -60,8 +60,8 @@ class Design:
         If two spaces declare different scales, the first one is used. Raises InputError if a sweep has a value of 0 or
         below on a logarithmic axis.
         """
-        said = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
-        chosen = dict(reversed(said))
+        declared = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
+        chosen = dict(reversed(declared))
         scaled = replace(
             workload,
             parameters=tuple(
@@ -90,16 +90,16 @@ class Design:
             if len(self.values(name)) > 1 and all(len(values_in(space, name)) == 1 for space in self.spaces)
         ]
 
-    def follows(self, name: str, known: Sequence[str]) -> bool:
+    def follows(self, name: str, names: Sequence[str]) -> bool:
         """Whether the parameters `known` determine the value of `name`, because every space declares this with a zip.
 
         Only declarations count. If the finished cells only happen to show such a relation, the answer is False.
         """
-        ties = [tie for space in self.spaces if (tie := tied(space, name, known)) is not None]
+        ties = [tie for space in self.spaces if (tie := tied(space, name, names)) is not None]
         if not ties or len(ties) < len(self.spaces):
             return False
         return all(agree(tie, tie) for tie in ties) and all(
-            apart(one, other, known) or (meet(tie, further) and agree(tie, further))
+            apart(one, other, names) or (meet(tie, further) and agree(tie, further))
             for (one, tie), (other, further) in combinations(zip(self.spaces, ties, strict=True), 2)
         )
 
@@ -117,30 +117,30 @@ def values_in(space: Mapping[str, Any], name: str) -> list[Any]:
     return list(axes[name]) if name in axes else [fixed[name]] if name in fixed else []
 
 
-def tied(space: Mapping[str, Any], name: str, known: Sequence[str]) -> Tie | None:
+def tied(space: Mapping[str, Any], name: str, names: Sequence[str]) -> Tie | None:
     """How a parameter varies with the known parameters in one space; None if no zip connects them."""
     group: Sequence[str] = next((group for group in space.get("zip") or [] if name in group), ())
-    helpers = [other for other in group if other in known]
+    helpers = [other for other in group if other in names]
     if not helpers:
         return None
     axes = space["axes"]
     return list(zip(zip(*(axes[helper] for helper in sorted(helpers)), strict=True), axes[name], strict=True))
 
 
-def apart(one: Mapping[str, Any], other: Mapping[str, Any], known: Sequence[str]) -> bool:
+def apart(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Whether some known parameter has one value in each of two spaces, and the two values differ."""
     return any(
         len(mine) == len(theirs) == 1 and mine != theirs
-        for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in known)
+        for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in names)
     )
 
 
 def agree(one: Tie, other: Tie) -> bool:
     """Whether equal values of the known parameters always come with equal values of the other parameter."""
-    found: dict[tuple[Any, ...], Any] = dict(one)
-    return all(found.get(known, value) == value for known, value in [*one, *other])
+    values: dict[tuple[Any, ...], Any] = dict(one)
+    return all(values.get(at, value) == value for at, value in [*one, *other])
 
 
 def meet(one: Tie, other: Tie) -> bool:
     """Whether two zips have a position in common. Only then can they be compared."""
-    return not {known for known, _ in one}.isdisjoint(known for known, _ in other)
+    return not {at for at, _ in one}.isdisjoint(at for at, _ in other)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 THEORY_POINTS = 41
-"""A closed form is drawn through so many places: enough for the eye, few enough for a small file."""
+"""Places through which a closed form is drawn: enough for the eye, few enough for a small file."""
 STEPS = 4000
 """Values are rounded to the range of a curve divided by this number, which no screen resolves."""
 
@@ -47,9 +47,8 @@ def explored_of(finding: Finding, asked: Question) -> list[Callable[[], dict[str
     metrics = [name for name in metrics_of(asked.options) if name in asked.rows]
     if x not in asked.workload.by_name or not metrics:
         return []
-    given = (asked.options.get(key) or [] for key in ("length", "over", "y"))
-    named = [name for one in given for name in (one if isinstance(one, list) else [one])]
-    keys = asked.keys(str(x), *named)
+    options = (asked.options.get(key) or [] for key in ("length", "over", "y"))
+    keys = asked.keys(str(x), *(name for one in options for name in (one if isinstance(one, list) else [one])))
     rows = with_choice(asked.rows, str(x), keys)
     places = finding.table if finding.x == x and set(finding.keys) == set(keys) and len(metrics) == 1 else None
     return [partial(explored, asked, rows, str(x), metric, keys, places) for metric in metrics]
@@ -66,17 +65,17 @@ def explored(
     """
     workload = asked.workload
     frame, at, categories = places_on(rows, x, workload, asked.design)
-    known = {} if places is None else {labels(row): k for k, row in enumerate(places[list(keys)].to_numpy(object))}
+    positions = {} if places is None else {labels(row): k for k, row in enumerate(places[list(keys)].to_numpy(object))}
     values = finite_values(frame, at)
     frame, number = numbered(frame, list(keys))
     count, first = len(np.unique(number)), np.unique(number, return_index=True)[1]
     owner, means = means_by(frame, number, at, metric, workload)
     low, high = means.bars
     good = ((frame["status"] == "ok") & can_be_fitted(frame[metric].to_numpy(float))).to_numpy()
-    drawn = [frame[name].to_numpy(kind)[good] for name, kind in ((at, float), (metric, float), ("seed", None))]
+    draws = [frame[name].to_numpy(kind)[good] for name, kind in ((at, float), (metric, float), ("seed", None))]
     names = [*keys, *(["cell"] if "cell" in frame.columns else [])]
     grids, settings = dict[tuple[Any, ...], int](), list[dict[str, Any]]()
-    for own, cells, those, (theory_x, theory) in zip(
+    for row, cells, some, (theory_x, theory) in zip(
         frame[names].iloc[first].itertuples(index=False, name=None),
         slices_of(owner, count),
         slices_of(number[good], count),
@@ -85,33 +84,34 @@ def explored(
     ):
         if cells.start == cells.stop:  # no usable row
             continue
-        at_x, values_of, seeds = (each[those] for each in drawn)
-        made = curve(means.part(cells), at_x, values_of, seeds, theory)
+        at_x, heights, seeds = (each[some] for each in draws)
+        made = curve(means.part(cells), at_x, heights, seeds, theory)
         # Most closed forms are drawn through the same places, which stand in the file once.
         made["theory"] = [grids.setdefault(written(theory_x.tobytes(), 4), len(grids)), made["theory"]]
-        setting = {"values": list(own[: len(keys)]), "row": known.get(labels(own[: len(keys)])), **made}
-        settings.append(setting | ({"cell": str(own[-1])} if len(names) > len(keys) else {}))
+        setting = {"values": list(row[: len(keys)]), "row": positions.get(labels(row[: len(keys)])), **made}
+        settings.append(setting | ({"cell": str(row[-1])} if len(names) > len(keys) else {}))
     numbers = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
+
+    def is_log(values: np.ndarray, name: str) -> bool:
+        return bool(log_axis(values, workload.logarithmic(name)))
+
     return {
         "metric": metric,
         "x": x,
-        "log": not categories and bool(len(values)) and log_axis(not_zero(values), workload.logarithmic(x)),
+        "log": not categories and bool(len(values)) and is_log(not_zero(values), x),
         "linear_width": asinh_width(np.concatenate([low, high])) if len(low) else 0.0,
         "categories": categories,
         "keys": [
-            {"name": key, "number": key in numbers, "log": key in numbers and _is_log(rows, key, asked)} for key in keys
+            {"name": key, "number": key in numbers, "log": key in numbers and is_log(finite_values(rows, key), key)}
+            for key in keys
         ],
         "grids": [list(grid) for grid in grids],
         "settings": settings,
     }
 
 
-def _is_log(rows: pd.DataFrame, key: str, asked: Question) -> bool:
-    return bool(log_axis(finite_values(rows, key), asked.workload.logarithmic(key)))
-
-
 def labels(values: Sequence[Any]) -> tuple[str, ...]:
-    """The values of a setting as text, by which it is found: NaN equals NaN."""
+    """The values of a setting as text, in which NaN equals NaN."""
     return tuple(number(value, 6) for value in values)
 
 
@@ -144,7 +144,7 @@ def rounding(every: np.ndarray) -> Callable[[np.ndarray], list[Any]]:
 
 @lru_cache(maxsize=1024)
 def written(packed: bytes, digits: int) -> tuple[Any, ...]:
-    """Numbers, as bytes of float64, with so many digits: many curves have the same places."""
+    """Numbers, as bytes of float64, rounded to significant digits: many curves have the same places."""
     return tuple(plain_number(float(f"{value:.{digits}g}")) for value in np.frombuffer(packed))
 
 
@@ -163,7 +163,8 @@ def theory_lines(
         x, values = (frame[name].to_numpy(float) for name in (at, theory))
         rows = slices_of(number, count)
         lines = [
-            line if len(line[0]) else single_valued(x[own], values[own]) for line, own in zip(lines, rows, strict=True)
+            line if len(line[0]) else single_valued(x[part], values[part])
+            for line, part in zip(lines, rows, strict=True)
         ]
     return [(x[np.isfinite(line)], line[np.isfinite(line)]) for x, line in lines]
 

@@ -138,7 +138,7 @@ class Finding:
     moves: how the place changes along the other axes.
     facts: further numbers and enums of this kind, by name; plain data.
     tables: the complete numbers, by file name without extension.
-    plots: the figures, the most important first; computed when first looked at.
+    plots: gives the figures, the most important first.
     explored: gives what the page lets a reader explore; called only to write a page.
     where: the values to which the entry restricts the rows, by axis.
     idle: axes on which the metrics do not depend: their rows count once.

@@ -38,12 +38,12 @@ def largest_out(places: Sequence[Place], axes: np.ndarray, level: float) -> np.n
     return hits
 
 
-def place(row: Mapping[str, Any], ends: np.ndarray, level: float) -> Place | None:
+def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | None:
     """A place of a curve as the law takes it: normal on either side of the estimate, in log.
 
     row: outcome, estimate, low and high. ends: of the curves' axis, in log. None where nothing is located.
     """
-    low, high = ends.tolist()
+    low, high = edges.tolist()
     none = np.empty(0)
     if row["outcome"] in ABOVE:
         return Place(none, low, high, 0.0, 1.0)

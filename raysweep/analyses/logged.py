@@ -40,7 +40,7 @@ def check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
         raise InputError(f"{path}.stage", f"missing; expected one of {', '.join(names)}")
     stage = given.get("stage", names[0])
     for name in given.get("by", []):
-        if name not in workload.chain.known[names.index(stage)]:
+        if name not in workload.chain.dependencies[names.index(stage)]:
             raise InputError(f"{path}.by", f"the stage {stage} does not depend on {name}")
 
 
@@ -61,7 +61,7 @@ def names_in(points: pd.DataFrame) -> list[str]:
     return [str(name) for name in points.columns if name not in fixed and points[name].notna().any()]
 
 
-def check_known(name: str, path: str, question: Question, logged: list[str]) -> None:
+def check_metric(name: str, path: str, question: Question, logged: list[str]) -> None:
     """Raise InputError for a metric that the stage did not log. path: the option that names it."""
     if name not in logged:
         raise unknown(path, f"metric that {stage_of(question)} logged", name, logged)
@@ -70,5 +70,5 @@ def check_known(name: str, path: str, question: Question, logged: list[str]) -> 
 def keys_of(question: Question, x: str) -> tuple[list[str], list[str]]:
     """(the axes on which the stage depends, the axes on which it does not), besides x."""
     chain, keys = question.workload.chain, question.keys(x)
-    known = chain.known[chain.names.index(stage_of(question))]
-    return [name for name in keys if name in known], [name for name in keys if name not in known]
+    needed = chain.dependencies[chain.names.index(stage_of(question))]
+    return [name for name in keys if name in needed], [name for name in keys if name not in needed]

@@ -30,21 +30,21 @@ def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
     for key in keys:
         if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
             continue
-        move = _moved(table[table["status"] == Status.LOCATED], keys, key, by_bounds=False)
+        move = _move(table[table["status"] == Status.LOCATED], keys, key, by_bounds=False)
         if move is None or move.rises + move.falls + move.both + move.open < 2:  # of few places their bounds say more
-            wider = _moved(table[table["status"].isin(PLACED)], keys, key, by_bounds=True)
-            ends = move and (move.first, move.last)
-            move = wider if wider and (wider.first, wider.last) != ends else move
+            wider = _move(table[table["status"].isin(PLACED)], keys, key, by_bounds=True)
+            compared = move and (move.first, move.last)
+            move = wider if wider and (wider.first, wider.last) != compared else move
         out += [move] if move else []
     return out
 
 
-def _moved(known: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> Move | None:
+def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> Move | None:
     """How the place changes with one axis between settings with a place or a bound; None if none can be compared. Of
     two settings that are compared at least one has a place."""
     fitted, theory = Counter[str](), Counter[float]()
     compared: list[float] = []
-    for _, rows in groups(known, [other for other in keys if other != key]):
+    for _, rows in groups(places, [other for other in keys if other != key]):
         if rows[key].nunique() < 2:
             continue
         first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]

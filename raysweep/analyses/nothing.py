@@ -73,11 +73,11 @@ def reason(analysis: Analysis, asked: Question, fitted: Question) -> tuple[Nothi
     if fitted.rows.loc[good.index, metrics].isna().all().any():
         return Nothing.MOST_LOST, ""
     for key in ("x", "y", "lr", "length"):
-        known = asked.workload.by_name.get(asked.options.get(key, ""))
-        if known and not known.categorical:
-            values = np.abs(rows[known.name].to_numpy(float))
+        parameter = asked.workload.by_name.get(asked.options.get(key, ""))
+        if parameter and not parameter.categorical:
+            values = np.abs(rows[parameter.name].to_numpy(float))
             if (np.isfinite(values) & (values > LARGEST)).any():
-                return Nothing.AXIS_TOO_LARGE, known.name
+                return Nothing.AXIS_TOO_LARGE, parameter.name
     x = asked.options.get(analysis.along)
     return without_curve(analysis, asked, x, fitted.rows) if x else None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
+
+import numpy as np
 
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.fits.reasons import Reason
@@ -58,26 +60,27 @@ def outcome(status: str, reason: str) -> Outcome:
     return BY_REASON.get(Reason(reason), Outcome.UNDECIDED)
 
 
-def needed(
-    outcome: Outcome, reason: str, low_edge: float, high_edge: float, seeds: int = 0
-) -> tuple[Needed | Literal[""], float]:
-    """What would decide a setting, with its number; empty and NaN if it is decided or nothing of the kind would.
+def takes(what: Needed, number: float = np.nan) -> dict[str, Any]:
+    """The fields `needed` and `needed_number` of a row."""
+    return {"needed": what, "needed_number": number}
+
+
+def needed(outcome: Outcome, reason: str, low_edge: float, high_edge: float, seeds: int = 0) -> dict[str, Any]:
+    """What would decide a setting, as `takes`; empty if it is decided or nothing of the kind would.
 
     low_edge, high_edge: the smallest and the largest x that was tried; of OK_LOW and OK_HIGH, with rows that are ok.
     seeds: of each cell; 0 if unknown.
     """
-    places = {
-        **dict.fromkeys((Outcome.BEYOND_LOW, Outcome.EDGE_LOW), (Needed.SMALLER_X, low_edge)),
-        **dict.fromkeys((Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH), (Needed.LARGER_X, high_edge)),
-        Outcome.OK_LOW: (Needed.OK_BELOW, low_edge),
-        Outcome.OK_HIGH: (Needed.OK_ABOVE, high_edge),
-    }
-    if outcome in places:
-        return places[outcome]
+    if outcome in (Outcome.BEYOND_LOW, Outcome.EDGE_LOW):
+        return takes(Needed.SMALLER_X, low_edge)
+    if outcome in (Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH):
+        return takes(Needed.LARGER_X, high_edge)
+    if outcome == Outcome.OK_LOW:
+        return takes(Needed.OK_BELOW, low_edge)
+    if outcome == Outcome.OK_HIGH:
+        return takes(Needed.OK_ABOVE, high_edge)
     if outcome not in (Outcome.BOUND_LOW, Outcome.BOUND_HIGH, Outcome.UNCLEAR, Outcome.UNDECIDED) or reason in NO_HELP:
-        return "", float("nan")
-    if reason in MORE_X:
-        return Needed.MORE_X, float("nan")
-    if reason in OK_ROWS:
-        return Needed.OK_ROWS, float("nan")
-    return Needed.MORE_DRAWS, float(seeds) if seeds else float("nan")
+        return {}
+    if reason in (*MORE_X, *OK_ROWS):
+        return takes(Needed.MORE_X if reason in MORE_X else Needed.OK_ROWS)
+    return takes(Needed.MORE_DRAWS, float(seeds) if seeds else np.nan)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.movement import PLACED, moves
-from raysweep.analyses.outcomes import needed, outcome
+from raysweep.analyses.outcomes import needed, outcome, takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import finite_values
-from raysweep.analyses.series import Panel, Where, by_panel, laid_out
+from raysweep.analyses.rows import Part, Where, edges_of, finite_values
+from raysweep.analyses.series import CurvesPlot, Panel, Series, by_panel, laid_out
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Fit, Status
 
@@ -36,7 +35,7 @@ FURTHER = (
 )
 """What the table of a finding has of a fit after the columns of all findings: the distance to theory in its errors,
 the draws, what would halve the interval (so many draws in all, so many more values of x between two of them), of a
-surface the value of least expected regret with that regret, and of a turn with known errors the first value, the fall
+surface the value of least expected regret with that regret, and of a turn with given errors the first value, the fall
 from the best one to the last, and p of no turn."""
 
 
@@ -72,12 +71,11 @@ class PlacesPlot(Plot):
     constants: Mapping[str, float] = field(default_factory=dict)
 
 
-def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
+def joined(parts: Iterable[Part]) -> pd.DataFrame:
     """Concatenate the tables of several settings, with the values of the keys as columns."""
     import pandas as pd
 
-    tables = [table.assign(**dict(zip(keys, values, strict=True))) for values, table in parts]
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([table.assign(**where) for where, table in parts], ignore_index=True)
 
 
 def in_front(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -105,25 +103,25 @@ def places_finding(
     one_of_two: it is asked which of two curves is better, so nothing is open beyond the grid.
     """
     level = question.read_at(stops)
-    return Finding(
+    about: dict[str, Any] = {"computed_at": level} if level != question.level else {}
+    if "choice" in whole:
+        about["method"] = "one_surface"
+    return question.finding(
         kind,
-        question.name,
-        as_table(_rows(question, whole, keys, stops, one_of_two), keys),
-        question.metric,
-        question.x,
+        _rows(question, whole, keys, stops, one_of_two),
         keys,
-        level=question.level,
         meanings=meanings or {},
         moves=moves(whole, list(keys)),
-        facts={
-            **({"computed_at": level} if level != question.level else {}),
-            **({"method": "one_surface"} if "choice" in whole else {}),
-            **(facts or {}),
-        },
+        facts={**about, **(facts or {})},
         tables=tables,
-        plots=functools.cache(plots),
+        plots=plots,
         fits=fits,
     )
+
+
+def has_place(table: pd.DataFrame) -> bool:
+    """Whether some place of a table is located."""
+    return bool((table["status"] == Status.LOCATED).any())
 
 
 def few(whole: pd.DataFrame) -> bool:
@@ -135,8 +133,7 @@ def _rows(
     question: Question, whole: pd.DataFrame, keys: Sequence[str], stops: str, one_of_two: bool
 ) -> list[dict[str, Any]]:
     x, rows = question.x, question.rows
-    finite = finite_values(rows, x)
-    edges = (float(finite[0]), float(finite[-1])) if len(finite) else (np.nan, np.nan)
+    edges = edges_of(rows, x)
     closed = _closed(question, edges) if not one_of_two else (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH)
     seeds = int(rows["seed"].nunique()) if "seed" in rows.columns else 0
     lines = [f"{part} {name}" for name in question.lines for part in ("z", "excluded")]
@@ -144,13 +141,12 @@ def _rows(
     out = []
     for row, wide in zip(whole.to_dict("records"), too_wide(question, whole, stops), strict=True):
         result = outcome(row["status"], row["reason"])
-        ends = (row["high"], row["low"]) if result in (Outcome.OK_LOW, Outcome.OK_HIGH) else edges
-        takes = needed(result, row["reason"], ends[0], ends[1], seeds) if result not in closed else ("", np.nan)
-        takes = (Needed.MORE_DRAWS, seeds or np.nan) if wide else takes
+        bounds = (row["high"], row["low"]) if result in (Outcome.OK_LOW, Outcome.OK_HIGH) else edges
+        decides = {} if result in closed else needed(result, row["reason"], bounds[0], bounds[1], seeds)
+        decides = takes(Needed.MORE_DRAWS, seeds or np.nan) if wide else decides
         # on the sign scale the zero is that of the median, and the closed form's that of the mean
         theory = np.nan if row.get("scale") == "sign" else row["theory"]
-        known = {name: row[name] for name in names}
-        out.append({**known, "outcome": result, "theory": theory, "needed": takes[0], "needed_number": takes[1]})
+        out.append({**{name: row[name] for name in names}, "outcome": result, "theory": theory, **decides})
     return out
 
 
@@ -198,13 +194,27 @@ def places_plot(
     def with_theory(where: Where, table: pd.DataFrame) -> PlaceLine:
         return PlaceLine(where, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
 
-    def located(table: pd.DataFrame) -> bool:
-        return bool((table["status"] == Status.LOCATED).any())
-
-    every = by_panel(whole, [*of_line, *of_panel]) if others else [((), whole)]
-    tables = [(values, table) for values, table in every if table[along].nunique() > 1]
+    every = by_panel(whole, [*of_line, *of_panel])
+    tables = [(where, table) for where, table in every if table[along].nunique() > 1]
     if sum(int(table["status"].isin(PLACED).sum()) for _, table in tables) < FEWEST:
         return []
-    panels = laid_out(tables, of_line, of_panel, line or with_theory, located=located)
+    panels = laid_out(tables, of_line, of_panel, line or with_theory, located=has_place)
     name, constants = f"{question.name}_line", question.lines
     return [PlacesPlot(name, panels, question.x, along, question.metric, placed, len(every), constants)]
+
+
+def curves_and_places(
+    question: Question,
+    panels: Sequence[Panel[Series]],
+    whole: pd.DataFrame,
+    keys: Sequence[str],
+    along: Any,
+    placed: str,
+) -> Sequence[Plot]:
+    """The curves with a mark at each place, and the places over `along`; the curves first if few have a place.
+
+    along: one of the keys; None if the places lie over none of them.
+    """
+    curves = CurvesPlot(f"{question.name}_curves", panels, question.x, question.metric, len(whole), placed=placed)
+    lines = places_plot(question, whole, keys, along, placed) if along else []
+    return [curves, *lines] if few(whole) else [*lines, curves]

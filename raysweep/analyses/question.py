@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
+from raysweep.analyses.finding import Finding, as_table
 from raysweep.analyses.rows import all_keys
 from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.space.analyses import metrics_of
@@ -80,20 +82,25 @@ class Question:
     def read_at(self, kind: str) -> float:
         """The level at which the intervals of `level` are computed.
 
-        A stricter one where a sweep chose its own end by them: where it has a `precision` of this kind (as in the
-        space: boundary or optimum).
+        A stricter one where they decided when a sweep ends: where it has a `precision` of this kind (as in the space:
+        boundary or optimum).
         """
-        return stopped_level(self.level) if self._ends_by(kind) else self.level
+        return stopped_level(self.level) if self.precision(kind) is not None else self.level
 
     def precision(self, kind: str) -> tuple[float, bool] | None:
         """(what a `precision` asks of places of this kind, whether of each by itself); None without one. Of several
         sweeps the strictest one."""
         every = [space.get("precision") or {} for space in self.design.spaces]
-        wanted = [(asked[kind], bool(asked.get(POINTWISE))) for asked in every if asked.get(kind)]
-        return min(wanted, default=None)
+        return min(((one[kind], bool(one.get(POINTWISE))) for one in every if one.get(kind)), default=None)
 
-    def _ends_by(self, kind: str) -> bool:
-        return self.precision(kind) is not None
+    def finding(self, kind: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str], **fields: Any) -> Finding:
+        """The finding of a kind from its rows, one per setting of the keys.
+
+        fields: further fields of `Finding`; metric, x and level are those of the entry. `plots` is called once at most.
+        """
+        entry: dict[str, Any] = {key: str(self.options.get(key, "")) for key in ("metric", "x")}
+        entry |= {"level": self.level, **fields, "plots": cache(fields.get("plots", tuple))}
+        return Finding(kind, self.name, as_table(rows, keys), keys=keys, **entry)
 
     def keys(self, x: str, *first: str) -> list[str]:
         """All parameters that distinguish curves over x: `first`, then `by`, then all others that vary."""

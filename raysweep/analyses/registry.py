@@ -17,11 +17,11 @@ names = kinds.names
 
 def get(kind: str) -> Analysis:
     """The analysis of a kind. Its file is imported when it is first asked for, and with it the fits that it needs."""
-    found: Analysis = import_module(f"{kinds.__name__}.{kind}").ANALYSIS
-    return found
+    analysis: Analysis = import_module(f"{kinds.__name__}.{kind}").ANALYSIS
+    return analysis
 
 
 def chosen(kind: str, options: Mapping[str, Any], workload: Workload) -> Analysis:
     """The analysis that makes an entry of this kind with these options."""
-    found = get(kind)
-    return get(found.instead(options, workload)) if found.instead else found
+    analysis = get(kind)
+    return get(analysis.instead(options, workload)) if analysis.instead else analysis

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
+from raysweep.fits.draws import in_log
 from raysweep.fits.lost_draws import losses_of
 from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, sign_test_limit
 from raysweep.numbers import number
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+Where = Mapping[str, Any]
+"""What distinguishes some rows, a line or a panel from the others: the values of axes."""
+Part = tuple[Where, "pd.DataFrame"]
+"""(values of the keys, rows with these values)."""
 
 ERROR = "_standard_error"
-"""What is behind the name of a metric in the name of the column of its known standard errors."""
+"""What follows the name of a metric in the name of the column of its given standard errors."""
 ROW = 3  # panels stand in rows of at most three
 MEANS = ("mean", "standard_error", "median", "draws", "computed", "no_variance", "theory")
 """The columns of `means_table` after the keys."""
@@ -39,10 +44,10 @@ def better_extremum(metric: str, workload: Workload) -> str:
     return "max" if any(one.direction == "maximize" for one in workload.metrics if one.name == metric) else "min"
 
 
-def known_error(frame: pd.DataFrame, metric: str, workload: Workload) -> str | None:
-    """The column of the known standard errors of a metric, if the rows have one: METRIC_standard_error, which no
+def error_column(frame: pd.DataFrame, metric: str, workload: Workload) -> str | None:
+    """The column of the given standard errors of a metric, if the rows have one: METRIC_standard_error, which no
     workload measures; or the one that the workload declares, where each cell has one draw."""
-    declared = next((known.error for known in workload.metrics if known.name == metric), "")
+    declared = next((one.error for one in workload.metrics if one.name == metric), "")
     if declared in frame.columns and not frame.duplicated(frame.columns.intersection(["sweep", "cell"])).any():
         return declared
     name = f"{metric}{ERROR}"
@@ -52,7 +57,7 @@ def known_error(frame: pd.DataFrame, metric: str, workload: Workload) -> str | N
 def without_zero_errors(frame: pd.DataFrame, metric: str, workload: Workload) -> pd.DataFrame:
     """The rows with the smallest other standard error of the metric instead of 0, which is what an accuracy of 0 or 1
     is given; without errors if all are 0."""
-    column = known_error(frame, metric, workload)
+    column = error_column(frame, metric, workload)
     if column is None or not (zero := frame[column].astype(float) == 0).any():
         return frame
     if zero.all():
@@ -90,12 +95,13 @@ def all_keys(
     return chosen
 
 
-def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """(values of the keys, rows) in sorted order; one group of everything if there are no keys."""
+def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[Part]:
+    """The rows of each setting of the keys, in sorted order; one group of everything if there are no keys."""
     if not keys:
-        yield (), frame
+        yield {}, frame
         return
-    yield from frame.groupby(keys, sort=True, dropna=False)
+    for values, rows in frame.groupby(list(keys), sort=True, dropna=False):
+        yield dict(zip(keys, values, strict=True)), rows
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
@@ -141,6 +147,12 @@ def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:
     return finite(frame[name].unique().astype(float))
 
 
+def edges_of(frame: pd.DataFrame, name: str) -> tuple[float, float]:
+    """The smallest and the largest finite number in a column; NaN without one."""
+    values = finite_values(frame, name)
+    return (float(values[0]), float(values[-1])) if len(values) else (np.nan, np.nan)
+
+
 def finite(values: np.ndarray) -> np.ndarray:
     """The finite ones of some numbers, sorted, without repeats."""
     return np.unique(values[np.isfinite(values)])
@@ -182,7 +194,7 @@ class CellMeans:
     centre: the mean over draws, or the median.
     low, high: the ends of its interval; centre for a single draw, infinite if there are too few draws for a median's.
     median: whether the centre is the median, because draws have no variance.
-    known: whether intervals are those of known standard errors.
+    given_errors: whether intervals are those of given standard errors.
     """
 
     x: np.ndarray
@@ -190,7 +202,7 @@ class CellMeans:
     low: np.ndarray
     high: np.ndarray
     median: np.ndarray
-    known: bool = False
+    given_errors: bool = False
 
     @property
     def bars(self) -> tuple[np.ndarray, np.ndarray]:
@@ -198,15 +210,19 @@ class CellMeans:
         low, high = (np.where(np.isfinite(end), end, self.centre) for end in (self.low, self.high))
         return low, high
 
-    def part(self, here: slice) -> CellMeans:
+    def part(self, some: slice | np.ndarray) -> CellMeans:
         """Some of the entries."""
-        ends = self.low[here], self.high[here]
-        return CellMeans(self.x[here], self.centre[here], *ends, self.median[here], self.known)
+        return replace(self, **{name: getattr(self, name)[some] for name in ("x", "centre", "low", "high", "median")})
+
+
+def plain_means(x: np.ndarray, centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> CellMeans:
+    """Values with intervals, none of them a median."""
+    return CellMeans(x, centre, low, high, np.zeros(len(x), dtype=bool))
 
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
     """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1. With
-    known standard errors and one draw everywhere, the interval is theirs.
+    given standard errors and one draw everywhere, the interval is theirs.
 
     If draws have no variance: the median, and the order statistics at which a sign test rejects it.
     """
@@ -228,10 +244,10 @@ def means_by(
     square = np.bincount(cell, (values - centre[cell]) ** 2, len(cells))
     error = np.sqrt(square / np.maximum(draws - 1, 1) / draws)
     half = np.where(draws > 1, half_width(level, error, np.maximum(draws, 2)), 0.0)
-    column_of_errors = known_error(frame, metric, workload)
-    known = bool(column_of_errors) and len(draws) > 0 and int(draws.max()) == 1
-    if known:
-        half = normal_quantile(level) * np.bincount(cell, good[column_of_errors].to_numpy(float), len(cells))
+    errors = error_column(frame, metric, workload)
+    given_errors = bool(errors) and len(draws) > 0 and int(draws.max()) == 1
+    if given_errors:
+        half = normal_quantile(level) * np.bincount(cell, good[errors].to_numpy(float), len(cells))
     bounds = bounds_of(metric, workload)
     low, high = np.clip(centre - half, *bounds), np.clip(centre + half, *bounds)
     heavy = np.bincount(cell, heavy_rows(good, metric, workload), len(cells)) > 0
@@ -240,7 +256,7 @@ def means_by(
         centre[k] = np.median(ordered)
         low[k], high[k] = (ordered[limit], ordered[-1 - limit]) if limit >= 0 else (-np.inf, np.inf)
     owner, place = np.divmod(cells, max(len(xs), 1))
-    return owner, CellMeans(xs[place], centre, low, high, heavy, known)
+    return owner, CellMeans(xs[place], centre, low, high, heavy, given_errors)
 
 
 def numbered(frame: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, np.ndarray]:
@@ -254,7 +270,17 @@ def numbered(frame: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, np.nda
 
 def slices_of(number: np.ndarray, count: int) -> list[slice]:
     """Where each of `count` settings stands. number: of the setting of each row, sorted."""
-    return [slice(*ends) for ends in pairwise(np.searchsorted(number, np.arange(count + 1)).tolist())]
+    return [slice(*edges) for edges in pairwise(np.searchsorted(number, np.arange(count + 1)).tolist())]
+
+
+def interval(table: pd.DataFrame, bounds: tuple[float, float], level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high) of Student's t intervals of a table of means, NaN for a single draw.
+
+    table: has mean, standard_error and draws. bounds: of the metric, see `bounds_of`.
+    """
+    mean, error = (table[name].to_numpy(float) for name in ("mean", "standard_error"))
+    half = half_width(level, error, table["draws"].to_numpy())
+    return np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)
 
 
 def heavy_rows(frame: pd.DataFrame, metric: str, workload: Workload) -> np.ndarray:
@@ -266,13 +292,10 @@ def heavy_rows(frame: pd.DataFrame, metric: str, workload: Workload) -> np.ndarr
 
 def columns_of(frame: pd.DataFrame, workload: Workload) -> dict[str, np.ndarray]:
     """The parameters of the rows, in the form that the functions of the workload expect."""
-    out = {}
-    for parameter in workload.parameters:
-        if parameter.name in frame.columns:
-            out[parameter.name] = column(parameter, frame[parameter.name].tolist())
-        else:
-            out[parameter.name] = column(parameter, [parameter.default] * len(frame))
-    return out
+    return {
+        one.name: column(one, frame[one.name].tolist() if one.name in frame.columns else [one.default] * len(frame))
+        for one in workload.parameters
+    }
 
 
 def is_exact(frame: pd.DataFrame, metric: str) -> bool:
@@ -280,9 +303,20 @@ def is_exact(frame: pd.DataFrame, metric: str) -> bool:
     theory = f"{metric}_theory"
     if theory not in frame.columns or not len(frame):
         return False
-    value, known = frame[metric].to_numpy(float), frame[theory].to_numpy(float)
-    both = np.isfinite(value) & np.isfinite(known)
-    return bool(both.any() and np.allclose(value[both], known[both], rtol=1e-12, atol=1e-300))
+    value, expected = frame[metric].to_numpy(float), frame[theory].to_numpy(float)
+    both = np.isfinite(value) & np.isfinite(expected)
+    return bool(both.any() and np.allclose(value[both], expected[both], rtol=1e-12, atol=1e-300))
+
+
+def is_logarithmic(frame: pd.DataFrame, axis: str, workload: Workload) -> bool:
+    """Whether best values of an axis are sought in log: as declared, else as `in_log` chooses."""
+    declared = workload.logarithmic(axis)
+    return in_log(frame[axis].to_numpy(float)) if declared is None else declared
+
+
+def varying(keys: Sequence[str], table: pd.DataFrame) -> list[str]:
+    """The keys that have more than one value in a table."""
+    return [key for key in keys if table[key].nunique(dropna=False) > 1]
 
 
 def is_number(frame: pd.DataFrame, name: str) -> bool:

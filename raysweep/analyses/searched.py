@@ -41,8 +41,8 @@ class Axis:
     def places(self, column: Sequence[Any]) -> np.ndarray:
         """The position of each value, from 0 to 1: on the scale of a range, in equal steps of a list; NaN without."""
         if self.values:
-            known = {value: (place + 0.5) / len(self.values) for place, value in enumerate(self.values)}
-            return np.array([known.get(value, math.nan) for value in column], dtype=float)
+            positions = {value: (place + 0.5) / len(self.values) for place, value in enumerate(self.values)}
+            return np.array([positions.get(value, math.nan) for value in column], dtype=float)
         form = np.log if self.log else np.asarray
         numbers = np.array([math.nan if value is None else value for value in column], dtype=float)
         low, high = float(form(self.low)), float(form(self.high))
@@ -86,8 +86,8 @@ def axes_of(frame: pd.DataFrame, keys: Sequence[str], design: Design, workload: 
         rest = sorted((value for value in there if value not in order), key=in_order)
         numbers = not any(isinstance(value, (str, bool, np.bool_)) for value in there) and np.isfinite(there).all()
         if numbers and (scales or len(there) > LISTED):
-            ends = [*there, *(design.values(name) if scales else [])]
-            low, high = float(min(ends)), float(max(ends))
+            extremes = [*there, *(design.values(name) if scales else [])]
+            low, high = float(min(extremes)), float(max(extremes))
             log = scales[0] == "log" if scales else log_axis(np.sort(there), workload.logarithmic(name))
             whole = all(float(value).is_integer() for value in there)
             out.append(Axis(name, (), low, high, bool(log) and low > 0, whole))

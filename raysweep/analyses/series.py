@@ -12,7 +12,7 @@ import numpy as np
 from raysweep.analyses.closed_form import closed_form, smooth
 from raysweep.analyses.finding import Plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import CellMeans, cell_means, comparable, groups, in_order, spread
+from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, spread
 from raysweep.fits.result import Status
 from raysweep.workloads.declaration import Workload
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 FEW_LINES = 8  # the most settings that share a panel although they differ in several keys
 Rows = TypeVar("Rows")
 Line = TypeVar("Line")
-Where = Mapping[str, Any]
-"""What distinguishes a line, or a panel, from the others: the values of axes."""
-Part = tuple[tuple[Any, ...], "pd.DataFrame"]
-"""(values of the keys, rows with these values)."""
 Place = tuple[float, float, float, float]
 """(fitted place, low and high end of its interval, place of the closed form or NaN)."""
 
@@ -93,15 +89,12 @@ class CurvesPlot(Plot):
 
 
 def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:
-    """(values of the keys, rows) of each setting, in the order in which figures show them.
-
-    They are sorted by all keys except the first (panels), then by the first key (lines).
-    """
-    return [((*values[-1:], *values[:-1]), rows) for values, rows in groups(frame, [*keys[1:], *keys[:1]])]
+    """The rows of each setting, sorted by all keys except the first (panels), then by the first key (lines)."""
+    return list(groups(frame, [*keys[1:], *keys[:1]]))
 
 
 def laid_out(
-    parts: Iterable[tuple[tuple[Any, ...], Rows]],
+    parts: Iterable[tuple[Where, Rows]],
     line_keys: Sequence[str],
     panel_keys: Sequence[str],
     make: Callable[[Where, Rows], Line],
@@ -115,55 +108,54 @@ def laid_out(
     selection, the same settings of the line keys in every panel. A few settings that are no grid share one panel (see
     `in_one_panel`).
 
-    parts: one (values of the line keys and then of the panel keys, rows) for each line.
+    parts: one for each line: the values of the keys of lines and panels, and its rows.
     make: makes a line from (where, rows).
     panels, lines: how many to show at most.
     located: whether something was located in the rows: of too many, those are shown in which something was.
     """
-    split = len(line_keys)
-    found: dict[tuple[Any, ...], dict[tuple[Any, ...], Rows]] = {}
-    for values, rows in parts:
-        found.setdefault(tuple(values[split:]), {})[tuple(values[:split])] = rows
-    found = dict(sorted(found.items(), key=lambda item: [*map(in_order, item[0])]))
-    hits = [{own for own, rows in inside.items() if located(rows)} for inside in found.values()]
-    levels = sorted({own for inside in found.values() for own in inside}, key=lambda own: [*map(in_order, own)])
+    grid: dict[tuple[Any, ...], dict[tuple[Any, ...], Rows]] = {}
+    for where, rows in parts:
+        panel, line = (tuple(where[key] for key in keys) for keys in (panel_keys, line_keys))
+        grid.setdefault(panel, {})[line] = rows
+    grid = dict(sorted(grid.items(), key=lambda item: [*map(in_order, item[0])]))
+    hits = [{line for line, rows in inside.items() if located(rows)} for inside in grid.values()]
+    levels = sorted({line for inside in grid.values() for line in inside}, key=lambda line: [*map(in_order, line)])
     if len(levels) > lines:
-        levels = spread([own for own in levels if any(own in hit for hit in hits)] or levels, lines)
-    if few := in_one_panel(found, [*line_keys, *panel_keys]):
+        levels = spread([line for line in levels if any(line in hit for hit in hits)] or levels, lines)
+    if few := in_one_panel(grid, [*line_keys, *panel_keys]):
         return [Panel({}, [make(where, rows) for where, rows in few])]
-    chosen = comparable(list(found), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
+    chosen = comparable(list(grid), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
     out = []
-    for rest, inside in (item for place, item in enumerate(found.items()) if place in chosen):
-        made = [make(dict(zip(line_keys, own, strict=True)), inside[own]) for own in levels if own in inside]
-        out.append(Panel(dict(zip(panel_keys, rest, strict=True)), made))
+    for panel, inside in (item for place, item in enumerate(grid.items()) if place in chosen):
+        made = [make(dict(zip(line_keys, line, strict=True)), inside[line]) for line in levels if line in inside]
+        out.append(Panel(dict(zip(panel_keys, panel, strict=True)), made))
     return [panel for panel in out if panel.lines]
 
 
 def in_one_panel(
-    found: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], Rows]], keys: Sequence[str]
+    grid: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], Rows]], keys: Sequence[str]
 ) -> list[tuple[Where, Rows]]:
     """(where, rows) of each setting if there are few, and far from all combinations of their values: they are easier to
     compare in one panel. Else an empty list.
 
     If all differ from one setting in a single key, the others have this key alone.
 
-    found: the rows by the values of the panel keys, and then of the line keys. keys: all keys, the line keys first.
+    grid: the rows by the values of the panel keys, and then of the line keys. keys: all keys, the line keys first.
     """
-    every = {(*own, *rest): rows for rest, inside in found.items() for own, rows in inside.items()}
+    every = {(*line, *panel): rows for panel, inside in grid.items() for line, rows in inside.items()}
     counts = [len({values[k] for values in every}) for k in range(len(keys))]
-    if len(found) < 2 or len(every) > FEW_LINES or 2 * len(every) > math.prod(counts):
+    if len(grid) < 2 or len(every) > FEW_LINES or 2 * len(every) > math.prod(counts):
         return []
-    base = next((one for one in every if all(differing(one, other) < 2 for other in every)), None)
-    wheres = []
-    for values in every:
-        own = [k for k in range(len(keys)) if base is None or values == base or values[k] != base[k]]
-        wheres.append({keys[k]: values[k] for k in own})
-    return list(zip(wheres, every.values(), strict=True))
 
+    def differs_in(one: tuple[Any, ...], other: tuple[Any, ...]) -> list[int]:
+        return [k for k in range(len(keys)) if one[k] != other[k]]
 
-def differing(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """In how many values two settings differ."""
-    return sum(mine != its for mine, its in zip(one, other, strict=True))
+    base = next((one for one in every if all(len(differs_in(one, other)) < 2 for other in every)), None)
+    all_of_them = range(len(keys))
+    return [
+        ({keys[k]: values[k] for k in (all_of_them if base in (None, values) else differs_in(values, base))}, rows)
+        for values, rows in every.items()
+    ]
 
 
 def series_panels(
@@ -191,22 +183,26 @@ def series_panels(
         return places is None or part[1] is not None
 
     usable = [
-        (values, (rows, place))
-        for (values, rows), place in zip(parts, places or [None] * len(parts), strict=True)
+        (where, (rows, place))
+        for (where, rows), place in zip(parts, places or [None] * len(parts), strict=True)
         if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
     return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
+
+
+def marks(table: pd.DataFrame) -> list[Place | None]:
+    """The located places of a table of places; None for the others."""
+    return [
+        (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
+        for row in table.to_dict("records")
+    ]
 
 
 def marked_panels(
     parts: Sequence[Part], keys: Sequence[str], table: pd.DataFrame, question: Question
 ) -> list[Panel[Series]]:
     """The metric of the question over x, with the fitted places marked. table: of places, one row for each part."""
-    places = [
-        (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
-        for row in table.to_dict("records")
-    ]
-    return series_panels(parts, keys, question.x, question.metric, question.workload, places)
+    return series_panels(parts, keys, question.x, question.metric, question.workload, marks(table))
 
 
 def series(
@@ -219,17 +215,17 @@ def series(
     if curve is None:  # along zipped axes, only the grid points have a closed form
         return Series(where, means, *grid_theory(part, x, metric), base=base, place=place)
     at = smooth(part, x, workload, 241)
-    known = curve(at)
-    if not np.isfinite(known).any():  # the formula has no value for this line
-        at = known = np.empty(0)
+    theory = curve(at)
+    if not np.isfinite(theory).any():  # the formula has no value for this line
+        at = theory = np.empty(0)
     at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
-    return Series(where, means, at, known, at_infinity, base, place)
+    return Series(where, means, at, theory, at_infinity, base, place)
 
 
 def base_metric(metric: str, workload: Workload) -> str:
     """The metric of the base model that belongs to METRIC_after, namely METRIC; empty if there is none."""
     before = metric.removesuffix("_after")
-    return before if before != metric and any(before == known.name for known in workload.metrics) else ""
+    return before if before != metric and any(before == one.name for one in workload.metrics) else ""
 
 
 def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
@@ -251,9 +247,9 @@ def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np
 
 def single_valued(x: np.ndarray, theory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the finite x, sorted, the value at each); empty if two values differ at some x."""
-    known = np.isfinite(x) & np.isfinite(theory)
-    at, first, inverse = np.unique(x[known], return_index=True, return_inverse=True)
-    values = theory[known][first]
-    if (theory[known] != values[inverse]).any():
+    finite = np.isfinite(x) & np.isfinite(theory)
+    at, first, inverse = np.unique(x[finite], return_index=True, return_inverse=True)
+    values = theory[finite][first]
+    if (theory[finite] != values[inverse]).any():
         return np.empty(0), np.empty(0)
     return at, values

@@ -93,14 +93,14 @@ def _sorted(value: Any, called: str) -> Returned:
     tables = [part for part in parts if isinstance(part, pd.DataFrame)]
     drawn: list[Any] = [part.figure.figure if isinstance(part, Axes) else part for part in parts]
     figures = list({id(figure): figure for figure in drawn if isinstance(figure, Figure)}.values())
-    known = sum(isinstance(part, (str, pd.DataFrame, Axes, Figure)) for part in parts)
-    wanted = "texts, at most one DataFrame and at most one matplotlib Figure or Axes"
-    if known < len(parts):
+    recognised = sum(isinstance(part, (str, pd.DataFrame, Axes, Figure)) for part in parts)
+    expected = "texts, at most one DataFrame and at most one matplotlib Figure or Axes"
+    if recognised < len(parts):
         other = next(part for part in parts if not isinstance(part, (str, pd.DataFrame, Axes, Figure)))
-        raise InputError("", f"{called} returned {shown(other)}; expected {wanted}")
+        raise InputError("", f"{called} returned {shown(other)}; expected {expected}")
     if not parts or len(tables) > 1 or len(figures) > 1:
         got = f"{counted(len(tables), 'DataFrame')} and {counted(len(figures), 'figure')}" if parts else "nothing"
-        raise InputError("", f"{called} returned {got}; expected {wanted}")
+        raise InputError("", f"{called} returned {got}; expected {expected}")
     return Returned(texts, tables[0] if tables else None, figures[0] if figures else None)
 
 

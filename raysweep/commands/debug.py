@@ -22,38 +22,38 @@ from raysweep.trial.compute import compute
 from raysweep.trial.function import Function
 
 
-def one_row(found: Sweep, cell: str, seed: int | None, workload: str | None = None) -> dict[str, Any]:
+def one_row(sweep: Sweep, cell: str, seed: int | None, workload: str | None = None) -> dict[str, Any]:
     """Compute one row in this process. Errors are not caught, and the ledger is not changed.
 
     cell: the hash of a cell, or its beginning.
     seed: None for the first seed of the sweep.
     workload: FILE.py:NAME of a Python function; None for the file from which this user's own run took it.
     """
-    cells = enumerate_cells(found.space)
-    if found.space.open:  # its cells are those that were asked for
-        found.state()
-        cells = found.cells
+    cells = enumerate_cells(sweep.space)
+    if sweep.space.open:  # its cells are those that were asked for
+        sweep.state()
+        cells = sweep.cells
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
         raise InputError(
             cell or "CELL",
             f"expected the beginning of one cell's hash, it fits {len(matches)} of "
-            f"{len(cells):,}; `raysweep results {found.name}` lists them",
+            f"{len(cells):,}; `raysweep results {sweep.name}` lists them",
         )
-    given = function_of(found, workload)
-    chosen = found.space.seeds[0] if seed is None else seed
+    given = function_of(sweep, workload)
+    chosen = sweep.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
     # a row that was granted GPUs on a cluster may use whatever GPUs are here, or none
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
 
     def of_store(store: str) -> Computation:
-        columns, user = cells.take(indices), stage_store.user(found.record)
-        if given and found.workload.function:
-            return Function(found.workload.function, given.call).compute(columns, np.asarray([chosen]))
-        return compute(found.workload, columns, np.asarray([chosen]), store, user, keep=found.space.keep)
+        columns, user = cells.take(indices), stage_store.user(sweep.record)
+        if given and sweep.workload.function:
+            return Function(sweep.workload.function, given.call).compute(columns, np.asarray([chosen]))
+        return compute(sweep.workload, columns, np.asarray([chosen]), store, user, keep=sweep.space.keep)
 
-    with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        address = stage_store.address(found.folder, found.record)
+    with threads.limited(sweep.space.resources["cpus_per_trial"]), devices.granted(gpus):
+        address = stage_store.address(sweep.folder, sweep.record)
         try:
             computed = of_store(address)
         except Halted as halted:

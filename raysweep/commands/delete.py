@@ -13,40 +13,40 @@ from raysweep.storage import driver_lock, files
 from raysweep.tracking import address
 
 
-def delete(found: Sweep, tracking_uri: str | None) -> None:
+def delete(sweep: Sweep, tracking_uri: str | None) -> None:
     """Delete a sweep and its runs. Raises InputError while a driver works on it or somebody else deletes it."""
-    if driver_lock.is_held(found.folder):
-        begun = not (found.folder / sweep_record.FILE).exists()
-        raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
-    files.check_not_read_only(found.folder)
-    uri = address.chosen(tracking_uri, found.record, found.folder.parent)
-    with only_driver(found.folder, found.record, terminal.say, to_delete=True):
-        whole = sweep_record.begin_deletion(found.folder)
+    if driver_lock.is_held(sweep.folder):
+        begun = not (sweep.folder / sweep_record.FILE).exists()
+        raise InputError(sweep.name, "is being deleted by somebody else" if begun else "is running; stop it first")
+    files.check_not_read_only(sweep.folder)
+    uri = address.chosen(tracking_uri, sweep.record, sweep.folder.parent)
+    with only_driver(sweep.folder, sweep.record, terminal.say, to_delete=True):
+        whole = sweep_record.begin_deletion(sweep.folder)
         try:
-            _forget(found, uri)
+            _forget(sweep, uri)
         except BaseException:
             if whole:  # it is still whole
-                sweep_record.keep(found.folder)
+                sweep_record.keep(sweep.folder)
             raise
-        if found.stored:
-            shared_stages.release(found.folder, found.record)
-        user_files.forget(found.record.sweep_id)
+        if sweep.stored:
+            shared_stages.release(sweep.folder, sweep.record)
+        user_files.forget(sweep.record.sweep_id)
         try:
-            sweep_record.delete(found.folder)
+            sweep_record.delete(sweep.folder)
         except OSError as error:
             raise InputError(
-                found.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
+                sweep.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
             ) from None
 
 
-def _forget(found: Sweep, uri: str | None) -> None:
+def _forget(sweep: Sweep, uri: str | None) -> None:
     """Delete the sweep's runs in MLflow."""
     if uri is None:
         return
     from raysweep.tracking import cleanup, server
 
     try:
-        cleanup.forget(uri, found.space.name, found.record.sweep_id)
+        cleanup.forget(uri, sweep.space.name, sweep.record.sweep_id)
     except server.Unreachable as error:
         raise InputError(
             "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"

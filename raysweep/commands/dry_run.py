@@ -60,8 +60,8 @@ def describe(space: Space, options: Options) -> list[str]:
         lines.append("  a part of the sweep that is there, which stays as it is")
         if "grid" not in space.search or space.precision:
             return [*lines, "  nothing to compute"]
-    if wanted := to_download(space):
-        lines.append(f"  to download first (--download): {wanted}")
+    if downloads := to_download(space):
+        lines.append(f"  to download first (--download): {downloads}")
     lines += [f"  note: {note}" for note in state.notes]
     store = Store(options.store or stage_store.address(folder, record)) if state.stored else None
     note = added_metrics.renew(state, store, options.on_code_change)
@@ -87,10 +87,10 @@ def describe(space: Space, options: Options) -> list[str]:
 def _effort(state: State, pending: PendingRows, options: Options, there: Collection[str]) -> list[str]:
     """Lines about what these rows need: packs, time, memory and disk. there: the stages that the store has."""
     cells, workload = state.cells, state.workload
-    if not workload.costs_are_known:
-        how = "are computed in this process" if first_rows.can_measure(cells) else "tell it"
+    if not workload.has_costs:
+        way = "are computed in this process" if first_rows.can_measure(cells) else "tell it"
         return [
-            f"{counted(pending.rows, 'row')} to compute; what a row costs is not known yet: the first ones {how}, and "
+            f"{counted(pending.rows, 'row')} to compute; what a row costs is not known yet: the first ones {way}, and "
             "what they take decides packs and where the others are computed",
             f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
         ]
@@ -142,12 +142,12 @@ def _users(store: Store, stages: set[str]) -> list[str]:
     return sorted({sweep for stage in stages for sweep in users.get(stage, [])})
 
 
-def stage_lines(plan: StagePlan, own: str = "") -> list[str]:
-    """Lines about the stages, indented by kind, and about what sharing them saves. own: the name under which the sweep
+def stage_lines(plan: StagePlan, user: str = "") -> list[str]:
+    """Lines about the stages, indented by kind, and about what sharing them saves. user: the name under which the sweep
     itself refers to stages."""
     unit = "GPU" if plan.on_gpu else "core"
-    said = "is a guess, see below" if plan.guessed else "estimated"
-    shown = [f"stages, kept in {plan.store.url} ({unit} time {said}):"]
+    certainty = "is a guess, see below" if plan.guessed else "estimated"
+    shown = [f"stages, kept in {plan.store.url} ({unit} time {certainty}):"]
     for path in sorted(plan.kinds):
         kind = plan.kinds[path]
         text = f"{kind.distinct:,} distinct: {kind.new:,} new"
@@ -157,7 +157,7 @@ def stage_lines(plan: StagePlan, own: str = "") -> list[str]:
         text += "" if kind.kept else ", not kept"
         name = "  " * len(path) + path[-1]
         shown.append(f"{name:{2 * len(max(plan.kinds, key=len)) + 9}} {text}, {spent(kind.seconds, unit)}")
-    if sweeps := [sweep for sweep in _users(plan.store, plan.reused) if sweep != own]:
+    if sweeps := [sweep for sweep in _users(plan.store, plan.reused) if sweep != user]:
         names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
     again = f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "

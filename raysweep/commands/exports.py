@@ -11,7 +11,7 @@ from raysweep.query.sweep import Sweep
 
 
 def run(
-    found: Sweep,
+    sweep: Sweep,
     target: str,
     cell: str | None,
     seed: int | None,
@@ -22,7 +22,7 @@ def run(
     """Export to where `target` says; returns the names of the revisions of a hub."""
     tool, _, place = target.partition(":")
     if tool == "optuna" and place:
-        terminal.say(f"{found.name}: {exporting.to_optuna(found, place, metric, study):,} trials in {place}")
+        terminal.say(f"{sweep.name}: {exporting.to_optuna(sweep, place, metric, study):,} trials in {place}")
         return []
     whole = tool == "hub" and place
     if not target or "://" in target or bool(cell) == bool(whole) or (tool in ("hub", "optuna") and not place):
@@ -30,10 +30,10 @@ def run(
     if stage is None:
         raise InputError("--stage", "missing; say which stage left the models, such as --stage pretrain")
     if whole:
-        revisions = exporting_models.to_hub(found, stage, Path(place))
-        model = exporting_models.model_name(found)
-        terminal.say(f"{found.name}: {len(revisions):,} revisions of {model}; HF_HUB_CACHE={place} finds them")
+        revisions = exporting_models.to_hub(sweep, stage, Path(place))
+        model = exporting_models.model_name(sweep)
+        terminal.say(f"{sweep.name}: {len(revisions):,} revisions of {model}; HF_HUB_CACHE={place} finds them")
         return list(revisions)
-    exporting_models.to_folder(found, stage, Path(target), cell or "", seed)
-    terminal.say(f"{found.name}: a model in {target}")
+    exporting_models.to_folder(sweep, stage, Path(target), cell or "", seed)
+    terminal.say(f"{sweep.name}: a model in {target}")
     return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,39 +13,50 @@ from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
 from raysweep.report.phrases import OUTCOMES
+from raysweep.storage import files
+from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
     from raysweep.query.stored_sweep import StoredSweep
 
+EXISTS = "is there already; name another file with -o"
+
 
 def values(texts: Sequence[str]) -> dict[str, float]:
     """AXIS=VALUE[,AXIS=VALUE] as values by axis."""
-    out: dict[str, float] = {}
-    for text in ",".join(texts).split(","):
-        name, value = (part.strip() for part in text.partition("=")[::2])
-        if name in out:
-            raise InputError("--at", f"{name} is there twice; expected each axis once")
-        try:
-            out[name] = float(value)
-            if not name:
-                raise ValueError
-        except ValueError:
-            raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, got {text}") from None
+    pairs = [text.partition("=") for text in ",".join(texts).split(",")]
+    try:
+        out = {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        out = {}
+    if "" in out or len(out) < len(pairs):
+        given = ",".join(texts)
+        raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, each axis once, got {given}")
     return out
 
 
-def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path, *, dated: bool = False) -> list[str]:
-    """Make and freeze a forecast. Returns the lines for the user. A file that is there is never overwritten.
+def forecast(sweep: StoredSweep, at: Mapping[str, float], target: AnyPath | None = None) -> list[str]:
+    """Make and freeze a forecast. Returns the lines for the user. A file that exists is never overwritten.
 
-    dated: whether another one of the same second goes beside it.
+    target: None for a dated file in the folder of the sweep.
     """
+    if target is not None and target.exists():
+        raise InputError(str(target), EXISTS)
+    if reason := files.why_not_writable(target.parent if target else sweep.folder):
+        raise InputError(str(target or sweep.folder), f"cannot be written ({reason})")
     made = forecasting.forecast(sweep, at)
-    target = _frozen(plain_json.dumps(made, indent=1) + "\n", target, dated=dated)
+    if target is None:
+        date = made["made"][:19].replace(":", "")
+        target = sweep.folder / "forecasts" / f"{date}-{made['digest'][:4]}.json"
+    if isinstance(target, Path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if not files.create(target, f"{plain_json.dumps(made, indent=1)}\n".encode()):
+        raise InputError(str(target), EXISTS)
     lines = []
     for one in made["forecasts"]:
+        estimate = interval(one["estimate"], one["low"], one["high"])
         where = _setting(made["at"] | one["where"])
-        ends = interval(one["estimate"], one["low"], one["high"])
-        lines.append(f"{where}: {one['of']} {ends}, {100 * made['level']:g} % of a new setting")
+        lines.append(f"{where}: {one['of']} {estimate}, {100 * made['level']:g} % of a new setting")
         if families := one.get("families"):
             lines.append("  " + ", ".join(f"{name} {100 * share:.0f} %" for name, share in families.items()))
         lines += [f"  {name} lies {number(x)} times outside of what was computed" for name, x in one["outside"].items()]
@@ -54,49 +64,28 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float], target: Path, *, dated
     return [*lines, f"frozen: {place(target)}"]
 
 
-def _frozen(text: str, target: Path, *, dated: bool) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for k in count(1):
-        file = target.with_stem(f"{target.stem}-{k}") if k > 1 else target
-        try:
-            with file.open("x", encoding="utf-8") as out:
-                out.write(text)
-            break
-        except FileExistsError:
-            if not dated:
-                raise InputError(str(file), "is there already; name another file with -o") from None
-    return file
-
-
-def score(file: Path, sweep: StoredSweep) -> list[str]:
+def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
     """Hold a frozen forecast against the rows of a sweep. Returns the lines for the user."""
     try:
-        made = plain_json.loads(file.read_bytes())
+        made = plain_json.loads(files.read(file))
     except OSError as error:
-        raise InputError(str(file), f"cannot be read: {error.strerror}") from None
+        raise InputError(str(file), f"cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError):
-        made = {}
-    if not isinstance(made, dict):
-        made = {}
-    found = forecasting.score(made, sweep, str(file))
-    lines = [
-        f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {_ends(one['forecast'])}, "
-        f"measured {_ends(one['measured'])}" + ("" if one["inside"] else ", outside")
-        for one in found["settings"]
-    ]
-    for one in found["scores"]:
+        made = None
+    scored = forecasting.score(made if isinstance(made, dict) else {}, sweep, str(file))
+    lines = []
+    for one in scored["settings"]:
+        expected, measured = (interval(middle, low, high) for low, middle, high in (one["forecast"], one["measured"]))
+        line = f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {expected}, measured {measured}"
+        lines.append(line.removesuffix(" (exact)") + ", outside" * (not one["inside"]))
+    for one in scored["scores"]:
         signs = f"; direction right in {one['signs_right']} of {one['signs_of']}" * bool(one["signs_of"])
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
         lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
-    for one in found["not_scored"]:
+    for one in scored["not_scored"]:
         reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
         lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines
-
-
-def _ends(values: Sequence[float]) -> str:
-    low, middle, high = values
-    return number(middle, 6) if low == high else interval(middle, low, high)
 
 
 def _setting(values: Mapping[str, Any]) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from raysweep.errors import InputError
 from raysweep.phrases import command, counted
-from raysweep.query import importing, sources, table
+from raysweep.query import importing, sources
+from raysweep.query import table as tables
 from raysweep.query.columns import place
 from raysweep.redaction import without_credentials
 from raysweep.space import space_files
@@ -25,73 +27,55 @@ def run(
     source: str,
     axes: str,
     metrics: Sequence[str],
-    seed: str | None,
-    status: str | None,
-    error: str | None,
     labels: str,
-    repeats: bool,
+    error: str | None,
     workload: str | None,
+    **options: Any,
 ) -> list[str]:
     """Import the runs, unless this is a dry run. Returns the lines for the user: what was guessed, and what there is.
 
-    sets: changes of the space, by dotted key. axes, labels: names of columns with commas between. The others are as in
-        `table.read`.
+    sets: changes of the space, by dotted key. axes, labels: names of columns with commas between. error, options: as in
+        `table.read`; the standard errors of lm-eval are taken by themselves if no row lacks one.
     """
     plain_name(name, "NAME")
     frame = sources.load(source)
-    tool = source.partition(":")[0]
-    if status is None and tool in sources.TOOLS and sources.STATUS in frame:
-        status = sources.STATUS
     metric = metrics[0].partition(":")[0]
-    harness, lacking = f"{metric}_stderr", frame.index[:0]
-    if error is None and tool == "lm-eval" and {metric, harness} <= {*frame}:
-        lacking = frame.index[frame[metric].notna() & frame[harness].isna()]
-        error = None if len(lacking) else harness
-    found = table.read(
-        frame,
-        metrics,
-        listed(axes),
-        seed=seed,
-        error=error,
-        labels=listed(labels),
-        scale=scales(sets),
-        together=sets.get("zip") != [],
-        status=status,
-        repeats=repeats,
-        name=name,
-        source=without_credentials(source),
-    )
-    if len(lacking):
-        found.guesses.loc[len(found.guesses)] = [harness, "not used", "", "", "", f"{place(lacking, 0)} has none"]
+    harness, without = f"{metric}_stderr", frame.index[:0]
+    if error is None and source.startswith("lm-eval:") and {metric, harness} <= {*frame}:
+        without = frame.index[frame[metric].notna() & frame[harness].isna()]
+        error = None if len(without) else harness
+    scales = {key.removeprefix("scale."): scale for key, scale in sets.items() if key.startswith("scale.")}
+    if isinstance(sets.get("scale"), Mapping):
+        scales = {**sets["scale"], **scales}
+    options |= {"error": error, "labels": listed(labels), "scale": scales, "together": sets.get("zip") != []}
+    table = tables.read(frame, metrics, listed(axes), name=name, source=without_credentials(source), **options)
+    if len(without):
+        table.guesses.loc[len(table.guesses)] = [harness, "not used", "", "", "", f"{place(without, 0)} has none"]
+    if isinstance(sets.get("analysis"), list):
+        sets = {**sets, "analysis": importing.questions(sets["analysis"], table)}
     if workload is None:
-        space = copy.deepcopy(found.space)
+        data = copy.deepcopy(table.space)
         for key, value in sets.items():
-            space_files.apply_set(space, key, value)
-        found = replace(found, space=space)
-        importing.space_of(found)  # which refuses a set that does not fit, also in a dry run
-        computed: tuple[Any, Any] = None, None
+            if key.partition(".")[0] in ("axes", "seeds"):
+                raise InputError(f"--set {key}", "these are those of the table; --workload computes others")
+            space_files.apply_set(data, key, value)
+        space, function = importing.space_of(replace(table, space=data)), None
     else:
-        computed = importing.space_of_workload(found, workload, sets)
-    lines = found.guesses.to_string(index=False, justify="left").splitlines()
-    rows = counted(len(found.rows), "row")
-    cells = counted(int(found.rows["cell"].nunique()), "cell")
-    left_out = f"; {counted(found.missing, 'run')} that did not end or lack a value left out" if found.missing else ""
-    lines += ["", f"{name}: {rows} of {cells}{left_out}"]
+        space, function = importing.space_of_workload(table, workload, sets)
+    lines = table.guesses.to_string(index=False, justify="left").splitlines()
+    rows, cells = counted(len(table.rows), "row"), counted(int(table.rows["cell"].nunique()), "cell")
+    statuses = ", ".join(f"{count:,} {status}" for status, count in table.rows["status"].value_counts().items())
+    gone = f"; {counted(table.missing, 'run')} that did not end or lack a value left out" if table.missing else ""
+    lines += ["", f"{name}: {rows} of {cells} ({statuses}){gone}"]
     if not dry_run:
-        sweep = importing.create(found, storage, *computed)
-        lacking = sweep.state().missing().rows
-        if lacking:
-            lines.append(f"{counted(lacking, 'row')} that {workload} can compute")
-        what = "resume" if lacking else "report"
-        lines.append(f"go on with: {command(what, name, paths.storage(storage))}")
+        sweep = importing.create(table, storage, space, function)
+        state = sweep.state()
+        if left_out := len(table.rows) - len(state.rows):
+            lines.append(f"{counted(left_out, 'row')} that the space leaves out")
+        if missing := state.missing().rows:
+            lines.append(f"{counted(missing, 'row')} that {workload} can compute")
+        lines.append(f"go on with: {command('resume' if missing else 'report', name, paths.storage(storage))}")
     return lines
-
-
-def scales(sets: Mapping[str, Any]) -> dict[str, Any]:
-    """The scales that the changes of the space set, by axis."""
-    whole = sets.get("scale")
-    apart = {key.removeprefix("scale."): scale for key, scale in sets.items() if key.startswith("scale.")}
-    return {**(whole if isinstance(whole, Mapping) else {}), **apart}
 
 
 def listed(names: str) -> list[str]:

@@ -6,7 +6,6 @@ import itertools
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raysweep import workloads as declared
 from raysweep.errors import InputError, RaysweepError, as_typed, unknown
@@ -19,24 +18,21 @@ from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import SIGN_SPREAD, Metric, Parameter
 
-if TYPE_CHECKING:
-    pass
-
 
 def sweeps(storage: AnyPath) -> list[str]:
     """One line per sweep: name, workload, rows, state, start time."""
     lines = []
     for name in sweep_record.sweeps(storage):
         try:
-            found = open_sweep(name, storage)
-            state = found.state()
+            sweep = open_sweep(name, storage)
+            state = sweep.state()
         except RaysweepError as error:
             lines.append(f"{name:32} {error}")
             continue
         done, left = len(state.rows), state.missing().rows
         lines.append(
-            f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {phase(found, left):12} "
-            f"{found.record.created}"
+            f"{name:32} {sweep.space.workload:18} {done:>9,} of {done + left:<9,} {phase(sweep, left):12} "
+            f"{sweep.record.created}"
         )
     return lines or [f"no sweeps in {place(storage)}; start one with: raysweep run quickstart"]
 
@@ -121,8 +117,8 @@ def listed(entries: Mapping[str, str], column: int, width: int | None) -> list[s
     column: where the texts begin.
     width: columns of the terminal, at which texts are wrapped; None for no wrapping.
     """
-    found = []
+    lines = []
     for name, text in entries.items():
         parts = [text] if width is None else textwrap.wrap(text, max(width - column, 20), break_on_hyphens=False)
-        found += [f"{start:{column - 1}} {part}" for start, part in itertools.zip_longest([name], parts, fillvalue="")]
-    return found
+        lines += [f"{start:{column - 1}} {part}" for start, part in itertools.zip_longest([name], parts, fillvalue="")]
+    return lines

@@ -43,8 +43,7 @@ def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
     tables = []
     for sweep in sweeps:
         state = _state(sweep)
-        own = [name for name in design.varied() if name in sweep.workload.by_name]
-        tables.append(sweep.curves(state, own))
+        tables.append(sweep.curves(state, [name for name in design.varied() if name in sweep.workload.by_name]))
         if tables[-1].empty:
             terminal.say(f"{sweep.name}: no learning curves, because {_why_none(sweep, state)}")
     return pandas.concat(tables, ignore_index=True)

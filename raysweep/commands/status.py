@@ -32,41 +32,41 @@ LONGEST = 300  # letters of the reason why a row failed
 _SHOWN = 8  # how many packs under way are listed
 
 
-def details(found: Sweep) -> list[str]:
+def details(sweep: Sweep) -> list[str]:
     """Lines about a sweep: rows by status, the first failures with their reasons, damaged segments, where the report
     is, and what to do next."""
-    state = found.state()
+    state = sweep.state()
     pending = state.missing()
     done, left = len(state.rows), pending.rows
-    now = phase(found, left)
+    now = phase(sweep, left)
     running = now == "running"
     statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
     lines = [
-        f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({statuses})" if statuses else ""),
-        f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
-        *(f"  {line}" for line in _mirrored(found, state, left, running)),
-        *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
-        *_pace(found, state, pending, running),
+        f"{sweep.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({statuses})" if statuses else ""),
+        f"  space {sweep.space.name}, workload {sweep.space.workload}, started {sweep.record.created}",
+        *(f"  {line}" for line in _mirrored(sweep, state, left, running)),
+        *(f"  {sign}" for sign in [driver_lock.last_sign(sweep.folder)] if sign),
+        *_pace(sweep, state, pending, running),
     ]
-    if found.stored:
+    if sweep.stored:
         if running:
-            lines += _stages_under_way(Store(stage_store.address(found.folder, found.record)))
-        lines.append(f"  {stage_store.of_sweep(found.folder, found.record)}")
+            lines += _stages_under_way(Store(stage_store.address(sweep.folder, sweep.record)))
+        lines.append(f"  {stage_store.of_sweep(sweep.folder, sweep.record)}")
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
     lines += [f"  {line}" for line in (state.outdated, state.strays) if line]
-    lines += [f"  {line}" for line in _precision(found, state, pending)]
-    report = found.folder / sweep_record.REPORT / "report.html"
+    lines += [f"  {line}" for line in _precision(sweep, state, pending)]
+    report = sweep.folder / sweep_record.REPORT / "report.html"
     if report.exists():
         lines.append(f"  report: {place(report)}")
     if now == "interrupted":
-        lines.append(f"  go on with: {found.go_on()}")
+        lines.append(f"  go on with: {sweep.go_on()}")
     return lines
 
 
-def _precision(found: Sweep, state: State, pending: PendingRows) -> list[str]:
+def _precision(sweep: Sweep, state: State, pending: PendingRows) -> list[str]:
     """Lines about what a precision reached, or what it is likely still to take."""
-    if not found.space.precision or not state.rows:
+    if not sweep.space.precision or not state.rows:
         return []
     if not pending.rows:
         return verdict.lines(state)
@@ -84,32 +84,32 @@ def in_words(failed: segments.Row) -> str:
     return f"cell {failed['cell']} seed {failed['seed']}: {textwrap.shorten(reason, LONGEST)}"
 
 
-def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:
+def failures(sweep: Sweep, failed: list[segments.Row]) -> list[str]:
     """Lines for the end of a run in which rows failed: the first failed rows, and how to look at one."""
     first = failed[0]
-    again = command("debug", f"{found.name} {first['cell']} {first['seed']}", found.folder.parent)
+    again = command("debug", f"{sweep.name} {first['cell']} {first['seed']}", sweep.folder.parent)
     return [
-        f"{found.name}: {len(failed):,} of {sum(found.statuses().values()):,} rows failed",
+        f"{sweep.name}: {len(failed):,} of {sum(sweep.statuses().values()):,} rows failed",
         *(f"  {in_words(row)}" for row in failed[:10]),
         f"look at one with: {again}",
-        f"compute them again with: {_again(found)}",
+        f"compute them again with: {_again(sweep)}",
     ]
 
 
-def _again(found: Sweep) -> str:
-    function = found.workload.function
+def _again(sweep: Sweep) -> str:
+    function = sweep.workload.function
     if function is None or function.source:
-        return command("resume", found.name, found.folder.parent)
-    return f'raysweep.resume("{found.name}", {function.name}), in Python'
+        return command("resume", sweep.name, sweep.folder.parent)
+    return f'raysweep.resume("{sweep.name}", {function.name}), in Python'
 
 
-def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
+def watch(sweep: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
     """Yield `details` whenever they change, until no driver works on the sweep. pause: seconds between two checks."""
     before: list[str] = []
     while True:
-        running = driver_lock.is_held(found.folder)
-        found = open_sweep(found.name, found.folder.parent)  # read the record again: the sweep may have been extended
-        now = details(found)
+        running = driver_lock.is_held(sweep.folder)
+        sweep = open_sweep(sweep.name, sweep.folder.parent)  # read the record again: the sweep may have been extended
+        now = details(sweep)
         if now != before:
             yield now
         if not running:
@@ -140,8 +140,8 @@ def used_and_left(
     held = sum(stage["seconds"] * stage["gpus" if on_gpus else "cpus"] for stage in apart.values())
     used = _hours(float(np.sum(seconds * devices[cells.need[where]])) + held, unit)
     estimated, _ = estimate(state.workload, cells, {seed: np.sort(indices) for seed, indices in there.items()})
-    own = {stage for row in state.rows.values() for ids in row.get("stages", {}).values() for stage in ids}
-    spent = float(np.sum(seconds)) + sum(apart[stage]["seconds"] for stage in own & apart.keys())
+    stages = {stage for row in state.rows.values() for ids in row.get("stages", {}).values() for stage in ids}
+    spent = float(np.sum(seconds)) + sum(apart[stage]["seconds"] for stage in stages & apart.keys())
     if missing and not (estimated and spent):
         return used, None
     left = 0.0
@@ -181,22 +181,22 @@ def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> li
     used, left = used_and_left(state, pending, apart)
     missing = pending.rows
     about = f", about {left} left" if left else ", what is left cannot be told yet"
-    found = [f"  used {used}{about if missing else ''}"]
+    lines = [f"  used {used}{about if missing else ''}"]
     if not running:
-        return found
+        return lines
     since = driver_lock.held_since(folder)
     rate = rows_per_second(state, since, now) if missing else None
     at_work = signs.phase(folder)
     if at_work and (line := phase_line(at_work)):
-        found.append(f"  {line}")
+        lines.append(f"  {line}")
     elif rate:
-        found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
+        lines.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
     there = {f"{row['pack']}-{row['attempt']}" for row in state.rows.values() if "pack" in row}
     under_way = log.under_way(folder / sweep_record.LOGS, there, since)
-    found += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
+    lines += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
     if len(under_way) > _SHOWN:
-        found.append(f"  and {len(under_way) - _SHOWN:,} more")
-    return found
+        lines.append(f"  and {len(under_way) - _SHOWN:,} more")
+    return lines
 
 
 def _stages_under_way(store: Store) -> list[str]:
@@ -211,21 +211,21 @@ def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]
 
     Runs that are reported as written were seen in MLflow. Runs that are reported as missing may be there after all.
     """
-    uri, known = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
+    uri, mirrored = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
     if uri is None:
         return ["mirrored to nowhere"]
     goes_on = f"`{command('sync', sweep.name, sweep.folder.parent)}` writes"
-    if known is None:
+    if mirrored is None:
         return [f"mirrored to {uri}" + ("" if running else f"; nothing here says how far, {goes_on} what is missing")]
     gone = uri != address.OF_DRIVER and server.is_absent(uri)
-    if (known.sweep_id, known.tracking_uri) != (sweep.record.sweep_id, uri) or gone:
-        known = signs.Mirrored(sweep.record.sweep_id, uri)
-    complete, missing = sum(1 for _ in state.complete()), unwritten(sweep.record, sweep.cells, state, known.runs)
+    if (mirrored.sweep_id, mirrored.tracking_uri) != (sweep.record.sweep_id, uri) or gone:
+        mirrored = signs.Mirrored(sweep.record.sweep_id, uri)
+    complete, missing = sum(1 for _ in state.complete()), unwritten(sweep.record, sweep.cells, state, mirrored.runs)
     if running:
         line = f"mirrored to {uri}: {complete - missing:,} of {counted(complete, 'complete cell')} so far"
     elif missing:
         line = f"{missing:,} of {counted(complete, 'cell')} not yet in MLflow ({uri}); {goes_on} them"
-    elif known.status is None or (known.status != "FINISHED" and not left):
+    elif mirrored.status is None or (mirrored.status != "FINISHED" and not left):
         line = f"mirrored to {uri}: all {counted(complete, 'cell')}; {goes_on} the end of the sweep's own run"
     else:
         line = f"mirrored to {uri}: all {counted(complete, 'complete cell' if left else 'cell')}"

@@ -66,18 +66,18 @@ def find(state: State, store: Store | None, recompute: bool = False) -> AddedMet
         if recompute:
             rows.add((cell, seed))
             continue
-        kept = [own for own in stages.of_row(state.position[cell], seed) if own.id in published]
+        kept = [stage for stage in stages.of_row(state.position[cell], seed) if stage.id in published]
         before = min(stage_of[name] for name in lacks)
         if kept and kept[-1].index == before - 1:
             rows.add((cell, seed))
     if not lacking:
         return AddedMetrics(rows, "")
     names = ", ".join(name for name in stage_of if name in missing)
-    said = f"{rows_are(lacking)} there without {names}, which {state.workload.name} has gained since"
+    text = f"{rows_are(lacking)} there without {names}, which {state.workload.name} has gained since"
     if len(rows) == lacking:
-        return AddedMetrics(rows, f"{said}: {'computing them again' if recompute else MEASURING}")
+        return AddedMetrics(rows, f"{text}: {'computing them again' if recompute else MEASURING}")
     rest = "--on-code-change recompute computes them again"
     measured = f"measuring {len(rows):,} of them from kept artifacts; " if rows else ""
     return AddedMetrics(
-        rows, f"{said}: {measured}of the others no artifact is kept from which to measure them ({rest})"
+        rows, f"{text}: {measured}of the others no artifact is kept from which to measure them ({rest})"
     )

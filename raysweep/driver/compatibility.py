@@ -45,13 +45,13 @@ def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
         if key in (*FREE, "ranges") or (key in ("precision", "budget") and not (old.precision and new.precision)):
             continue  # rows of a grid and rows for a precision can be in one sweep
         if key == "exclude":
-            found = _exclude_difference(old, new)
+            difference = _exclude_difference(old, new)
         elif key == "when":
-            found = _when_difference(old, new)
+            difference = _when_difference(old, new)
         else:
-            found = _key_difference(key, before.get(key), after.get(key), new.zip if old.zip == new.zip else [])
-        if found:
-            yield found
+            difference = _key_difference(key, before.get(key), after.get(key), new.zip if old.zip == new.zip else [])
+        if difference:
+            yield difference
 
 
 def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tuple[str, str] | None:
@@ -88,18 +88,17 @@ def _demand_difference(key: str, old: dict[str, Any], new: dict[str, Any]) -> tu
 
 def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
     """Compare the exclude rules on the values that both spaces have on their axes. Other rules are ignored."""
-    rules = [
-        [
-            {
-                name: [value for value in values if value in old.axes.get(name, ()) and value in new.axes.get(name, ())]
-                for name, values in rule.items()
-            }
-            for rule in space.exclude
-        ]
-        for space in (old, new)
-    ]
-    before, after = ([rule for rule in kept if all(rule.values())] for kept in rules)
+
+    def on_both(rule: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        return {name: [one for one in values if _has_both(old, new, name, one)] for name, values in rule.items()}
+
+    before, after = ([rule for rule in map(on_both, space.exclude) if all(rule.values())] for space in (old, new))
     return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
+
+
+def _has_both(old: Space, new: Space, name: str, value: Any) -> bool:
+    """Whether both spaces have this value on an axis."""
+    return value in old.axes.get(name, ()) and value in new.axes.get(name, ())
 
 
 def _whole_difference(old: Space, new: Space) -> Iterator[tuple[str, str]]:
@@ -121,16 +120,14 @@ def _when_difference(old: Space, new: Space) -> tuple[str, str] | None:
     for name in sorted({*old.when, *new.when}):
         before, after = (
             {
-                other: {
-                    value for value in values if value in old.axes.get(other, ()) and value in new.axes.get(other, ())
-                }
+                other: {value for value in values if _has_both(old, new, other, value)}
                 for other, values in space.when.get(name, {}).items()
             }
             for space in (old, new)
         )
         if before != after:
-            said = f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell"
-            return f"axes.{name}.when", said
+            condition = f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell"
+            return f"axes.{name}.when", condition
     return None
 
 

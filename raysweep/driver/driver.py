@@ -126,12 +126,12 @@ class Driver:
                         self._state = self._sweep.state()  # read once more, for both
                     self.report()
                     self.close()
-            except (KeyboardInterrupt, SystemExit) as told:  # SystemExit: Ray's SIGTERM handler while it starts
-                over = isinstance(told, TimeIsUp) or self._limit.left() <= 0  # Tune may replace a TimeIsUp
+            except (KeyboardInterrupt, SystemExit) as ending:  # SystemExit: Ray's SIGTERM handler while it starts
+                over = isinstance(ending, TimeIsUp) or self._limit.left() <= 0  # Tune may replace a TimeIsUp
                 stop("KILLED", str(self._limit.over()) if over else "interrupted")
                 raise (self._limit.over() if over else KeyboardInterrupt()) from None
             except Exception as problem:
-                if signal_handlers.heard():
+                if signal_handlers.received():
                     stop("KILLED", "interrupted")
                     raise KeyboardInterrupt from None
                 halt = _halt(problem, self.folder)
@@ -220,10 +220,10 @@ class Driver:
 
     def _remember_learned(self) -> None:
         """If the first rows were computed with all others, record at the end what they tell."""
-        found = None if self.part else first_rows.learned_at_the_end(self.space, self._state, self._say)
-        if found is not None:
-            self.space = found
-            self._sweep = Sweep(self.folder, records.remember(self.folder, self._sweep.record, found, self._uri))
+        space = None if self.part else first_rows.learned_at_the_end(self.space, self._state, self._say)
+        if space is not None:
+            self.space = space
+            self._sweep = Sweep(self.folder, records.remember(self.folder, self._sweep.record, space, self._uri))
             self._sweep.cells = self.cells
 
     def compute(self) -> None:
@@ -296,7 +296,7 @@ class Driver:
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         estimated = [pack.seconds for pack in packs]
         self._progress.expect(pending.rows, sum(estimated), max(estimated))
-        guessed = not workload.costs_are_known or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
+        guessed = not workload.has_costs or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))
         return packs
@@ -304,8 +304,8 @@ class Driver:
     def _packing(self) -> Packing:
         """How packs are cut. Of what a function's rows cost, only the first ones are known; other rows may cost much
         more, so its packs are short."""
-        found = self._placement.packing()
-        return replace(found, ceiling=FUNCTION_CEILING) if self._state.workload.function else found
+        packing = self._placement.packing()
+        return replace(packing, ceiling=FUNCTION_CEILING) if self._state.workload.function else packing
 
     def _in_time(self, pack: Pack) -> bool:
         """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""
@@ -345,7 +345,7 @@ class Driver:
         try:
             with Phase(self.folder, "report", lambda: steps[-1]):
                 written = self._sweep.report(
-                    on_step=lambda done, of: steps.append((done, of)), state=self._state, on_answer=self._answer
+                    on_step=lambda done, total: steps.append((done, total)), state=self._state, on_answer=self._answer
                 )
         except Exception:
             self._go_on = "report"
@@ -375,8 +375,8 @@ class Driver:
 
     def _kept(self) -> str:
         """A sentence that says how many rows are kept and how to continue."""
-        known = len(self._state.rows) if self._begun else 0
-        rows = known if known > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
+        entered = len(self._state.rows) if self._begun else 0
+        rows = entered if entered > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
         again = self._sweep.go_on(self._go_on)
         return f"{rows_are(rows, self._every)} kept; go on with: {'the same command' if self.part else again}"
 

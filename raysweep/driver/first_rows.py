@@ -41,11 +41,11 @@ def carried(space: Space, record: sweep_record.Record) -> Space:
     """The space with what the record of its sweep knows of its function, if that has the same source."""
     if space.function is None or record.space.get("function") is None:
         return space
-    asked, known = function_description.read(space.function), function_description.read(record.space["function"])
+    asked, recorded = function_description.read(space.function), function_description.read(record.space["function"])
     same = ("name", "version", "digest", "vectorized")
-    if any(getattr(asked, name) != getattr(known, name) for name in same):
+    if any(getattr(asked, name) != getattr(recorded, name) for name in same):
         return space
-    return _knowing(space, known.returned, known.seconds)
+    return _with(space, recorded.returned, recorded.seconds)
 
 
 def learned(space: Space, state: State) -> Space | None:
@@ -63,7 +63,7 @@ def learned(space: Space, state: State) -> Space | None:
         return None
     order = {seed: number for number, seed in enumerate(space.seeds)}
     first = min(good, key=lambda row: (state.position[row["cell"]], order[row["seed"]]))
-    return _knowing(space, tuple(first["metrics"]), _seconds(first, good))
+    return _with(space, tuple(first["metrics"]), _seconds(first, good))
 
 
 def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart: bool) -> Space:
@@ -74,15 +74,15 @@ def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart:
     apart: as in `measure`.
     """
     space = state.space
-    found = learned(space, state)
-    if found is None and state.missing().rows and can_measure(state.cells):
+    present = learned(space, state)
+    if present is None and state.missing().rows and can_measure(state.cells):
         say(
             f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in "
             f"{'a child of ' * apart}this process"
         )
         measure(state, job, apart)
-        found = learned(space, state) or with_cost_of_failures(space, state)
-    return space if found is None else found
+        present = learned(space, state) or with_cost_of_failures(space, state)
+    return space if present is None else present
 
 
 def learned_at_the_end(space: Space, state: State, say: Callable[[str], None]) -> Space | None:
@@ -99,7 +99,7 @@ def learned_at_the_end(space: Space, state: State, say: Callable[[str], None]) -
 
 def with_cost_of_failures(space: Space, state: State) -> Space:
     """The space of a function whose first rows all failed: the others are taken to last as long."""
-    return _knowing(space, None, max((row["seconds"] for row in state.failures()), default=0.0))
+    return _with(space, None, max((row["seconds"] for row in state.failures()), default=0.0))
 
 
 def _seconds(first: segments.Row, good: Sequence[segments.Row]) -> float:
@@ -111,10 +111,10 @@ def _seconds(first: segments.Row, good: Sequence[segments.Row]) -> float:
     return float(np.mean([row["seconds"] for row in good]))
 
 
-def _knowing(space: Space, returned: tuple[str, ...] | None, seconds: float | None) -> Space:
-    found = replace(function_description.read(space.function), returned=returned, seconds=seconds)
-    function_description.check_returned(found)
-    return validate({**space.as_dict(), "function": found.plain()})
+def _with(space: Space, returned: tuple[str, ...] | None, seconds: float | None) -> Space:
+    description = replace(function_description.read(space.function), returned=returned, seconds=seconds)
+    function_description.check_returned(description)
+    return validate({**space.as_dict(), "function": description.plain()})
 
 
 def measure(state: State, job: Job, apart: bool = False) -> None:
@@ -136,7 +136,7 @@ def measure(state: State, job: Job, apart: bool = False) -> None:
                 named = [f"{name} = {as_typed(cell[name])}" for name in state.space.axes]
                 place = ", ".join([*named, f"seed = {row['seed']}"])
                 raise InputError("workload", f"{row['error'].rpartition(mark)[2].strip()} (in the row {place})")
-        job = _told(job, rows)
+        job = _with_metrics(job, rows)
         state.add(rows)
         good += bool(well)
 
@@ -162,14 +162,14 @@ def _one_by_one(job: Job, packs: Sequence[Pack]) -> Iterator[list[segments.Row]]
     for pack in packs:
         run_pack(job, pack)
         yield (rows := segments.read_segment(job.segment(pack.id)))
-        job = _told(job, rows)
+        job = _with_metrics(job, rows)
 
 
 def _good(rows: Sequence[segments.Row]) -> list[segments.Row]:
     return [row for row in rows if row["status"] != FAILED]
 
 
-def _told(job: Job, rows: Sequence[segments.Row]) -> Job:
+def _with_metrics(job: Job, rows: Sequence[segments.Row]) -> Job:
     """The job, with the metrics that the first good row tells."""
     if (well := _good(rows)) and job.function and job.function.description.returned is None:
         description = replace(job.function.description, returned=tuple(well[0]["metrics"]))

@@ -16,7 +16,7 @@ SHARE = 0.05
 class LivePage:
     """Writes pages when they are due.
 
-    write: writes one that reads itself again after so many seconds.
+    write: writes one that reads itself again after this number of seconds.
     """
 
     write: Callable[[int], object]

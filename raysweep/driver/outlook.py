@@ -82,12 +82,12 @@ def _missing(state: State, counts: np.ndarray) -> Amount:
 
 def before_line(state: State, pending: PendingRows) -> str:
     """A line about what is likely to be computed, for a dry run and the beginning of a run."""
-    ahead, known = outlook(state, pending), state.workload.costs_are_known
-    unit = f" of one {'GPU' if any(needs.gpus for needs in state.cells.needs) else 'core'}" if known else ""
+    ahead, has_costs = outlook(state, pending), state.workload.has_costs
+    unit = f" of one {'GPU' if any(needs.gpus for needs in state.cells.needs) else 'core'}" if has_costs else ""
     why = "as the rows so far tell" if len(state.likely_plan.rounds) > 1 else "a guess between both: no row tells yet"
     return (
-        f"{verdict.asked_for(state.space)}: at least {_in_words(ahead.least, known)} in this round, at most "
-        f"{_in_words(ahead.most, known)}{unit}; about {_in_words(ahead.likely, known)} ({why})"
+        f"{verdict.asked_for(state.space)}: at least {_in_words(ahead.least, has_costs)} in this round, at most "
+        f"{_in_words(ahead.most, has_costs)}{unit}; about {_in_words(ahead.likely, has_costs)} ({why})"
     )
 
 
@@ -109,18 +109,18 @@ def after_line(state: State, pending: PendingRows) -> str:
         line += f", {worst}"
     unknown = sum(1 for _, step in still if step.needed is None)
     without = f" (without {counted(unknown, 'slice')} of which nothing can be told yet)" if unknown else ""
-    return f"{line}; about {_in_words(ahead.likely, state.workload.costs_are_known)} to come{without}"
+    return f"{line}; about {_in_words(ahead.likely, state.workload.has_costs)} to come{without}"
 
 
 def _worst(pairs: Sequence[tuple[Slice, Step]], state: State) -> str:
     """The slice that is farthest from what is asked for, as far as an interval or its noise is known."""
-    known = [pair for pair in pairs if 0 < pair[1].half < math.inf]
-    if not known:
+    measured = [pair for pair in pairs if 0 < pair[1].half < math.inf]
+    if not measured:
         return ""
-    own, step = max(known, key=lambda pair: pair[1].half / pair[0].wanted)
-    noise = verdict.size(own, step.half, state.workload)
-    return f"the widest{verdict.named(own, ' ')} with {noise} from noise alone"
+    slice_of, step = max(measured, key=lambda pair: pair[1].half / pair[0].wanted)
+    noise = verdict.size(slice_of, step.half, state.workload)
+    return f"the widest{verdict.named(slice_of, ' ')} with {noise} from noise alone"
 
 
-def _in_words(amount: Amount, known: bool = True) -> str:
-    return counted(amount.rows, "row") + (f", {duration(amount.seconds)}" if known else "")
+def _in_words(amount: Amount, with_time: bool = True) -> str:
+    return counted(amount.rows, "row") + (f", {duration(amount.seconds)}" if with_time else "")

@@ -22,8 +22,8 @@ from raysweep.storage.paths import AnyPath
 PLAIN_EVERY = 10.0  # seconds between plain lines
 LIVE_EVERY = 0.25  # seconds between two updates of a live line
 TRUST = 0.05
-"""The estimate counts as much as so large a share of the work: a first pack of a thousandth of it, whose process had to
-start, says little of the pace."""
+"""The share of the work that the estimate counts as: a first pack of a thousandth of it, whose process had to start,
+says little of the pace."""
 STAGES_EVERY = 10.0  # seconds between two looks at the store of stages
 STUCK_AFTER = 60.0
 """Seconds without a finished pack after which the line says so, if they are also twice what any pack should take."""
@@ -72,8 +72,8 @@ class Shown(abc.ABC):
         """How many are done, and how many there are."""
 
     def __enter__(self) -> Self:
-        how = self._show_in_notebook if terminal.in_notebook() else self._show_plain
-        thread = threading.Thread(target=self._show_while_it_can if sys.stderr.isatty() else how, daemon=True)
+        show = self._show_in_notebook if terminal.in_notebook() else self._show_plain
+        thread = threading.Thread(target=self._show_while_it_can if sys.stderr.isatty() else show, daemon=True)
         thread.start()
         self._thread = thread
         return self
@@ -105,9 +105,9 @@ class Shown(abc.ABC):
         from rich.table import Table
 
         def view() -> Table:
-            done, of = self.counts()
+            done, total = self.counts()
             grid = Table.grid(padding=(0, 1))
-            grid.add_row(ProgressBar(of, done, width=30), self.line())
+            grid.add_row(ProgressBar(total, done, width=30), self.line())
             return grid
 
         with Live(view(), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
@@ -124,8 +124,8 @@ class Progress(Shown):
 
     def __init__(self, stages: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
         super().__init__()
-        self._stages, self._stages_known, self._looked = stages, (0, 0), float("-inf")
-        self._moved = float("-inf")  # when a look at the stages last found another one
+        self._stages, self._stage_counts, self._looked = stages, (0, 0), float("-inf")
+        self._stages_changed_at = float("-inf")  # when a look at the stages last found another one
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
@@ -137,7 +137,7 @@ class Progress(Shown):
         self._rows += rows
         self._seconds += estimated_seconds
         self._longest, self._asked = longest, time.monotonic()
-        self._stages_known = (0, 0)  # there may be new ones
+        self._stage_counts = (0, 0)  # there may be new ones
 
     def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
         """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core, and
@@ -153,7 +153,7 @@ class Progress(Shown):
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}{self._stages_in_words(now)}"
-        silent = now - max(self._last, self._asked, self._moved)
+        silent = now - max(self._last, self._asked, self._stages_changed_at)
         stuck = ""
         if self._done < self._rows and silent > max(STUCK_AFTER, 2 * self._longest):
             stuck = f"; nothing has ended for {duration(silent)}: `raysweep status` shows what is at work"
@@ -174,14 +174,14 @@ class Progress(Shown):
 
     def _stages_in_words(self, now: float) -> str:
         """How many of the stages that rows wait for are there; empty once all are."""
-        there, of = self._stages_known
-        if self._done < self._rows and not 0 < of == there and now - self._looked >= STAGES_EVERY:
+        there, total = self._stage_counts
+        if self._done < self._rows and not 0 < total == there and now - self._looked >= STAGES_EVERY:
             self._looked = now
             with contextlib.suppress(RaysweepError, OSError):  # a store that cannot be read now: what was known stands
-                before, self._stages_known = self._stages_known, self._stages()
-                self._moved = now if self._stages_known != before else self._moved
-        there, of = self._stages_known
-        return f", {there:,} of {counted(of, 'stage')}" if there < of and self._done < self._rows else ""
+                before, self._stage_counts = self._stage_counts, self._stages()
+                self._stages_changed_at = now if self._stage_counts != before else self._stages_changed_at
+        there, total = self._stage_counts
+        return f", {there:,} of {counted(total, 'stage')}" if there < total and self._done < self._rows else ""
 
     def counts(self) -> tuple[int, int]:
         """How many rows are in the ledger, and how many are expected."""
@@ -208,8 +208,8 @@ class Phase(Shown):
 
     def counts(self) -> tuple[int, int]:
         """How many are done, and how many there are."""
-        done, of = self._counts()
-        return min(done, of), of
+        done, total = self._counts()
+        return min(done, total), total
 
     def line(self) -> str:
         """The phase in one line, with an estimate of the time left or, before there is one, the time spent so far."""
@@ -219,14 +219,14 @@ class Phase(Shown):
 
     def now(self) -> signs.Phase:
         """The current state, as `raysweep status` reads it."""
-        done, of = self.counts()
+        done, total = self.counts()
         moment = time.monotonic()
         self._first = self._first or (moment, done)
         if self._moving is None and done > self._first[1]:
             self._moving = (moment, done)
         since, before = self._moving or (moment, done)
-        left = (moment - since) / (done - before) * (of - done) if before < done < of else None
-        return signs.Phase(self._name, done, of, left)
+        left = (moment - since) / (done - before) * (total - done) if before < done < total else None
+        return signs.Phase(self._name, done, total, left)
 
     def __enter__(self) -> Self:
         try:

@@ -51,11 +51,8 @@ def check_asked(url: str | None, workload: Workload, keep: Sequence[str], folder
     place = Path(absolute(url)).resolve()
     for parent in (place, *place.parents):
         if parent == Path(str(folder)).resolve() or (parent / sweep_record.FILE).is_file():
-            raise InputError(
-                "--store",
-                f"{url} lies in the folder of the sweep {parent.name} and would be deleted "
-                "with it; expected a place of its own",
-            )
+            why = f"{url} lies in the folder of the sweep {parent.name} and would be deleted with it"
+            raise InputError("--store", f"{why}; expected a place of its own")
 
 
 class SharedStages:
@@ -72,7 +69,7 @@ class SharedStages:
         self._record, self._state, self._on_code_change, self._say = record, state, on_code_change, say
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
-        self._told = False
+        self._noted = False
         self._new: set[str] = set()  # the stages that were to be computed when rows were claimed last
         self.there: set[str] = set()
         self.expired: dict[str, bytes] = {}
@@ -97,17 +94,16 @@ class SharedStages:
         plan = stage_plan.build(self._state, pending, self._store, recompute)
         self._store.check()
         if plan.older:
-            note = code_note(
-                self._state.workload.name, f"{len(plan.older):,} of the stages in the store", self._on_code_change
-            )
-            if not self._told:
+            what = f"{len(plan.older):,} of the stages in the store"
+            note = code_note(self._state.workload.name, what, self._on_code_change)
+            if not self._noted:
                 self._say(note)
-        if not self._told and (lacks := stage_plan.lacks(plan, self._state.workload, recompute)):
+        if not self._noted and (lacks := stage_plan.lacks(plan, self._state.workload, recompute)):
             self._say(f"note: {lacks}")
-        self._told = True
+        self._noted = True
         references.refer(self._store, self.user, plan.needed)
         self._let_go(plan.needed)
-        weights = {stage: plan.found[stage]["weights"] if stage in plan.found else "" for stage in plan.needed}
+        weights = {stage: plan.stored[stage]["weights"] if stage in plan.stored else "" for stage in plan.needed}
         self._before = weights | self._before
         if recompute:
             for stage in plan.older | plan.lacking.keys():
@@ -184,4 +180,4 @@ def _stages_of(record: Record, among: set[str]) -> set[str]:
     cells = enumerate_cells(space, check=False)
     stages, last = RowStages(space.declaration, cells.columns, space.keep), len(space.declaration.chain) - 1
     rows = ((cell, seed) for cell in range(len(cells)) for seed in space.seeds)
-    return {own.id for row in rows for own in stages.of_row(*row, last)} & among
+    return {stage.id for row in rows for stage in stages.of_row(*row, last)} & among

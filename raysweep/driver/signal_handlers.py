@@ -1,4 +1,4 @@
-"""How a driver ends when it is told to: by SIGTERM (a spot notice), SIGHUP (a lost terminal) or Ctrl-C.
+"""How a driver ends on a signal: by SIGTERM (a spot notice), SIGHUP (a lost terminal) or Ctrl-C.
 
 Finished rows are in the ledger already. An orderly end also closes the record in MLflow and says how to continue. It
 must be quick: a spot notice may leave only 25 seconds.
@@ -23,7 +23,7 @@ DEADLINE = 18.0
 _TAKEN: list[Callable[[], object]] = []
 """For each block that hears signals now, what gives them back."""
 _HELD = threading.local()  # forking: whether this thread forks now; mask: the signals that were blocked before
-_HEARD = threading.Event()  # whether a signal raised KeyboardInterrupt in the block
+_RECEIVED = threading.Event()  # whether a signal raised KeyboardInterrupt in the block
 _MOMENT = 0.02  # seconds after which an untimely signal is sent again
 PATIENCE = 6.0
 """Seconds to wait for the main thread, which a single call into a numerical library may block for minutes."""
@@ -70,18 +70,18 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     numbers = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     interrupted = signal.getsignal(signal.SIGINT)
-    told, over = threading.Event(), threading.Event()
-    _HEARD.clear()
+    signalled, over = threading.Event(), threading.Event()
+    _RECEIVED.clear()
 
     def stop(number: int, frame: Any) -> None:
-        if not told.is_set() and not is_untimely(number, frame):
-            told.set()
-            _HEARD.set()
+        if not signalled.is_set() and not is_untimely(number, frame):
+            signalled.set()
+            _RECEIVED.set()
             raise KeyboardInterrupt
 
     def interrupt(number: int, frame: Any) -> None:
         if not is_untimely(number, frame):
-            _HEARD.set()
+            _RECEIVED.set()
             raise KeyboardInterrupt
 
     def install() -> None:
@@ -119,10 +119,10 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
         os.close(mouth)  # this ends the watcher
 
 
-def heard() -> bool:
+def received() -> bool:
     """Whether a signal has raised KeyboardInterrupt in the block. What arrives may be another error: NumPy, for one,
     turns whatever its own Python code raises while it compares types into a TypeError."""
-    return _HEARD.is_set()
+    return _RECEIVED.is_set()
 
 
 def _before_fork() -> None:
@@ -174,22 +174,22 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
     numbers: the signals that end the process.
     over: set when the block has ended.
     """
-    while heard := os.read(ear, 64):
-        if not numbers.intersection(heard):
+    while numbers_read := os.read(ear, 64):
+        if not numbers.intersection(numbers_read):
             continue
-        told = time.monotonic()
+        since = time.monotonic()
         if not over.wait(PATIENCE):
             try:
                 close()
             except Exception as problem:  # from MLflow or its database; the process must end anyway
                 terminal.say(redact(f"the record in MLflow was not closed ({problem}); `raysweep sync` does it"))
-        if not over.wait(max(told + DEADLINE - time.monotonic(), 0)):
+        if not over.wait(max(since + DEADLINE - time.monotonic(), 0)):
             os._exit(INTERRUPTED)
         break
     os.close(ear)
 
 
-def leave_when_told(code: int) -> None:
+def leave_on_signal(code: int) -> None:
     """Let every signal from now on end the process with this exit code. Used when all work is done and only shutting
     down is left, for which Ray takes seconds."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -53,9 +53,9 @@ class StagePlan:
     on_gpu: whether the seconds are GPU seconds.
     guessed: whether the seconds are only a guess.
     needed: the ids of all stages that the rows need from the store.
-    found: the store's records of the stages that it has.
-    older: the found stages that other code computed.
-    lacking: the found stages without metrics that the workload has gained since, with the names of these.
+    stored: the store's records of the stages that it has.
+    older: the stored stages that other code computed.
+    lacking: the stored stages without metrics that the workload has gained since, with the names of these.
     reused: the found stages that are not computed again.
     new: the needed stages that are to be computed. A stage is not among them if the store has what follows from it.
     kinds: maps the path of names from the first stage to the stages at its end.
@@ -68,7 +68,7 @@ class StagePlan:
     on_gpu: bool
     guessed: bool
     needed: set[str]
-    found: dict[str, Record]
+    stored: dict[str, Record]
     older: set[str]
     lacking: dict[str, list[str]]
     reused: set[str]
@@ -90,15 +90,15 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     workload, cells = state.workload, state.cells
     stages = RowStages(workload, cells.columns, state.space.keep)
     rows = [(index, seed) for seed, indices in pending.indices.items() for index in indices.tolist()]
-    needed = {own.id for row in rows for own in stages.of_row(*row) if own.kept}
-    found = records(store, needed)
-    older = of_other_code(workload, found)
+    needed = {stage.id for row in rows for stage in stages.of_row(*row) if stage.kept}
+    stored = records(store, needed)
+    older = of_other_code(workload, stored)
     for row in rows:  # what continues a stage of other code is of that code too
-        older |= {own.id for own in stages.of_row(*row) if own.parent in older and own.id in found}
-    lacks_metrics = _lacking(workload, found)
-    there = found.keys() - (older | lacks_metrics.keys() if recompute else set())
+        older |= {stage.id for stage in stages.of_row(*row) if stage.parent in older and stage.id in stored}
+    lacks_metrics = _lacking(workload, stored)
+    there = stored.keys() - (older | lacks_metrics.keys() if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
-    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, lacks_metrics, there)
+    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, stored, older, lacks_metrics, there)
     begun = {name.split(".")[0] for name in store.files.names(intermediate.FOLDER) if name.endswith(".json")}
     # up to the last stage that is always kept (if there is none, that the space keeps) each stage is priced alone; the
     # rows that share it are priced together in the stages after it
@@ -110,20 +110,20 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
         gpus = cells.needs[cells.need[index]].gpus
         leaves.setdefault((chain[-1].id if chain else "", seed), (chain, seed, []))[2].append(index)
         to_last = stages.of_row(index, seed)
-        wanted = _missing(to_last, there) | {own.id for own in lacking(workload, to_last, there)}
-        plan.new |= wanted & needed
-        for depth, own in enumerate(chain):
-            if own.id in seen and own.id not in wanted:
+        missing = _missing(to_last, there) | {stage.id for stage in lacking(workload, to_last, there)}
+        plan.new |= missing & needed
+        for depth, stage in enumerate(chain):
+            if stage.id in seen and stage.id not in missing:
                 continue
-            kind = plan.kinds.setdefault(_path(chain[: depth + 1]), Kind(own.kept))
-            plan.continued |= own.point is not None
-            if own.id not in seen:
-                seen.add(own.id)
+            kind = plan.kinds.setdefault(_path(chain[: depth + 1]), Kind(stage.kept))
+            plan.continued |= stage.point is not None
+            if stage.id not in seen:
+                seen.add(stage.id)
                 kind.distinct += 1
-            if own.id in wanted and f"{own.id} new" not in seen:
-                seen.add(f"{own.id} new")
-                kind.new, kind.begun = kind.new + 1, kind.begun + (own.id in begun)
-                kind.seconds += own.cost.seconds_with(gpus)
+            if stage.id in missing and f"{stage.id} new" not in seen:
+                seen.add(f"{stage.id} new")
+                kind.new, kind.begun = kind.new + 1, kind.begun + (stage.id in begun)
+                kind.seconds += stage.cost.seconds_with(gpus)
     together: dict[tuple[Any, ...], list[tuple[tuple[RowStage, ...], int, list[int]]]] = {}
     for number, leaf in enumerate(leaves.values()):
         # stages after the kept ones serve rows of several of these where the workload says what is shared
@@ -132,12 +132,12 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     for group_of in together.values():
         chain, seed, first = group_of[0]
         gpus = cells.needs[cells.need[first[0]]].gpus
-        own_shares = [sum(own.cost.seconds_with(gpus) for own in each) for each, _, _ in group_of]
+        shares = [sum(stage.cost.seconds_with(gpus) for stage in each) for each, _, _ in group_of]
         members = [member for _, _, some in group_of for member in some]
         parents = len(group_of) if chain else 0
         later = _later(plan, workload, stages, _path(chain), parents, seed, members, there, gpus, always)
-        plan.alone += sum(own_shares) + later
-        plan.plain += sum(len(some) * own for (_, _, some), own in zip(group_of, own_shares, strict=True)) + later
+        plan.alone += sum(shares) + later
+        plan.plain += sum(len(some) * share for (_, _, some), share in zip(group_of, shares, strict=True)) + later
     return plan
 
 
@@ -165,25 +165,22 @@ def _later(
         path = (*path, stage.name)
         kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
         if stage.points is not None:
-            owns = {own.id: (own, member) for member in members for own in stages.of_row(member, seed, index)}
-            owns = {identity: pair for identity, pair in owns.items() if pair[0].index == index}
-            for own, member in owns.values():
-                total += own.cost.seconds_with(gpus)
-                if own.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):
-                    kind.new, kind.seconds = kind.new + 1, kind.seconds + own.cost.seconds_with(gpus)
-            kind.distinct, kind.parents = kind.distinct + len(owns), kind.parents + parents
-            parents = len(owns)
+            parts = {part.id: (part, member) for member in members for part in stages.of_row(member, seed, index)}
+            parts = {identity: pair for identity, pair in parts.items() if pair[0].index == index}
+            for part, member in parts.values():
+                total += part.cost.seconds_with(gpus)
+                if part.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):
+                    kind.new, kind.seconds = kind.new + 1, kind.seconds + part.cost.seconds_with(gpus)
+            kind.distinct, kind.parents = kind.distinct + len(parts), kind.parents + parents
+            parents = len(parts)
             continue
         keys: dict[tuple[Any, ...], int] = {}
         for member in members:
-            keys.setdefault(tuple(columns[name][member] for name in workload.chain.known[index]), member)
+            keys.setdefault(tuple(columns[name][member] for name in workload.chain.dependencies[index]), member)
         distinct = list(keys.values())
         new = [member for member in distinct if _is_missing(index, stages.of_row(member, seed), there)]
-        kind.distinct, kind.new, kind.parents = (
-            kind.distinct + len(distinct),
-            kind.new + len(new),
-            kind.parents + parents,
-        )
+        kind.distinct, kind.new = kind.distinct + len(distinct), kind.new + len(new)
+        kind.parents += parents
         if stage.cost:
             at = {name: values[np.asarray(distinct)] for name, values in columns.items()}
             total += stages.cost(stage, at).seconds_with(gpus)
@@ -196,37 +193,37 @@ def _later(
 
 def _missing(chain: tuple[RowStage, ...], there: set[str]) -> set[str]:
     """The ids of the stages of a row that must be computed: those after the last one that the store has."""
-    last = max((i for i, own in enumerate(chain) if own.id in there), default=-1)
-    return {own.id for own in chain[last + 1 :]}
+    last = max((i for i, stage in enumerate(chain) if stage.id in there), default=-1)
+    return {stage.id for stage in chain[last + 1 :]}
 
 
 def _is_missing(index: int, chain: tuple[RowStage, ...], there: set[str]) -> bool:
     """Whether a row's stage at this place must be computed. chain: its stages up to the last one that is kept."""
-    last = max((own.index for own in chain if own.id in there), default=-1)
+    last = max((stage.index for stage in chain if stage.id in there), default=-1)
     return index > last
 
 
-def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
+def of_other_code(workload: Workload, stored: Mapping[str, Record]) -> set[str]:
     """The published stages that were computed by a different version of their source."""
     current = {stage.name: code_version(workload, stage) for stage in workload.chain.stages}
     older = set()
-    for stage, record in found.items():
+    for stage, record in stored.items():
         now = current.get(record.get("describe", {}).get("stage", ""), code_version(workload))
         if record["meta"].get("code_version", now) != now:
             older.add(stage)
     return older
 
 
-def _lacking(workload: Workload, found: Mapping[str, Record]) -> dict[str, list[str]]:
+def _lacking(workload: Workload, stored: Mapping[str, Record]) -> dict[str, list[str]]:
     """The published stages without metrics that are declared for them now, with the names of these."""
-    known = dict(zip(workload.chain.names, workload.chain.metrics, strict=True))
+    declared = dict(zip(workload.chain.names, workload.chain.metrics, strict=True))
     lacks = {
         stage: [
             name
-            for name in known.get(record.get("describe", {}).get("stage", ""), ())
+            for name in declared.get(record.get("describe", {}).get("stage", ""), ())
             if name not in record["meta"].get("metrics", {})
         ]
-        for stage, record in found.items()
+        for stage, record in stored.items()
         if record["meta"].get("status") == OK
     }
     return {stage: names for stage, names in lacks.items() if names}
@@ -236,7 +233,7 @@ def lacks(plan: StagePlan, workload: Workload, recompute: bool) -> str:
     """A sentence about stages in the store without metrics that the workload has gained since; "" if there are none."""
     if not plan.lacking:
         return ""
-    names = dict.fromkeys(name for own in plan.lacking.values() for name in own)
+    names = dict.fromkeys(name for missing in plan.lacking.values() for name in missing)
     stages = f"{counted(len(plan.lacking), 'stage')} in the store {'lacks' if len(plan.lacking) == 1 else 'lack'}"
     then = "computing them again"
     if not recompute:
@@ -245,4 +242,4 @@ def lacks(plan: StagePlan, workload: Workload, recompute: bool) -> str:
 
 
 def _path(chain: Iterable[RowStage]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(own.stage for own in chain))
+    return tuple(dict.fromkeys(stage.stage for stage in chain))

@@ -58,21 +58,20 @@ def resume(name: str, options: Options, workload: Any = None) -> Sweep:
     workload: for a sweep of a Python function, the function or FILE.py:NAME, relative to the current folder; None for
         the file from which this user's own run took it.
     """
-    found = open_sweep(name, options.storage)
-    if found.space.imported:
+    sweep = open_sweep(name, options.storage)
+    if sweep.space.imported:
         raise InputError(name, "was computed elsewhere; there is nothing to compute")
-    shared_stages.check_asked(options.store, found.workload, found.space.keep, found.folder)
-    cells = _cells(found.space, found.folder, retry_failed=True)
-    missing = workload is not None or (
-        found.workload.function is not None
-        and State(found.space, cells, found.folder, retry_failed=True).missing().rows
-    )
-    function = function_of(found, workload) if missing else None
-    driver = Driver(found.folder, found.record, found.space, cells, options, retry_failed=True, function=function)
+    shared_stages.check_asked(options.store, sweep.workload, sweep.space.keep, sweep.folder)
+    cells = _cells(sweep.space, sweep.folder, retry_failed=True)
+    is_function = sweep.workload.function is not None
+    state = State(sweep.space, cells, sweep.folder, retry_failed=True) if is_function and workload is None else None
+    missing = workload is not None or (state is not None and state.missing().rows)
+    function = function_of(sweep, workload) if missing else None
+    driver = Driver(sweep.folder, sweep.record, sweep.space, cells, options, retry_failed=True, function=function)
     return driver.drive()
 
 
-def function_of(found: Sweep, workload: Any = None) -> Given | None:
+def function_of(sweep: Sweep, workload: Any = None) -> Given | None:
     """The function of a sweep, to compute rows; None for a sweep of any other workload.
 
     workload: as in `resume`.
@@ -80,24 +79,24 @@ def function_of(found: Sweep, workload: Any = None) -> Given | None:
     Nothing in the storage says which file is imported: the user does, now or in a run before. InputError if neither
     does, or if the source is not that of the sweep any more.
     """
-    recorded = found.workload.function
+    recorded = sweep.workload.function
     if recorded is None:
         if workload is not None:
-            raise InputError("--workload", f"{found.name} is a sweep of {found.workload.name}, which is no function")
+            raise InputError("--workload", f"{sweep.name} is a sweep of {sweep.workload.name}, which is no function")
         return None
-    check = function_files.unchanged(recorded, found.name, "--workload")
+    check = function_files.unchanged(recorded, sweep.name, "--workload")
     if workload is not None:
         return function_files.find(workload, Path(), "--workload", check)
-    if place := user_files.recall(found.record.sweep_id):
+    if place := user_files.recall(sweep.record.sweep_id):
         return function_files.imported(*place, str(place[0]), "--workload", check)
     if recorded.source:
         raise InputError(
             "--workload",
-            f"missing; {found.name} is a sweep of the function {recorded.name}, which no run of yours on this machine "
+            f"missing; {sweep.name} is a sweep of the function {recorded.name}, which no run of yours on this machine "
             f"gave: say --workload FILE.py:{recorded.name}",
         )
     raise InputError(
-        found.name, f"its function {recorded.name} was given in Python; go on by calling raysweep.run with it again"
+        sweep.name, f"its function {recorded.name} was given in Python; go on by calling raysweep.run with it again"
     )
 
 
@@ -106,12 +105,12 @@ def sync(name: str, options: Options) -> Sweep:
 
     Raises InputError if the sweep has no MLflow to log to, and Halted if some runs could not be written.
     """
-    found, say = open_sweep(name, options.storage), options.say
-    uri = address.chosen(options.tracking_uri, found.record, found.folder.parent)
+    sweep, say = open_sweep(name, options.storage), options.say
+    uri = address.chosen(options.tracking_uri, sweep.record, sweep.folder.parent)
     if uri is None:
-        raise InputError("--tracking-uri", f"{found.name} is mirrored nowhere; say where to")
-    files.check_not_read_only(found.folder)
-    address.check(uri, None, found.folder.parent, say)
+        raise InputError("--tracking-uri", f"{sweep.name} is mirrored nowhere; say where to")
+    files.check_not_read_only(sweep.folder)
+    address.check(uri, None, sweep.folder.parent, say)
     logging: Session | None = None
 
     @signal_handlers.once
@@ -119,18 +118,18 @@ def sync(name: str, options: Options) -> Sweep:
         if logging is not None and not logging.closed and (warning := logging.stop("KILLED")):
             say(f"interrupted: {warning}")
 
-    with only_driver(found.folder, found.record, say), signal_handlers.on_signals(stop):
-        found = Sweep(found.folder, records.remember(found.folder, found.record, found.space, uri))
-        state = found.state()
-        logging = Session(uri, found.folder, found.record, found.space, found.cells, state)
+    with only_driver(sweep.folder, sweep.record, say), signal_handlers.on_signals(stop):
+        sweep = Sweep(sweep.folder, records.remember(sweep.folder, sweep.record, sweep.space, uri))
+        state = sweep.state()
+        logging = Session(uri, sweep.folder, sweep.record, sweep.space, sweep.cells, state)
         try:
-            missing = log_the_rest(logging, found, state, say)
+            missing = log_the_rest(logging, sweep, state, say)
         except KeyboardInterrupt:
             stop()
             raise
     if missing:
         raise Halted("", missing)
-    return found
+    return sweep
 
 
 def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Record | None]:
@@ -153,11 +152,8 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
     if rows >= ASK_FROM_ROWS and not options.yes:
         sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
         sizes = f"{sizes} = " if not space.ranges else ""
-        raise InputError(
-            "axes",
-            f"{rows:,} rows ({sizes}{cells:,} cells, x {draws:,} seeds); "
-            f"--yes is needed from {ASK_FROM_ROWS:,} rows on",
-        )
+        size = f"{rows:,} rows ({sizes}{cells:,} cells, x {draws:,} seeds)"
+        raise InputError("axes", f"{size}; --yes is needed from {ASK_FROM_ROWS:,} rows on")
     return storage / name, record
 
 
@@ -172,8 +168,8 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
     """
     try:
         cells = enumerate_cells(space)
-        if wanted := to_download(space):
-            raise InputError("--download", f"loads what is not here: {wanted}")
+        if downloads := to_download(space):
+            raise InputError("--download", f"loads what is not here: {downloads}")
         return cells
     except InputError:
         if folder is None:
@@ -207,8 +203,8 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
         return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, True, function=function).drive()
     for note in state.notes:
         say(note)
-    if found := first_rows.learned_at_the_end(sweep.space, state, say):
-        sweep = Sweep(sweep.folder, sweep.record, found)
+    if present := first_rows.learned_at_the_end(sweep.space, state, say):
+        sweep = Sweep(sweep.folder, sweep.record, present)
     say(f"{sweep.name}: {rows_are(len(state.rows), of=' of this part')} there; nothing to compute")
     if sweep.space.precision:
         for line in verdict.lines(state, is_part=True):

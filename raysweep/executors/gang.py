@@ -9,6 +9,7 @@ dies, the gang ends, and the pack is tried again like one whose worker was lost.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,12 +65,12 @@ class Gang:
             parts = [np.arange(len(seeds))]  # one worker: the rows may have stages in common
         self._start()
         started = time.perf_counter()
-        found = self._ask(pack, [(self._own(job, cells[part]), seeds[part]) for part in parts], together=False)
-        # a row's seconds are its share of the time that the whole trial was busy
-        share = (time.perf_counter() - started) / max(sum(row["seconds"] for own in found for row in own), 1e-9)
-        rows = [row for own in found for row in own]
+        work = [(self._job_of_worker(job, cells[part]), seeds[part]) for part in parts]
+        rows = list(itertools.chain.from_iterable(self._ask(pack, work, together=False)))
         if pack.stages:
             return rows
+        # a row's seconds are its share of the time that the whole trial was busy
+        share = (time.perf_counter() - started) / max(sum(row["seconds"] for row in rows), 1e-9)
         for row in rows:
             row["seconds"] *= share
         return [rows[index] for index in np.argsort(np.concatenate(parts)).tolist()]
@@ -80,7 +81,8 @@ class Gang:
             address, port = self._answers([self._workers[0].invite.remote()])[0]
             self._answers([worker.meet.remote(address, port) for worker in self._workers])
             self._met = True
-        return self._ask(pack, [(self._own(job, cells), seeds)] * self.needs.gang, together=True, errors=job.errors)[0]
+        work = [(self._job_of_worker(job, cells), seeds)] * self.needs.gang
+        return self._ask(pack, work, together=True, errors=job.errors)[0]
 
     def _start(self) -> None:
         if self._workers:
@@ -97,7 +99,7 @@ class Gang:
             for rank in range(self.needs.gang)
         ]
 
-    def _own(self, job: Job, cells: np.ndarray) -> Job:
+    def _job_of_worker(self, job: Job, cells: np.ndarray) -> Job:
         """The job for a worker: it has one cell for each row that the worker computes."""
         return replace(job, **job.table(cells), cpus=self.needs.threads, gpus=self.needs.gpus // self.needs.gang)
 
@@ -140,8 +142,8 @@ class Gang:
                 raise InputError("", answer.problem)
             if answer.outcome == Outcome.HALTED:
                 raise Halted("", answer.problem)
-        said = [f"{worker}: {answer.problem}" for worker, answer in failed]
-        problem = "\n".join([missed, *said] if missed else said)
+        problems = [f"{worker}: {answer.problem}" for worker, answer in failed]
+        problem = "\n".join([missed, *problems] if missed else problems)
         if errors is not None and not short_memory.is_short(problem):
             for stage in {stage for _, answer in failed for stage in answer.stages}:
                 errors.setdefault(stage, []).append(problem)
@@ -156,7 +158,6 @@ class Gang:
             raise WorkerLost(f"the workers could not all meet within {MEETING:g} s: {error}") from None
 
     def end(self) -> None:
-        """Kill all workers. The next pack starts new ones."""
         for worker in self._workers:
             with contextlib.suppress(RayError):  # the worker or the cluster is gone already
                 ray.kill(worker)

@@ -78,20 +78,20 @@ class GangStages:
         parallel.meet()
         entries: list[Any] = [None] * len(stages)
         if self._store is None:
-            while (told := _broadcast({}, self._waiting))["compute"]:
-                compute(told["compute"], _SharedProgress(None, self._waiting))
+            while (message := _broadcast({}, self._waiting))["compute"]:
+                compute(message["compute"], _SharedProgress(None, self._waiting))
                 parallel.meet()
-            held = told["held"]
+            held = message["held"]
         else:
             held = ""
 
-            def lead(own: list[str], progress: Any) -> Sequence[Computed]:
-                _broadcast({"compute": own}, self._waiting)
+            def lead(ids: list[str], progress: Any) -> Sequence[Computed]:
+                _broadcast({"compute": ids}, self._waiting)
                 shared = _SharedProgress(progress, self._waiting)
-                results = compute(own, shared)
+                results = compute(ids, shared)
                 parallel.meet()
                 if shared.lost:
-                    raise leases.Lost(own[0])
+                    raise leases.Lost(ids[0])
                 return results
 
             try:
@@ -101,9 +101,9 @@ class GangStages:
             _broadcast({"compute": [], "held": held}, self._waiting)
         if held:
             raise leases.Held(held)
-        found = [_share(entry, self._waiting) for entry in entries]
-        assert all(found)
-        return [entry for entry in found if entry is not None]
+        received = [_share(entry, self._waiting) for entry in entries]
+        assert all(received)
+        return [entry for entry in received if entry is not None]
 
 
 class _SharedProgress:
@@ -136,18 +136,18 @@ class _SharedProgress:
 def _share(entry: Any, waiting: Any) -> SharedEntry | None:
     """Send the first worker's entry (or None) to every worker, and return it there."""
     parts = serialize(entry.tensors()) if entry is not None else []
-    own = {} if entry is None else {"stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds}
-    told = _broadcast({**own, "bytes": sum(part.size for part in parts)}, waiting)
-    if "stage" not in told:
+    header = {} if entry is None else {"stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds}
+    message = _broadcast({**header, "bytes": sum(part.size for part in parts)}, waiting)
+    if "stage" not in message:
         return None
-    content = np.empty(told["bytes"], np.uint8)
+    content = np.empty(message["bytes"], np.uint8)
     chunks = pieces(parts)
     for start in range(0, len(content), CHUNK):
         piece = content[start : start + CHUNK]
         if parts:
             piece[:] = next(chunks)
         dist.broadcast(torch.from_numpy(piece), 0, waiting)
-    return SharedEntry(told["stage"], told["meta"], told["seconds"], content)
+    return SharedEntry(message["stage"], message["meta"], message["seconds"], content)
 
 
 def _broadcast(body: dict[str, Any], waiting: Any) -> dict[str, Any]:

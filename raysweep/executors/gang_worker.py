@@ -132,7 +132,7 @@ class Worker:
         together: whether all workers train the same rows together. Only the first worker returns the rows then.
         """
         cells, what = np.arange(len(seeds)), content(pack) if pack.stages else counted(len(seeds), "row")
-        before = {stage: len(told) for stage, told in job.errors.items()}
+        before = {stage: len(tracebacks) for stage, tracebacks in job.errors.items()}
         with (
             threads.limited(job.cpus),
             devices.granted(job.gpus),
@@ -164,8 +164,10 @@ class Worker:
                 self._forsake()
                 problem = error_text(traceback.format_exc())
                 log.LOGGER.error("%s", problem)
-                stages = [stage for stage, told in job.errors.items() if len(told) > before.get(stage, 0)]
-                outcome = Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED
+                stages = [stage for stage, tracebacks in job.errors.items() if len(tracebacks) > before.get(stage, 0)]
+                # gloo's error for a worker that did not come (with GPUs, NCCL ends the process instead)
+                waited = isinstance(error, RuntimeError) and "Timed out waiting" in str(error)
+                outcome = Outcome.WAITED if waited else Outcome.FAILED
                 return Answer(outcome, problem=problem, stages=stages)
 
     def _forsake(self) -> None:
@@ -180,11 +182,6 @@ def _leave() -> None:
 
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-def _waited_in_vain(error: Exception) -> bool:
-    """Whether this is gloo's error for a worker that did not come. (With GPUs, NCCL ends the process instead.)"""
-    return isinstance(error, RuntimeError) and "Timed out waiting" in str(error)
 
 
 def _interface(address: str) -> str | None:

@@ -20,8 +20,8 @@ def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], Pack | Non
     """
     while True:
         while (pack := source.next()) is not None:
-            own = replace(job, gpus=pack.needs.gpus, failed=source.errors(pack))
-            ended = run_pack(own, pack, apart=apart)
+            trial_job = replace(job, gpus=pack.needs.gpus, failed=source.errors(pack))
+            ended = run_pack(trial_job, pack, apart=apart)
             if ended.held:
                 source.hold_back(pack, ended.held)
                 continue

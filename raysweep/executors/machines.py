@@ -96,7 +96,7 @@ def check(there: Machines, needs: Sequence[Resources]) -> None:
 
 def of_resources(resources: Sequence[Mapping[str, float]]) -> Machines:
     """Machines with these resources (as Ray lists them), to which no machine can be added."""
-    return Machines([_machine(found) for found in resources])
+    return Machines([_machine(each) for each in resources])
 
 
 def of_cluster(
@@ -112,8 +112,8 @@ def of_cluster(
     configuration = _of_process(gcs_address, say) or _of_kubernetes(say)
     if configuration is None:
         return of_resources(alive)
-    machines = [_machine(found) for found in alive]
-    workers = [machine for machine, found in zip(machines, alive, strict=True) if "node:__internal_head__" not in found]
+    machines = [_machine(each) for each in alive]
+    workers = [machine for machine, each in zip(machines, alive, strict=True) if "node:__internal_head__" not in each]
     return _with_autoscaler(machines, workers, configuration)
 
 
@@ -148,11 +148,11 @@ def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] 
         options = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
         if options.get("gcs-address") == gcs_address and "autoscaling-config" in options:
             try:
-                found = yaml.safe_load(Path(options["autoscaling-config"]).expanduser().read_text())
+                configuration = yaml.safe_load(Path(options["autoscaling-config"]).expanduser().read_text())
             except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
                 say(_unknown(error))
                 return None
-            return found if isinstance(found, dict) else None
+            return configuration if isinstance(configuration, dict) else None
     return None
 
 
@@ -166,10 +166,10 @@ def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
         from ray.autoscaler._private.kuberay import autoscaling_config, node_provider
 
         api = node_provider.KubernetesHttpApiClient(namespace=NAMESPACE.read_text().strip())
-        found = api.get(f"rayclusters/{cluster}")
-        if not found["spec"].get("enableInTreeAutoscaling"):
+        resource = api.get(f"rayclusters/{cluster}")
+        if not resource["spec"].get("enableInTreeAutoscaling"):
             return None
-        return dict(autoscaling_config._derive_autoscaling_config_from_ray_cr(found))
+        return dict(autoscaling_config._derive_autoscaling_config_from_ray_cr(resource))
     except Exception as error:  # any error of the API server, its certificates or Ray's own reader
         say(_unknown(error))
         return None

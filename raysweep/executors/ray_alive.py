@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from raysweep.storage import processes
 
-OWN_PATIENCE, JOINED_PATIENCE = 3.0, 35.0
+LOCAL_PATIENCE, CLUSTER_PATIENCE = 3.0, 35.0
 """Seconds without a GCS after which Ray counts as gone: our own Ray, a joined cluster. The GCS of a cluster may come
 back. Ray itself waits 60 s for it, and an orderly end takes up to 18 s of them."""
 _PAUSE = 1.0  # seconds between two checks
@@ -39,15 +39,15 @@ def watched(say: Callable[[str], None]) -> Iterator[None]:
     address, _, port = node.gcs_address.rpartition(":")
     raylet = _listener(node.raylet_socket_name)
     lived = processes.life(raylet) if raylet else None
-    patience = OWN_PATIENCE if node.is_head() else JOINED_PATIENCE
+    patience = LOCAL_PATIENCE if node.is_head() else CLUSTER_PATIENCE
     over = threading.Event()
 
     def watch() -> None:
-        heard = time.monotonic()
+        answered = time.monotonic()
         while not over.wait(_PAUSE):
             if _answers(address.strip("[]"), int(port)):
-                heard = time.monotonic()
-            silent = time.monotonic() - heard > patience
+                answered = time.monotonic()
+            silent = time.monotonic() - answered > patience
             dead = raylet is not None and processes.is_dead(raylet, lived)
             if (silent or dead) and not over.is_set():
                 say(f"Ray is gone (its {'raylet' if dead else 'GCS'} ended), and with it the trials that ran")

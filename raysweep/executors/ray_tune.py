@@ -112,11 +112,11 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
     machines.check(machines.of_resources([local_ray.machine(cpus)]), needs)
     say("starting Ray")
     # closing a terminal sends SIGHUP to all processes it started; Ray's processes inherit the blocked signal
-    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         local_ray.start(cpus, **options)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def run(
@@ -203,15 +203,15 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.show_only(ray.get_gpu_ids() if gpus else [])
     nested_tasks.refuse()
-    told = dict(config["failed"]), dict(config["expired"])
-    own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
+    failed, expired = dict(config["failed"]), dict(config["expired"])
+    trial_job = replace(job, cpus=needs.threads, gpus=gpus, failed=failed, expired=expired)
     if config["since"]:
         changed = _changed(config["since"])
-        own = replace(own, **changed)
+        trial_job = replace(trial_job, **changed)
         if "columns" in changed:
             pack = replace(pack, cells=np.arange(len(pack)))
     try:
-        ended = run_pack(own, pack, capture=True, by=by, apart=config["apart"])
+        ended = run_pack(trial_job, pack, capture=True, by=by, apart=config["apart"])
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
         tune.report({"rows": 0, "halted": str(error), "bad_input": isinstance(error, InputError)})
     else:

@@ -27,7 +27,6 @@ class RetryPolicy:
         self._starts: dict[str, list[Set[str]]] = {}  # by pack: the machines known to be dead at each start
 
     def begin(self, pack: str, dead: Set[str]) -> None:
-        """Record that a pack is started."""
         self._starts.setdefault(pack, []).append(dead)
 
     def take_back(self, pack: str) -> None:

@@ -52,14 +52,14 @@ def _beside(function: Callable[..., Any]) -> list[Any]:
     """The loaded modules in the folder of the function's file and below it, without installed packages."""
     module = sys.modules.get(getattr(function, "__module__", "") or "")
     home = Path(getattr(module, "__file__", None) or Path.cwd() / "notebook").resolve().parent
-    own = str(Path(__file__).parents[1])
-    installed = [Path(path).resolve() for path in (*sysconfig.get_paths().values(), sys.prefix, own)]
-    found = []
+    package = str(Path(__file__).parents[1])
+    installed = [Path(path).resolve() for path in (*sysconfig.get_paths().values(), sys.prefix, package)]
+    modules = []
     for name, other in list(sys.modules.items()):
         file = getattr(other, "__file__", None)
         if name == "__main__" or not isinstance(file, str):
             continue
         path = Path(file).resolve()
         if path.is_relative_to(home) and not any(path.is_relative_to(folder) for folder in installed):
-            found.append(other)
-    return found
+            modules.append(other)
+    return modules

@@ -100,10 +100,10 @@ def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, leve
     for column, (length, rate, _, limit) in enumerate(rates.itertuples(index=False, name=None)):
         curves, at = rows.curves(length, limit, y, turn), np.log(rate)
         for draw, seed in zip(without_cliffs(curves.values), curves.seeds, strict=True):
-            known = np.isfinite(draw)
-            u = curves.x[known]
+            finite = np.isfinite(draw)
+            u = curves.x[finite]
             if len(u) > 2 and u[0] - 1e-9 <= at <= u[-1] + 1e-9:
-                curve = Akima1DInterpolator(u, draw[known], method="makima")
+                curve = Akima1DInterpolator(u, draw[finite], method="makima")
                 values[np.searchsorted(seeds, seed), column] = float(curve(np.clip(at, u[0], u[-1])))
     mean, error, count = standard_error(values if turn == "min" else -values)
     half = 0 * error if exact else half_width(level, error, count)

@@ -33,10 +33,10 @@ def possible_places(u: np.ndarray, curve: np.ndarray) -> tuple[float, float, flo
     bends = curvatures(u, curve, index)
     # If curvatures differ by more than a factor of 3, no interpolation is reliable.
     coarse = len(bends) > 1 and bool(bends.max() > COARSE * bends.min())
-    ends = [*places, *uneven_range(u, curve, index, bends)]
+    bounds = [*places, *uneven_range(u, curve, index, bends)]
     if coarse:
-        ends += convex_range(u, curve, index)
-    return float(np.mean(places[:2])), min(ends), max(ends), coarse
+        bounds += convex_range(u, curve, index)
+    return float(np.mean(places[:2])), min(bounds), max(bounds), coarse
 
 
 def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -104,20 +104,20 @@ def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, f
     farther away than the place where this line reaches it. If the curve is not convex on a side, the next grid point is
     the end.
     """
-    ends = []
+    bounds = []
     for step in (-1, 1):
         near, far = index + step, index + 2 * step
         if not 0 <= near < len(u):
-            ends.append(float(u[index]))
+            bounds.append(float(u[index]))
             continue
-        end = float(u[near])
+        bound = float(u[near])
         if 0 <= far < len(u) and curve[far] > curve[near]:
             slope = (curve[far] - curve[near]) / (u[far] - u[near])
             inner = (curve[near] - curve[index]) / (u[near] - u[index])
             if abs(slope) >= abs(inner):
-                end = float(u[near] - (curve[near] - curve[index]) / slope)
-        ends.append(end)
-    return ends[0], ends[1]
+                bound = float(u[near] - (curve[near] - curve[index]) / slope)
+        bounds.append(bound)
+    return bounds[0], bounds[1]
 
 
 def uneven_range(u: np.ndarray, curve: np.ndarray, index: int, bends: np.ndarray) -> tuple[float, float]:
@@ -134,12 +134,12 @@ def uneven_range(u: np.ndarray, curve: np.ndarray, index: int, bends: np.ndarray
     ratio = EDGE_UNEVEN if beside_edge else unevenness(bends)
     powers = EDGE_POWERS if beside_edge else POWERS if ratio < UNEVEN else (CORNER, *POWERS)
     drops = curve[index - 1] - curve[index], curve[index + 1] - curve[index]
-    found = [
+    minima = [
         power_place(u[index - 1 : index + 2], drops, power, each)
         for power in powers
         for each in (1 / ratio, 1.0, ratio)
     ]
-    return min(found), max(found)
+    return min(minima), max(minima)
 
 
 def power_place(x: np.ndarray, drops: tuple[float, float], power: float, ratio: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from raysweep.fits.crossing import Crossing, interpolated_crossing, joined
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.reasons import Reason, because, message
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
@@ -31,7 +31,7 @@ SCALES = ("linear", "asinh", "sign")
 # In robust standard deviations. The farthest of 8 normal draws exceeds it in 0.5 % of cells; of 20 draws, in none.
 OUTLYING = 10.0
 SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 %
-PAIR = 2  # draws, of which it cannot be seen how they move together
+PAIR = 2  # draws: too few to see how they move together
 METHOD = (
     "posterior of the mean curve, a mixture of Gaussian processes with and without a kink or a jump near the zero, and "
     "of the covariance of the noise between draws; of two draws Student's t interval"
@@ -108,8 +108,8 @@ def fit_boundary(
     lines, crossings, curves, zeros = [], [], [], []
     for label in every:
         curves.append(draw_curves(rows[rows[y] == label] if y else rows, x, value, seed))
-        wanted = scale if isinstance(scale, str) else (scale or {}).get(label)
-        zeros.append(find_zero(curves[-1].x, curves[-1].values, level, strict, wanted, exact, logarithmic))
+        asked = scale if isinstance(scale, str) else (scale or {}).get(label)
+        zeros.append(find_zero(curves[-1].x, curves[-1].values, level, strict, asked, exact, logarithmic))
     at_once = level_at_once(level, curves, zeros)
     for label, zero in zip(every, zeros, strict=True):
         key = {y: label} if y else {}
@@ -125,8 +125,9 @@ def fit_boundary(
     if several:
         notes.append(message(Reason.SEVERAL_ZEROS, slices=several))
     scales = table["scale"].unique()
-    return Fit(
-        kind="boundary",
+    return fitted(
+        "boundary",
+        table,
         level=level,
         points=int(rows[x].nunique()),
         draws=int(rows[seed].nunique()),
@@ -134,10 +135,8 @@ def fit_boundary(
         dropped=dropped,
         scale=str(scales[0]) if len(scales) == 1 else "mixed",
         method=METHOD,
-        table=table,
         crossings=pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS]),
         notes=tuple(notes),
-        **overall(table),
     )
 
 
@@ -230,8 +229,8 @@ def find_zero(
         if not noisy:
             drawn = interpolated_crossing(u, transformed, j, k, rising, levels, scale, exact)
             if drawn is not None and np.isfinite(drawn.estimate):
-                ends = axis.in_units_of_x(drawn, "low", "high", "low_simultaneous", "high_simultaneous")
-                drawn = replace(drawn, **ends)
+                converted = axis.in_units_of_x(drawn, "low", "high", "low_simultaneous", "high_simultaneous")
+                drawn = replace(drawn, **converted)
                 drawn = joined(drawn, crossing) if crossing else drawn
             crossing, located = drawn, None
         if crossing is None or not np.isfinite(crossing.estimate):

@@ -59,15 +59,15 @@ def joint(differences: np.ndarray) -> Joint | None:
     chi-squared distribution (one degree of freedom) in 20 independent cells, a true closed form would pass in 61 % of
     cases instead of 92 %.
     """
-    known = np.isfinite(differences)
-    known &= known.sum(axis=0) >= FEWEST
-    values = np.where(known, differences, 0.0)
-    others = known.sum(axis=0) - 1
+    present = np.isfinite(differences)
+    present &= present.sum(axis=0) >= FEWEST
+    values = np.where(present, differences, 0.0)
+    others = present.sum(axis=0) - 1
     total, square = values.sum(axis=0), (values**2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (total - values) / others
         variance = (square - values**2 - others * mean**2) / (others - 1)
-        real = known & (variance > 1e-14 * (square / np.maximum(others, 1)))  # a smaller variance is only rounding
+        real = present & (variance > 1e-14 * (square / np.maximum(others, 1)))  # a smaller variance is only rounding
         scaled = np.where(real, values / np.sqrt(np.where(real, variance, 1.0)), np.nan)
     scaled = scaled[:, np.isfinite(scaled).any(axis=0)]
     if not scaled.size:
@@ -77,7 +77,7 @@ def joint(differences: np.ndarray) -> Joint | None:
     if test is None:
         return None
     averages = averages[np.isfinite(averages)]
-    return Joint(*test, skewness=typical_skewness(np.where(known, differences, np.nan)), averages=averages)
+    return Joint(*test, skewness=typical_skewness(np.where(present, differences, np.nan)), averages=averages)
 
 
 def over_draws(values: np.ndarray) -> tuple[float, float, float, int] | None:
@@ -160,8 +160,8 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> 
     table["difference"], table["error"] = mean, error
     tested = draws > 1
     strict = 1 - (1 - level) / max(int(tested.sum()), 1)
-    for wanted, suffix in ((level, ""), (strict, "_simultaneous")):
-        half = half_width(wanted, error, draws)
+    for confidence, suffix in ((level, ""), (strict, "_simultaneous")):
+        half = half_width(confidence, error, draws)
         table[f"low{suffix}"], table[f"high{suffix}"] = mean - half, mean + half
     chances = [two_sided(*each) for each in zip(mean, error, draws - 1, strict=True)]
     table["p_value"] = np.where(tested, chances, np.nan)  # without an error the p-value is 0 or 1

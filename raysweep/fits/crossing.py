@@ -92,14 +92,14 @@ def interpolated_crossing(
     None if no interpolation reaches zero there.
     """
     curves = [interpolated(u, values, method, levels, scale, exact) for method in METHODS]
-    found = [part for curve in curves if (part := between(curve, j, k, rising))]
-    if not found:
+    roots = [part for curve in curves if (part := between(curve, j, k, rising))]
+    if not roots:
         return None
-    if kinked(u, values, int(np.clip(np.searchsorted(u, found[0].estimate) - 1, j, k - 1))):
+    if kinked(u, values, int(np.clip(np.searchsorted(u, roots[0].estimate) - 1, j, k - 1))):
         prolonged = (interpolated(u, values, method, levels, scale, exact) for method in PROLONGED)
-        found += [part for curve in prolonged if (part := between(curve, j, k, rising))]
-    spread = max(part.estimate for part in found) - min(part.estimate for part in found)
-    return replace(joined(*found), method_spread=spread)
+        roots += [part for curve in prolonged if (part := between(curve, j, k, rising))]
+    spread = max(part.estimate for part in roots) - min(part.estimate for part in roots)
+    return replace(joined(*roots), method_spread=spread)
 
 
 def interpolated(
@@ -180,8 +180,8 @@ def between(curve: Interpolated, j: int, k: int, rising: bool) -> Crossing | Non
 
 def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """The roots of a finely sampled curve: its sign changes and its exact zeros, sorted."""
-    known = np.isfinite(curve)
-    at, curve = at[known], curve[known]
+    finite = np.isfinite(curve)
+    at, curve = at[finite], curve[finite]
     before, after = curve[:-1], curve[1:]
     change = np.flatnonzero(before * after < 0)
     fraction = before[change] / (before[change] - after[change])
@@ -245,5 +245,5 @@ def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
     """Whether the mean curve bends far more inside a cell than in the cells beside it (see KINKED)."""
     bends = np.abs(np.diff(np.diff(standard_error(values)[0]) / np.diff(u)))  # at the inner points, the first at u[1]
     at = np.arange(1, len(u) - 1)
-    own, around = np.isin(at, (cell, cell + 1)), np.isin(at, (cell - 1, cell + 2))
-    return bool(own.any() and around.any() and np.nanmax(bends[own]) > KINKED * np.nanmax(bends[around]))
+    inside, around = np.isin(at, (cell, cell + 1)), np.isin(at, (cell - 1, cell + 2))
+    return bool(inside.any() and around.any() and np.nanmax(bends[inside]) > KINKED * np.nanmax(bends[around]))

@@ -51,15 +51,16 @@ class Axis:
             return self.unit * float(np.exp(coordinate))
         return float(coordinate)
 
-    def in_units_of_x(self, found: Any, *ends: str) -> dict[str, Any]:
-        """Convert a place found along the coordinate to the units of x.
+    def in_units_of_x(self, answer: Any, *fields: str) -> dict[str, Any]:
+        """Convert a place along the coordinate to the units of x.
 
-        found: has `estimate`, `method_spread` and the fields named in `ends`.
-        Returns these fields, converted, as arguments for `dataclasses.replace`.
+        answer: has `estimate`, `method_spread` and these `fields`.
+        Returns the fields, converted, as arguments for `dataclasses.replace`.
         """
-        estimate, spread = self.place(found.estimate), found.method_spread
-        spread = estimate * float(np.expm1(spread)) if self.logarithmic else spread
-        return {"estimate": estimate, "method_spread": spread} | {end: self.place(getattr(found, end)) for end in ends}
+        converted = {field: self.place(getattr(answer, field)) for field in ("estimate", *fields)}
+        spread = answer.method_spread
+        spread = converted["estimate"] * float(np.expm1(spread)) if self.logarithmic else spread
+        return converted | {"method_spread": spread}
 
 
 def check_options(level: float, turn: str = "min") -> None:
@@ -115,9 +116,9 @@ def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str, turn: str = 
     times at one x, the mean of these values is used.
     """
     at, values, seeds = arranged(frame, x, value, seed)
-    known = ~np.isnan(values).all(axis=0)
-    values = np.ascontiguousarray(values[:, known])  # the order in memory decides the last digits of sums
-    return DrawCurves(at[known].astype(np.float64), values if turn == "min" else -values, seeds)
+    measured = ~np.isnan(values).all(axis=0)
+    values = np.ascontiguousarray(values[:, measured])  # the order in memory decides the last digits of sums
+    return DrawCurves(at[measured].astype(np.float64), values if turn == "min" else -values, seeds)
 
 
 def arranged(frame: pd.DataFrame, x: str, value: str, seed: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,8 +130,8 @@ def arranged(frame: pd.DataFrame, x: str, value: str, seed: str) -> tuple[np.nda
         at, column = np.unique(frame[x].to_numpy(), return_inverse=True)
         seeds, row = np.unique(frame[seed].to_numpy(), return_inverse=True)
         place = row * len(at) + column
-        known = not any(values.dtype.kind == "f" and np.isnan(values).any() for values in (at, seeds))
-        if known and len(np.unique(place)) == len(place):  # pandas would need ten times as long for so simple a table
+        without_nan = not any(values.dtype.kind == "f" and np.isnan(values).any() for values in (at, seeds))
+        if without_nan and len(np.unique(place)) == len(place):  # pandas takes ten times as long for so simple a table
             out = np.full((len(seeds), len(at)), np.nan)
             out[row, column] = frame[value].to_numpy(dtype=np.float64)
             return at, out, seeds
@@ -180,3 +181,10 @@ def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
         return False
     plain, logarithmic = np.diff(x), np.diff(np.log(x))
     return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
+
+
+def in_log(rates: np.ndarray) -> bool:
+    """Whether rates are interpolated in log if the caller did not choose: if all but a 0 are above 0 and they span more
+    than a decade or are spread more evenly in log."""
+    every = not_zero(np.unique(rates))
+    return decades(every) or even_in_log(every)

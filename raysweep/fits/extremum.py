@@ -14,7 +14,7 @@ import numpy as np
 from raysweep.fits.between_points import possible_places
 from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.posterior.curve import curve_posterior
-from raysweep.fits.posterior.places import at_ends, clarity, interval, minimum_places
+from raysweep.fits.posterior.places import at_edges, clarity, interval, minimum_places
 from raysweep.fits.posterior.prediction import ExpectedWidth, expected_width
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import EXACT, Status
@@ -102,14 +102,14 @@ def find_extremum(
     return in_units_of_x(extremum_along(axis.coordinate(x), values, level, exact, advise), axis, name)
 
 
-def in_units_of_x(found: Extremum, axis: Axis, name: str = "x") -> Extremum:
+def in_units_of_x(answer: Extremum, axis: Axis, name: str = "x") -> Extremum:
     """Convert an extremum found along the coordinate of an axis to the units of x."""
-    advice = found.advice
+    advice = answer.advice
     return replace(
-        found,
-        method=found.method + (f", in log {name}" if axis.logarithmic and found.method != "none" else ""),
+        answer,
+        method=answer.method + (f", in log {name}" if axis.logarithmic and answer.method != "none" else ""),
         advice=replace(advice, points_from=axis.place(advice.points_from), points_to=axis.place(advice.points_to)),
-        **axis.in_units_of_x(found, "low", "high"),
+        **axis.in_units_of_x(answer, "low", "high"),
     )
 
 
@@ -158,28 +158,29 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool, wa
     # Between two points many paths may have risen already at the median of the places: a point will do too.
     if not (fall and climb) and turns_at_a_point(values, curve, level):
         fall = climb = True
-    ends = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
-    wider = left_open(u, values, curve, ends, level)
+    bounds = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
+    wider = left_open(u, values, curve, bounds, level)
     if wider:
         fall = climb = True
     if not fall and not climb:
         return Extremum(method=METHOD, **not_clear(u, values))
     climb |= fall and bool(np.isfinite(wall))
-    low, middle, high = wider or ends
+    low, middle, high = wider or bounds
     one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
     answer = Extremum(method=METHOD, falls=fall, climbs=climb, throughout=one_way)
     edges = edges_above(u, values, curve, level)
     if fall and climb:
         reason = Reason.COARSE if wider else Reason.NONE
         answer = replace(answer, estimate=middle, low=low, high=high, **because(reason))
-        found = turning(answer, u, wall, (low <= u[0], high >= u[-1]) if wider else at_ends(places, level), edges)
-        if not advise or found.status != Status.LOCATED:
-            return found
-        by_points = wider is not None or found.high == wall
-        expected = ExpectedWidth(found.high - found.low, 0) if by_points else expected_width(posterior, places, level)
+        reaches = (low <= u[0], high >= u[-1]) if wider else at_edges(places, level)
+        answer = turning(answer, u, wall, reaches, edges)
+        if not advise or answer.status != Status.LOCATED:
+            return answer
+        by_points = wider is not None or answer.high == wall
+        expected = ExpectedWidth(answer.high - answer.low, 0) if by_points else expected_width(posterior, places, level)
         tried = np.append(u, wall) if np.isfinite(wall) else u
         advice = sample_size_advice(expected, tried, int(np.argmin(np.abs(u - middle))), len(values))
-        return replace(found, method_spread=expected.grid, advice=advice)
+        return replace(answer, method_spread=expected.grid, advice=advice)
     # A one-sided bound is moved outwards to the next grid point, because the grid shows no more.
     if fall:
         return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max(), edges)
@@ -213,7 +214,7 @@ def turns_at_a_point(values: np.ndarray, curve: np.ndarray, level: float) -> boo
 
 
 def left_open(
-    u: np.ndarray, values: np.ndarray, curve: np.ndarray, ends: tuple[float, ...], level: float
+    u: np.ndarray, values: np.ndarray, curve: np.ndarray, bounds: tuple[float, ...], level: float
 ) -> tuple[float, float, float] | None:
     """(low, estimate, high) where the points leave more open than the posterior believes; None if they do not.
 
@@ -223,7 +224,7 @@ def left_open(
     to the quantiles of a normal distribution) towards the ends of what the points allow.
 
     curve: the mean curve of the values.
-    ends: low, median and high of the posterior.
+    bounds: low, median and high of the posterior.
     """
     index = int(np.argmin(curve))
     if index in (0, len(u) - 1):
@@ -234,23 +235,23 @@ def left_open(
     estimate, first, last, coarse = possible_places(u, curve)
     if not coarse:
         return None
-    low, middle, high = np.clip(ends, u[index - 1], u[index + 1]).tolist()
+    low, middle, high = np.clip(bounds, u[index - 1], u[index + 1]).tolist()
     share = min(1.0, OPEN * normal_quantile(level) / normal_quantile(0.95))
     low, high = min(low, low + share * (first - low)), max(high, high + share * (last - high))
-    return low, middle if middle == ends[1] else float(np.clip(estimate, low, high)), high
+    return low, middle if middle == bounds[1] else float(np.clip(estimate, low, high)), high
 
 
 def turning(
-    answer: Extremum, u: np.ndarray, wall: float, at_ends: tuple[bool, bool], edges: tuple[float, float]
+    answer: Extremum, u: np.ndarray, wall: float, reaches_edges: tuple[bool, bool], edges: tuple[float, float]
 ) -> Extremum:
     """The answer for a curve that turns: located, unless the place may be at an edge of the grid.
 
     answer: with the estimate and the interval of the place.
     wall: as in `extremum_along`. What the curve does between the last point but one and the wall is not known.
-    at_ends: whether the place may be at the lower, at the upper edge.
+    reaches_edges: whether the place may be at the lower, at the upper edge.
     edges: as of `edges_above`.
     """
-    at_lower, at_upper = at_ends
+    at_lower, at_upper = reaches_edges
     if at_upper and np.isfinite(wall):
         low = min(answer.low, float(u[-2]))
         answer, at_upper = replace(answer, low=low, high=wall, method_spread=wall - low), False
@@ -274,10 +275,10 @@ def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
 
 def not_clear(u: np.ndarray, values: np.ndarray) -> dict[str, Any]:
     """Why no fall or rise was found, as `because`. (This does not prove that the curve is flat.)"""
-    own = complete_draws(values) @ slope_weights(u)
-    if len(own) > 1 and (own[0] * own > 0).all():
-        each = Reason.EACH_DRAW_DEGRADES if own[0] > 0 else Reason.EACH_DRAW_IMPROVES
-        return because(each, draws=len(own))
+    slopes = complete_draws(values) @ slope_weights(u)
+    if len(slopes) > 1 and (slopes[0] * slopes > 0).all():
+        each = Reason.EACH_DRAW_DEGRADES if slopes[0] > 0 else Reason.EACH_DRAW_IMPROVES
+        return because(each, draws=len(slopes))
     return because(Reason.NO_CLEAR_CHANGE)
 
 

@@ -11,7 +11,7 @@ from raysweep.fits.axis_scale import beside_zero, on_scale
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, find_extremum
 from raysweep.fits.reasons import Reason, because, message
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
 
@@ -78,18 +78,18 @@ def fit_inflection(
 
     def find(log: bool) -> Extremum:
         part = whole.without_zero() if log else whole
-        found = find_extremum(part.x, part.values, level, exact, advise, axis=Axis(log))
-        return beside_zero(found, whole, level, exact) if len(part.x) < len(places) else found
+        extremum = find_extremum(part.x, part.values, level, exact, advise, axis=Axis(log))
+        return beside_zero(extremum, whole, level, exact) if len(part.x) < len(places) else extremum
 
-    found = on_scale(find, places, log)
+    extremum = on_scale(find, places, log)
     if log and (places == 0).any():
         notes.append(message(Reason.ZERO_APART))
     outside = curves.x == np.inf
     if outside.any():
         notes.append(message(Reason.INFINITY_APART))
         if inside.size and clearly_positive(inside - curves.values[:, outside], level, exact).all():
-            found = replace(
-                found,
+            extremum = replace(
+                extremum,
                 status=Status.CENSORED_HIGH,
                 estimate=np.nan,
                 low=float(places.max()),
@@ -97,21 +97,18 @@ def fit_inflection(
                 advice=NO_ADVICE,
                 **because(Reason.BEST_AT_INFINITY),
             )
-    if found.note:
-        notes.append(found.note)
-    line = {**vars(found), **vars(found.advice), "points": len(places), "draws": len(curves.values), "turn": turn}
+    if extremum.note:
+        notes.append(extremum.note)
+    line = {**vars(extremum), **vars(extremum.advice), "points": len(places), "draws": len(curves.values), "turn": turn}
     table = pd.DataFrame([line], columns=COLUMNS)
-    return Fit(
-        kind="inflection",
+    return fitted(
+        "inflection",
+        table,
         level=level,
         points=len(places),
         draws=len(curves.values),
         rows=len(rows),
         dropped=dropped,
-        scale="linear",
-        method=found.method,
-        table=table,
-        crossings=pd.DataFrame(),
+        method=extremum.method,
         notes=tuple(notes),
-        **overall(table),
     )

@@ -53,27 +53,27 @@ def fit_meeting(frame: pd.DataFrame, x: str, y: str, meets: str, seed: str, leve
     check_options(level)
     curves, left_out = log_curves(frame, x, y, seed)
     levels, _ = usable(frame, meets, [x, seed])
-    found = Meeting(**left_out)
+    answer = Meeting(**left_out)
     if len(curves.x) < FEWEST_POINTS:
         few = because(Reason.TOO_FEW_POINTS, points=len(curves.x), least=FEWEST_POINTS)
-        return replace(found, **(left_out or few))
+        return replace(answer, **(left_out or few))
     if not len(levels) or (levels[meets] <= 0).any():
         reason = Reason.LEVEL_NOT_POSITIVE if len(levels) else Reason.NO_VALUES
-        return replace(found, **because(reason, y=meets))
+        return replace(answer, **because(reason, y=meets))
     level_of = np.log(levels[meets]).groupby(levels[seed]).mean().reindex(curves.seeds).to_numpy()
-    known = np.isfinite(level_of)
-    values, draws = curves.values[known], int(known.sum())
+    positive = np.isfinite(level_of)
+    values, draws = curves.values[positive], int(positive.sum())
     u = np.log(curves.x)
-    slopes, heights = values @ slope_weights(u), values.mean(axis=1) - level_of[known]
-    found = replace(found, draws=draws)
+    slopes, heights = values @ slope_weights(u), values.mean(axis=1) - level_of[positive]
+    answer = replace(answer, draws=draws)
     if draws < 2:
-        return replace(found, **because(Reason.SINGLE_DRAW))
+        return replace(answer, **because(Reason.SINGLE_DRAW))
     (rise, covariance), (_, spread) = np.cov(slopes, heights) * t_quantile(level, draws - 1) ** 2 / draws
     slope, height = float(slopes.mean()), float(heights.mean())
     a, b, c = slope**2 - rise, slope * height - covariance, height**2 - spread
     if a <= (ROUNDING * np.abs(values).max()) ** 2:
-        return replace(found, **because(Reason.SLOPE_UNCLEAR))
+        return replace(answer, **because(Reason.SLOPE_UNCLEAR))
     middle, half = -b / a, np.sqrt(max(b**2 - a * c, 0.0)) / a
     with np.errstate(over="ignore"):  # a flat line meets its level far away
         place, low, high = (float(np.exp(u.mean() + at)) for at in (-height / slope, middle - half, middle + half))
-    return replace(found, place=place, low=low, high=high, beyond=not curves.x[0] <= place <= curves.x[-1])
+    return replace(answer, place=place, low=low, high=high, beyond=not curves.x[0] <= place <= curves.x[-1])

@@ -10,22 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.axis_scale import beside_zero, on_scale
-from raysweep.fits.draws import (
-    Axis,
-    DrawCurves,
-    check_options,
-    decades,
-    draw_curves,
-    even_in_log,
-    not_zero,
-    repeated,
-    usable,
-)
+from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, in_log, not_zero, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason, and_because, because
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
 from raysweep.workloads.declaration import DIVERGED
 
@@ -101,8 +91,8 @@ def fit_optimum(
     logarithmic = in_log(rates) if logarithmic is None else logarithmic
     usable_rates = np.isfinite(rates) & ((rates >= 0) | (not logarithmic))
     if not usable_rates.all():
-        wanted = "no rate below 0" if logarithmic else "finite values"
-        raise ValueError(f"{x}: expected {wanted}, got {rates[~usable_rates][0]:g}")
+        expected = "no rate below 0" if logarithmic else "finite values"
+        raise ValueError(f"{x}: expected {expected}, got {rates[~usable_rates][0]:g}")
     notes = repeated(rows, [x, seed, *keys])
     bad = losses_of(frame, y, (DIVERGED,))
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
@@ -115,11 +105,11 @@ def fit_optimum(
         used += len(inside)
         every.append((draw_curves(inside, x, y, seed, turn), limit))
     levels = (level, strict) if len(slices) > 1 else (level,)
-    how = partial(_at_levels, lr=x, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
-    for (values, part), (curves, limit), (found, wide) in zip(slices, every, mapped(how, every), strict=True):
+    fit = partial(_at_levels, lr=x, levels=levels, exact=exact, logarithmic=logarithmic, advise=advise)
+    for (values, part), (curves, limit), (best, wide) in zip(slices, every, mapped(fit, every), strict=True):
         partly = part.loc[(bad[part.index] > 0) & (part[x] < limit), x]
-        if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
-            found = replace(found, **and_because(found, Reason.DIVERGED_WITHIN))
+        if len(partly) and best.status == Status.LOCATED and best.high >= partly.min():
+            best = replace(best, **and_because(best, Reason.DIVERGED_WITHIN))
         about = {
             "low_simultaneous": wide.low,
             "high_simultaneous": wide.high,
@@ -128,25 +118,22 @@ def fit_optimum(
             "draws": len(curves.values),
             "turn": turn,
         }
-        lines.append({**dict(zip(keys, values, strict=True)), **vars(found), **vars(found.advice), **about})
+        lines.append({**dict(zip(keys, values, strict=True)), **vars(best), **vars(best.advice), **about})
     table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
     notes += [note for note in table["note"].unique() if note]
     methods = [method for method in table["method"].unique() if method != "none"]
-    return Fit(
-        kind="optimum",
+    return fitted(
+        "optimum",
+        table,
         level=level,
         points=int(rows[x].nunique()),
         draws=int(rows[seed].nunique()),
         rows=used,
         dropped=dropped,
-        scale="linear",
         method="; ".join(methods) or "none",
-        table=table,
-        crossings=pd.DataFrame(),
         notes=tuple(notes),
-        **overall(table),
     )
 
 
@@ -154,19 +141,10 @@ def _at_levels(
     curve: tuple[DrawCurves, float], *, lr: str, levels: tuple[float, ...], exact: bool, logarithmic: bool, advise: bool
 ) -> tuple[Extremum, Extremum]:
     """The optimum of (curves, limit) at the first and at the last of the levels."""
-    found = find_optimum(curve[0], lr, levels[0], exact, curve[1], logarithmic, advise)
-    if len(levels) > 1 and found.status == Status.LOCATED:
-        return found, find_optimum(curve[0], lr, levels[1], exact, curve[1], logarithmic)
-    return found, found
-
-
-def in_log(rates: np.ndarray) -> bool:
-    """Whether rates are interpolated in log if the caller did not choose.
-
-    They are if all but a 0 are above 0 and they span more than a decade or are spread more evenly in log.
-    """
-    every = not_zero(np.unique(rates))
-    return decades(every) or even_in_log(every)
+    best = find_optimum(curve[0], lr, levels[0], exact, curve[1], logarithmic, advise)
+    if len(levels) > 1 and best.status == Status.LOCATED:
+        return best, find_optimum(curve[0], lr, levels[1], exact, curve[1], logarithmic)
+    return best, best
 
 
 def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
@@ -206,13 +184,13 @@ def _on_one_scale(
     curves = whole.without_zero() if logarithmic else whole
     axis, u, values = along_rates(curves, logarithmic)
     wall = float(axis.coordinate(np.array(limit)))
-    found = extremum_along(u, values, level, exact, advise, wall)
-    found = in_units_of_x(found, axis, lr)
-    found = replace(found, high=min(found.high, limit))  # the last digit
-    beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
-    if found.status == Status.MONOTONE and flattens(u, values, found.high == np.inf):
-        found = replace(found, status=beyond)  # the optimum may lie beyond the edge
-    return beside_zero(found, whole, level, exact) if len(whole.x) > len(curves.x) else found
+    best = extremum_along(u, values, level, exact, advise, wall)
+    best = in_units_of_x(best, axis, lr)
+    best = replace(best, high=min(best.high, limit))  # the last digit
+    beyond = Status.CENSORED_HIGH if best.high == np.inf else Status.CENSORED_LOW
+    if best.status == Status.MONOTONE and flattens(u, values, best.high == np.inf):
+        best = replace(best, status=beyond)  # the optimum may lie beyond the edge
+    return beside_zero(best, whole, level, exact) if len(whole.x) > len(curves.x) else best
 
 
 def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:

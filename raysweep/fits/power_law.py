@@ -68,9 +68,9 @@ def fit_power_law(
     check_options(level)
     curves, left_out = log_curves(frame, x, y, seed)
     points, draws = len(curves.x), len(curves.values)
-    found = PowerLaw(points=points, draws=draws, **left_out)
+    law = PowerLaw(points=points, draws=draws, **left_out)
     if points < FEWEST_POINTS or not draws:
-        return replace(found, **(left_out or because(Reason.TOO_FEW_POINTS, points=points, least=FEWEST_POINTS)))
+        return replace(law, **(left_out or because(Reason.TOO_FEW_POINTS, points=points, least=FEWEST_POINTS)))
     u = np.log(curves.x)
     slopes, bends = curves.values @ slope_weights(u), curves.values @ bend_weights(u)
     size = max(float(np.abs(curves.values).max()), 1.0)  # rounding of y is absolute in log y
@@ -81,16 +81,16 @@ def fit_power_law(
     )
     with np.errstate(over="ignore"):  # x = 1 may be far away
         prefactor = float(np.exp(curves.values.mean() - exponent * u.mean()))
-    found = replace(
-        found, exponent=exponent, prefactor=prefactor, bend=bend, first=float(curves.x[0]), last=float(curves.x[-1])
+    law = replace(
+        law, exponent=exponent, prefactor=prefactor, bend=bend, first=float(curves.x[0]), last=float(curves.x[-1])
     )
     if draws < 2 and not exact:
-        return replace(found, **{**and_because(found, Reason.SINGLE_DRAW), "reason": Reason.SINGLE_DRAW})
+        return replace(law, **{**and_because(law, Reason.SINGLE_DRAW), "reason": Reason.SINGLE_DRAW})
     errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]
     errors = [0.0 if error <= ROUNDING * size else error for error in errors]
     half, bend_half = (t_quantile(level, draws - 1) * error if error else 0.0 for error in errors)
     return replace(
-        found,
+        law,
         low=exponent - half,
         high=exponent + half,
         bend_low=bend - bend_half,
@@ -114,10 +114,10 @@ def log_curves(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[DrawCurv
         reason = Reason.NOT_POSITIVE if low else Reason.NO_VALUES
         return nothing, because(reason, low=low, rows=len(rows), y=y)
     curves = draw_curves(rows.assign(**{y: np.log(rows[y])}), x, y, seed)
-    known = np.isfinite(curves.values).all(axis=0)
-    missing = ", ".join(f"{at:g}" for at in curves.x[~known])
+    complete = np.isfinite(curves.values).all(axis=0)
+    missing = ", ".join(f"{at:g}" for at in curves.x[~complete])
     left_out = because(Reason.LEFT_OUT, x=x, places=missing) if missing else {}
-    return DrawCurves(curves.x[known], curves.values[:, known], curves.seeds), left_out
+    return DrawCurves(curves.x[complete], curves.values[:, complete], curves.seeds), left_out
 
 
 def bend_weights(u: np.ndarray) -> np.ndarray:
@@ -134,11 +134,11 @@ def clear_signs(exponent: np.ndarray, low: np.ndarray, high: np.ndarray, draws: 
 
     low, high: the ends of the intervals at `level`.
     """
-    found = [
+    chances = [
         two_sided(one, (above - below) / 2 / t_quantile(level, int(count) - 1), int(count) - 1)
         if np.isfinite(below)
         else np.nan
         for one, below, above, count in zip(exponent, low, high, draws, strict=True)
     ]
-    p_values = holm(np.array(found))
+    p_values = holm(np.array(chances))
     return np.where(p_values <= 1 - level, np.sign(exponent), 0)

@@ -55,17 +55,17 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
     if calls is None or len(items) < 2 or cores() < 2:
         return [function(item) for item in items]
     token = _calls.set(None)  # a function that maps has no processes of its own
-    found: list[Result] = []
+    results: list[Result] = []
     begun = time.monotonic()
     try:
         for index, item in enumerate(items):
             if index and (time.monotonic() - begun) * (len(items) - index) / index > WORTH:
                 calls.append(len(items) - index)
-                return [*found, *_in_processes(function, items[index:])]
-            found.append(function(item))
+                return [*results, *_in_processes(function, items[index:])]
+            results.append(function(item))
     finally:
         _calls.reset(token)
-    return found
+    return results
 
 
 def _in_processes(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

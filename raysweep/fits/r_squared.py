@@ -54,12 +54,12 @@ def explained(x: Array, y: Array, level: float = LEVEL) -> Explained:
     z = np.arctanh(np.clip(each, -ONE, ONE))
     with np.errstate(invalid="ignore", divide="ignore"):
         error = _jackknife(np.arctanh(np.clip(_without_each(x, y), -ONE, ONE)).mean(0))
-    ends = np.tanh(z.mean() + np.array([-1, 1]) * t_quantile(level, units - 1) * error)
-    low, high = np.sort(ends**2)
+    bounds = np.tanh(z.mean() + np.array([-1, 1]) * t_quantile(level, units - 1) * error)
+    low, high = np.sort(bounds**2)
     deviation = float((each**2).std(ddof=1)) if draws > 1 else np.nan
     return Explained(
         float((each**2).mean()),
-        float(0.0 if ends[0] * ends[1] < 0 else low),
+        float(0.0 if bounds[0] * bounds[1] < 0 else low),
         float(high),
         float(np.tanh(z.mean())),
         deviation,
@@ -76,11 +76,11 @@ def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[
     x, other, y = _complete(x, other, y)
     if x.shape[1] < FEWEST or not len(x):
         return np.nan, np.nan, np.nan
-    found = float((_correlation(x, y) ** 2 - _correlation(other, y) ** 2).mean())
+    estimate = float((_correlation(x, y) ** 2 - _correlation(other, y) ** 2).mean())
     with np.errstate(invalid="ignore", divide="ignore"):
         error = _jackknife((_without_each(x, y) ** 2 - _without_each(other, y) ** 2).mean(0))
     half = t_quantile(level, x.shape[1] - 1) * error
-    return found, max(found - half, -1.0), min(found + half, 1.0)
+    return estimate, max(estimate - half, -1.0), min(estimate + half, 1.0)
 
 
 ONE = 1 - 1e-15  # a correlation of 1 in rounding; atanh of it is finite
@@ -92,9 +92,8 @@ def _without(draws: int, units: int, reason: Reason) -> Explained:
 
 def _complete(*arrays: Array) -> list[Array]:
     """The arrays without the units that have no finite value somewhere."""
-    own = [np.asarray(array, float) for array in arrays]
-    good = np.logical_and.reduce([np.isfinite(array).all(0) for array in own])
-    return [array[:, good] for array in own]
+    good = np.logical_and.reduce([np.isfinite(array).all(0) for array in arrays])
+    return [np.asarray(array, float)[:, good] for array in arrays]
 
 
 def _correlation(x: Array, y: Array) -> Array:
@@ -110,9 +109,9 @@ def _from_mean(values: Array) -> Array:
     The power of two keeps their squares in the range of float64, and every digit.
     """
     size = np.abs(values).max(-1, keepdims=True)
-    moved = values - values.mean(-1, keepdims=True)
-    largest = np.abs(moved).max(-1, keepdims=True)
-    return np.asarray(np.where(largest > ROUNDING * size, np.ldexp(moved, -np.frexp(largest)[1]), np.nan))
+    centred = values - values.mean(-1, keepdims=True)
+    largest = np.abs(centred).max(-1, keepdims=True)
+    return np.asarray(np.where(largest > ROUNDING * size, np.ldexp(centred, -np.frexp(largest)[1]), np.nan))
 
 
 def _without_each(x: Array, y: Array) -> Array:

@@ -28,11 +28,11 @@ def over_units(x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> tuple[floa
     count = len(x)
     if count < 2 or len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
         return np.nan, np.nan, np.nan
-    found = float(np.clip(spearmanr(x, y).statistic, -1, 1))
+    estimate = float(np.clip(spearmanr(x, y).statistic, -1, 1))
     if count < FEWEST:
-        return found, np.nan, np.nan
+        return estimate, np.nan, np.nan
     inside = 1 - 6 / (count**3 - count)
-    kept = float(np.clip(found, -inside, inside))
+    kept = float(np.clip(estimate, -inside, inside))
     half = t_quantile(level, count - 2) * np.sqrt((1 + kept**2 / 2) / (count - 3))
     low, high = np.tanh(np.arctanh(kept) + np.array([-half, half]))
-    return found, float(-1 if found <= -inside else low), float(1 if found >= inside else high)
+    return estimate, float(-1 if estimate <= -inside else low), float(1 if estimate >= inside else high)

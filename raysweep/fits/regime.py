@@ -181,15 +181,15 @@ def fit_regime(
     else:
         fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True, advise=False)
     at = fit.table[length].to_numpy(float)
-    known = np.isfinite(at) & (at > 0) & (fit.table["status"] != Status.UNDETERMINED).to_numpy()
-    table, least = fit.table[known], FEWEST_OF_LAW if places else FEWEST_LENGTHS
+    usable = np.isfinite(at) & (at > 0) & (fit.table["status"] != Status.UNDETERMINED).to_numpy()
+    table, least = fit.table[usable], FEWEST_OF_LAW if places else FEWEST_LENGTHS
     located = int((table["status"] == Status.LOCATED).sum())
     slope = intercept = low = high = np.nan
     word = Verdict.UNDETERMINED
     if len(table) >= least:
         if places:
-            used = [one for one, use in zip(places.places, known, strict=True) if one and use]
-            slope, intercept, low, high = slope_of_law(fit_law(used, at[known, None]), level)
+            used = [one for one, use in zip(places.places, usable, strict=True) if one and use]
+            slope, intercept, low, high = slope_of_law(fit_law(used, at[usable, None]), level)
         else:
             slope, intercept, low, high = fit_slope(table, rows, y, turn, level, exact)
         word = verdict(low, high)

@@ -92,13 +92,21 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
     names = ("estimate", "low", "high", "method_spread")
     if len(table) == 1:
         return {"status": Status(table["status"].iloc[0])} | {name: float(table[name].iloc[0]) for name in names}
-    found = table[table["status"] == Status.LOCATED]
-    if len(found):
-        ends = (found["estimate"].median(), found["low"].min(), found["high"].max(), found["method_spread"].max())
-        return {"status": Status.LOCATED} | dict(zip(names, map(float, ends), strict=True))
+    located = table[table["status"] == Status.LOCATED]
+    if len(located):
+        combined = located.agg({"estimate": "median", "low": "min", "high": "max", "method_spread": "max"})
+        return {"status": Status.LOCATED} | dict(zip(names, map(float, combined), strict=True))
     every = set(table["status"])
     censored = every in ({Status.CENSORED_LOW}, {Status.CENSORED_HIGH})
     return {"status": Status(every.pop()) if censored else Status.UNDETERMINED} | dict.fromkeys(names, np.nan)
+
+
+def fitted(kind: str, table: pd.DataFrame, **fields: Any) -> Fit:
+    """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`."""
+    import pandas as pd
+
+    usual: dict[str, Any] = {"dropped": {}, "scale": "linear", "crossings": pd.DataFrame()}
+    return Fit(kind=kind, table=table, **{**usual, **overall(table), **fields})
 
 
 def merged(fits: Sequence[Fit], table: pd.DataFrame) -> Fit:

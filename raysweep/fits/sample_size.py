@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.posterior.prediction import ExpectedWidth
 from raysweep.fits.statistics import ROUNDING
 
-HALF = 0.5  # the wanted share of the width
+HALF = 0.5  # the share of the width that is aimed at
 MOST = 32  # more times the draws are not advised
 NEARLY = 1.1  # if more points alone make the interval narrower than this times half its width, they are enough
 
@@ -46,19 +46,19 @@ def sample_size_advice(expected: ExpectedWidth, u: np.ndarray, index: int, draws
     spacing beside the nearest point, and the number of draws that is then enough. This assumes that the uncertainty
     between grid points is proportional to the spacing.
     """
-    wanted = HALF * expected.width(1)
-    times = times_for(wanted, expected)
+    target = HALF * expected.width(1)
+    times = times_for(target, expected)
     if times <= MOST:
         return Advice(int(np.ceil(times * draws - ROUNDING)), 0, np.nan, np.nan, True)
     finer = replace(expected, grid=HALF * expected.grid)
-    times = 1.0 if finer.width(1) <= NEARLY * wanted else times_for(wanted, finer)
+    times = 1.0 if finer.width(1) <= NEARLY * target else times_for(target, finer)
     enough = times <= MOST
     first, last = max(index - 1, 0), min(index + 1, len(u) - 1)
     total = int(np.ceil(times * draws - ROUNDING)) if enough else draws
     return Advice(total, last - first, float(u[first]), float(u[last]), enough)
 
 
-def times_for(wanted: float, expected: ExpectedWidth) -> float:
-    """How many times the present draws give an interval of the width `wanted`; inf if no number does."""
-    left = wanted**2 - expected.grid**2
+def times_for(target: float, expected: ExpectedWidth) -> float:
+    """How many times the present draws give an interval of the width `target`; inf if no number does."""
+    left = target**2 - expected.grid**2
     return max(expected.noise**2 / left, 1.0) if left > 0 else np.inf

@@ -67,9 +67,9 @@ def fit_shift(
     every = {place for fit in fits for place in fit.table[by]}
     both = sorted(limits[0].keys() & limits[1].keys())
     names = np.sort(np.unique(np.concatenate([frame[seed].unique() for frame in frames])))
-    found = Shift(slices=len(both), left_out=len(every) - len(both), draws=len(names))
+    shift = Shift(slices=len(both), left_out=len(every) - len(both), draws=len(names))
     if not both:
-        return found
+        return shift
     # log places [interpolation, draw left out (last: no draw left out)], second setting minus first, mean over slices
     apart = np.mean(
         [
@@ -87,7 +87,7 @@ def fit_shift(
         # as in regime.py: the error between grid points is uniform over its range, here that of the interpolations
         half = float(np.hypot(half, normal_quantile(level) * np.ptp(apart[:, -1]) / np.sqrt(12)))
     factor, low, high = np.exp([means[-1], means[-1] - half, means[-1] + half]).tolist()
-    return replace(found, factor=factor, low=low, high=high)
+    return replace(shift, factor=factor, low=low, high=high)
 
 
 def _located(fit: Fit, by: str) -> dict[float, float]:

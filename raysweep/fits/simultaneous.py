@@ -25,15 +25,15 @@ def simultaneous_level(level: float, deviations: np.ndarray, shares: np.ndarray,
     located = deviations.shape[1]
     for a in range(located):
         for b in range(a + 1, located):
-            found = _correlation(deviations[:, a], deviations[:, b]) * np.sqrt(shares[a] * shares[b])
-            correlation[a, b] = correlation[b, a] = found
+            shrunk = _correlation(deviations[:, a], deviations[:, b]) * np.sqrt(shares[a] * shares[b])
+            correlation[a, b] = correlation[b, a] = shrunk
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.clip(values, 1e-9, None))
     root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
     normal = np.random.default_rng(slices).standard_normal((SIMULATED, slices))
     largest = np.abs(normal @ root.T).max(axis=1)
-    found = float(2 * ndtr(np.quantile(largest, level)) - 1)
-    return min(max(found, level), 1 - (1 - level) / slices)
+    joint = float(2 * ndtr(np.quantile(largest, level)) - 1)
+    return min(max(joint, level), 1 - (1 - level) / slices)
 
 
 def _correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -46,6 +46,6 @@ def _correlation(first: np.ndarray, second: np.ndarray) -> float:
     size = float(np.sqrt((a @ a) * (b @ b)))
     if not size > 0:
         return 0.0
-    found = float(a @ b) / size
-    square = max((found**2 * (count - 1) - 1) / (count - 2), 0.0)
-    return float(np.sign(found)) * float(np.sqrt(square))
+    estimate = float(a @ b) / size
+    square = max((estimate**2 * (count - 1) - 1) / (count - 2), 0.0)
+    return float(np.sign(estimate)) * float(np.sqrt(square))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXACT_PLACES = 1440  # places between the ends of an interval without noise, all equally likely
 INDEPENDENT = 4.0  # degrees of freedom that the independence of lengths is worth
-OWN = 2  # degrees of freedom that the intervals of the single lengths are worth, against the scatter about the line
+SCATTERED = 2  # degrees of freedom that the intervals of single lengths are worth, against the scatter about the line
 
 
 def fit_slope(
@@ -80,9 +80,9 @@ def bounded_part(
     centre = float(weights @ middle)
     if exact:
         return float(low), centre, float(high), middle
-    moved = widening(log_rates, np.array(moves), weights, level) ** 2
+    widened = widening(log_rates, np.array(moves), weights, level) ** 2
     scattered = narrowing(np.log(table[rows.length].to_numpy(float)), log_rates, level) ** 2
-    wider = float(np.sqrt(moved - (1 - scattered) * min(moved, 1.0)))  # what draws move together leaves no scatter
+    wider = float(np.sqrt(widened - (1 - scattered) * min(widened, 1.0)))  # what draws move together leaves no scatter
     return centre - wider * (centre - float(low)), centre, centre + wider * (float(high) - centre), middle
 
 
@@ -146,15 +146,15 @@ def narrowing(x: np.ndarray, log_rates: np.ndarray, level: float) -> float:
     if freedom < 1 or not expected > 0:
         return 1.0
     scatter = freedom * float(((rest @ middle) ** 2).sum()) / expected
-    ratio = (OWN + scatter) / (OWN + freedom)
-    return min(1.0, float(np.sqrt(ratio)) * t_quantile(level, OWN + freedom) / normal_quantile(level))
+    ratio = (SCATTERED + scatter) / (SCATTERED + freedom)
+    return min(1.0, float(np.sqrt(ratio)) * t_quantile(level, SCATTERED + freedom) / normal_quantile(level))
 
 
 def open_part(table: pd.DataFrame, weights: np.ndarray) -> tuple[float, float]:
-    """(low, high) of the weighted sum of the log optimal rates of which one bound is known."""
+    """(low, high) of the weighted sum of the log optimal rates with one bound."""
     low, high = table["low"].to_numpy(float), table["high"].to_numpy(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_low = np.where(low > 0, np.log(low), -np.inf)
-        ends = np.stack([weights * log_low, weights * np.log(high)])
-    ends = np.where(weights == 0, 0.0, ends)  # a length at the mean has no effect on the slope
-    return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+        bounds = np.stack([weights * log_low, weights * np.log(high)])
+    bounds = np.where(weights == 0, 0.0, bounds)  # a length at the mean has no effect on the slope
+    return float(bounds.min(axis=0).sum()), float(bounds.max(axis=0).sum())

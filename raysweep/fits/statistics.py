@@ -128,9 +128,9 @@ def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
     from scipy.special import stdtr
 
     mean, error, count = standard_error(steps)
-    known = count > 1
-    exact = known & (error <= ROUNDING * size)
-    tested = known & ~exact
+    tested = count > 1
+    exact = tested & (error <= ROUNDING * size)
+    tested = tested & ~exact
     chance = np.ones(steps.shape[1])
     chance[tested] = stdtr(count[tested] - 1, -mean[tested] / error[tested])
     chance[exact] = np.where(mean[exact] > ROUNDING * size, 0.0, 1.0)
@@ -204,9 +204,9 @@ def _without_effects(values: np.ndarray) -> Anova | None:
     if points > 1 and not eigenvalues[1] > CONNECTED * eigenvalues[-1]:
         return None
     inverse = np.concatenate([[0.0], 1 / eigenvalues[1:]])
-    known = np.where(there, values, 0.0)
-    level = known.sum(axis=1) / of_draw
-    shape = (vectors * inverse) @ (vectors.T @ (np.where(there, known - level[:, None], 0.0)).sum(axis=0))
+    filled = np.where(there, values, 0.0)
+    level = filled.sum(axis=1) / of_draw
+    shape = (vectors * inverse) @ (vectors.T @ (np.where(there, filled - level[:, None], 0.0)).sum(axis=0))
     effect = level - share @ shape
     residual = np.where(there, values - effect[:, None] - shape, np.nan)
     degrees = int(there.sum()) - points - draws + 1
@@ -253,10 +253,10 @@ def smooth_within_draws(fit: Anova) -> bool:
     if fit.degrees < 4 or not fit.variance > 0:
         return False
     pairs = residual[:, :-1] * residual[:, 1:]
-    known = np.isfinite(pairs)
+    present = np.isfinite(pairs)
     draws, points = residual.shape
     both = np.sqrt(np.nanmean(residual[:, :-1] ** 2) * np.nanmean(residual[:, 1:] ** 2))
-    correlation = float(np.nansum(pairs) / known.sum() / both) if both > 0 else 0.0
+    correlation = float(np.nansum(pairs) / present.sum() / both) if both > 0 else 0.0
     chance = -1 / points
     return correlation > chance + 2.5 / np.sqrt(max((draws - 1) * (points - 1), 1))
 

@@ -131,7 +131,7 @@ def fit_trend(
 def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray) -> Trend:
     """The trend of a curve without noise: the interval has no width, and every p-value is 0 or 1.
 
-    nothing: a Trend with the fields that are already known.
+    nothing: a Trend with the fields that do not depend on the curve.
     at: (points,), x.
     u: (points,), the coordinate of the slope: x or log10 x.
     curve: (points,), the values.
@@ -166,26 +166,26 @@ def slope_weights(u: np.ndarray) -> np.ndarray:
 def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float, float, int, bool]:
     """(slope of the mean over draws, its standard error, its degrees of freedom, whether the draw was the unit)."""
     weights = slope_weights(u)
-    own = complete_draws(values) @ weights
+    slopes = complete_draws(values) @ weights
     pooled = float(np.sqrt(np.sum((weights @ fit.factor) ** 2)))
-    if len(own) >= 2:
-        error = float(own.std(ddof=1) / np.sqrt(len(own)))
-        if smooth_within_draws(fit) or more_than_noise(error, len(own) - 1, pooled, fit.degrees):
-            return float(own.mean()), error, len(own) - 1, True
+    if len(slopes) >= 2:
+        error = float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
+        if smooth_within_draws(fit) or more_than_noise(error, len(slopes) - 1, pooled, fit.degrees):
+            return float(slopes.mean()), error, len(slopes) - 1, True
     return float(weights @ fit.curve), pooled, fit.degrees, False
 
 
-def more_than_noise(own: float, own_degrees: int, pooled: float, degrees: int) -> bool:
+def more_than_noise(between: float, between_degrees: int, pooled: float, degrees: int) -> bool:
     """Whether the slopes of the draws differ by more than the noise within draws explains (F test).
 
-    own, own_degrees: the standard error from the scatter of the draws' slopes, and its degrees of freedom.
+    between, between_degrees: the standard error from the scatter of the draws' slopes, and its degrees of freedom.
     pooled, degrees: the standard error from the pooled noise, and its degrees of freedom.
 
     The test is lenient (MAY_DIFFER), because with few draws a real difference is hard to see.
     """
     from scipy.special import fdtrc
 
-    return bool(fdtrc(own_degrees, degrees, (own / pooled) ** 2) < MAY_DIFFER)
+    return bool(fdtrc(between_degrees, degrees, (between / pooled) ** 2) < MAY_DIFFER)
 
 
 def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
@@ -195,19 +195,19 @@ def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
     equal means, which show the largest changes by chance. The standard error of a change uses the pooled variance of
     all points, or the variance of the points involved if that is larger.
     """
-    known = np.isfinite(values)
-    count = known.sum(axis=0)
-    own = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
-    seen = clearest_change(sign * fit.curve, own / count, fit.variance / count)
+    present = np.isfinite(values)
+    count = present.sum(axis=0)
+    at_point = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
+    seen = clearest_change(sign * fit.curve, at_point / count, fit.variance / count)
     chance = rises_by_chance(len(count), fit.degrees)
     return float((1 + (chance >= seen).sum()) / (1 + len(chance)))
 
 
-def clearest_change(curve: np.ndarray, own: np.ndarray, pooled: np.ndarray) -> float:
+def clearest_change(curve: np.ndarray, at_point: np.ndarray, pooled: np.ndarray) -> float:
     """The largest rise of a curve, as in `rise`, with a standard error for each difference.
 
     curve: (points,), the means.
-    own: (points,), the variance of each mean, estimated at that point alone.
+    at_point: (points,), the variance of each mean, estimated at that point alone.
     pooled: (points,), the variance of each mean, estimated from all points.
 
     The standard error of a difference uses the larger of the two variances.
@@ -216,7 +216,7 @@ def clearest_change(curve: np.ndarray, own: np.ndarray, pooled: np.ndarray) -> f
     for window in (1, 2, 3):
         if len(curve) < 2 * window:
             break
-        mean, *variances = (np.convolve(each, np.ones(window) / window, "valid") for each in (curve, own, pooled))
+        mean, *variances = (np.convolve(each, np.ones(window) / window, "valid") for each in (curve, at_point, pooled))
         first, second = np.triu_indices(len(mean), window)
         square = np.maximum(*((each[first] + each[second]) / window for each in variances))
         best = max(best, float(np.max((mean[second] - mean[first]) / np.sqrt(square))))

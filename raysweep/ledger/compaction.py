@@ -32,10 +32,10 @@ def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> i
         return 0
     number = max((int(path.name.split("-")[1]) for path in listed[: -len(small)]), default=0)  # merged ones come first
     merged, rows, parts = 0, 0, list[tuple[AnyPath, list[segments.Row]]]()
-    for path, found in segments.load(small, missing=True):
-        if found is not None:
-            parts.append((path, found))
-            rows += len(found)
+    for path, loaded in segments.load(small, missing=True):
+        if loaded is not None:
+            parts.append((path, loaded))
+            rows += len(loaded)
         if parts and (rows >= ROWS or path is small[-1]):
             number += 1
             _merge(folder, number, parts, still_ours)

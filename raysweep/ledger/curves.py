@@ -28,12 +28,12 @@ def of_row(row: Row, shared: SharedCurves) -> dict[str, Curve]:
 
     The points of one stage (epochs, parts of a trunk) are one curve, in their order.
     """
-    found = dict(row.get("curves", {}))
+    curves = dict(row.get("curves", {}))
     for stage, ids in row.get("stages", {}).items():
         parts = [shared[identity][1] for identity in ids if identity in shared]
         if parts:
-            found[stage] = one_after_the_other(parts)
-    return found
+            curves[stage] = one_after_the_other(parts)
+    return curves
 
 
 def one_after_the_other(parts: Sequence[Curve]) -> Curve:
@@ -60,9 +60,9 @@ def aligned(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
     first, _ = finite[0]
     if all(np.array_equal(x, first) for x, _ in finite) and bool(np.all(np.diff(first) > 0)):
         return first, np.stack([values for _, values in finite])
-    known = [dict(zip(x.tolist(), values.tolist(), strict=True)) for x, values in finite]
-    common = sorted(set.intersection(*map(set, known)))
-    return np.array(common), np.array([[one[x] for x in common] for one in known])
+    by_x = [dict(zip(x.tolist(), values.tolist(), strict=True)) for x, values in finite]
+    common = sorted(set.intersection(*map(set, by_x)))
+    return np.array(common), np.array([[one[x] for x in common] for one in by_x])
 
 
 def are_whole(steps: np.ndarray) -> bool:
@@ -101,8 +101,8 @@ def table(
         for seed in sorted(seeds):
             if (cell, seed) in rows:
                 row = rows[cell, seed]
-                found = sorted(of_row(row, shared).items(), key=lambda item: order.get(item[0], len(order)))
-                pieces += [(index, row, stage, curve) for stage, curve in found]
+                curves = sorted(of_row(row, shared).items(), key=lambda item: order.get(item[0], len(order)))
+                pieces += [(index, row, stage, curve) for stage, curve in curves]
     lengths = np.asarray([len(curve[STEP]) for *_, curve in pieces], dtype=np.int64)
     logged = dict.fromkeys(name for *_, curve in pieces for name in curve if name != STEP)
 

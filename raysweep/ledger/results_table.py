@@ -26,18 +26,18 @@ def frame(
     import numpy as np
     import pandas
 
-    found = [
+    entries = [
         (index, rows[key])
         for index in cells.in_order()
         for seed in sorted(seeds)
         if (key := (cells.ids[index], seed)) in rows
     ]
-    indices = np.asarray([index for index, _ in found], dtype=np.int64)
-    listed = [row for _, row in found]
+    indices = np.asarray([index for index, _ in entries], dtype=np.int64)
+    listed = [row for _, row in entries]
     names = workload.metric_names()
     extra = sorted({name for row in listed for name in row["metrics"]}.difference(names))
     columns: dict[str, Any] = {
-        "sweep": np.full(len(found), sweep, dtype=object),
+        "sweep": np.full(len(entries), sweep, dtype=object),
         "cell": [row["cell"] for row in listed],
         "seed": np.asarray([row["seed"] for row in listed], dtype=np.int64),
         "status": [row["status"] for row in listed],
@@ -55,10 +55,8 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
     if kind == "csv":
         return table.to_csv(index=False, lineterminator="\n").encode()
     if kind == "json":
-        lines = [
-            json.dumps({name: _json(value) for name, value in record.items()}, allow_nan=False)
-            for record in table.to_dict("records")
-        ]
+        records = ({name: _json(value) for name, value in record.items()} for record in table.to_dict("records"))
+        lines = [json.dumps(record, allow_nan=False) for record in records]
         return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)

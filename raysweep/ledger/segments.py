@@ -150,9 +150,8 @@ def _parsed(content: bytes) -> list[Row]:
     if b"\\ud" in content or b"\\uD" in content:  # perhaps half of a surrogate pair, which cannot be printed
         json.dumps(rows, ensure_ascii=False).encode()
     for row in rows:
-        row["metrics"] = {
-            name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
-        }
+        metrics = row["metrics"].items()
+        row["metrics"] = {name: WORDS[value] if isinstance(value, str) else value for name, value in metrics}
         if "asked" in row:
             values = row["asked"]["values"].items()
             row["asked"]["values"] = {
@@ -174,14 +173,14 @@ def _encoded(curves: Mapping[str, Curve]) -> dict[str, Any]:
 
 def _decoded(curves: dict[str, dict[str, list[Any]]]) -> dict[str, Curve]:
     """Curves with their numbers as arrays: lists would take four times as much of the driver's memory."""
-    found: dict[str, Curve] = {
+    decoded: dict[str, Curve] = {
         name: {metric: _numbers(values) for metric, values in curve.items()} for name, curve in curves.items()
     }
-    for curve in found.values():
+    for curve in decoded.values():
         points = len(curve["step"])
         if any(len(values) != points for values in curve.values()):
             raise ValueError("a learning curve lacks values")
-    return found
+    return decoded
 
 
 def _numbers(values: list[Any]) -> array[float]:
@@ -234,34 +233,32 @@ def load(paths: Sequence[AnyPath], missing: bool = False) -> Iterator[tuple[AnyP
 def _rows(path: AnyPath, missing: bool) -> list[Row] | None:
     try:
         return read_segment(path)
-    except Damaged:
-        return None
-    except FileNotFoundError:
-        if not missing:
+    except (Damaged, FileNotFoundError) as error:
+        if isinstance(error, FileNotFoundError) and not missing:
             raise
         return None
 
 
-def enter(known: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:
-    """Add rows to the rows known by (cell, seed); returns how many were known already.
+def enter(winners: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:
+    """Add rows to `winners`, the rows that count, by (cell, seed); returns how many were there already.
 
     A later attempt replaces an earlier one; of equal attempts the first counts.
     """
     repeated = 0
     for row in rows:
         key = (row["cell"], row["seed"])
-        repeated += key in known
-        if key not in known or row["attempt"] > known[key]["attempt"]:
-            known[key] = row
+        repeated += key in winners
+        if key not in winners or row["attempt"] > winners[key]["attempt"]:
+            winners[key] = row
     return repeated
 
 
-def gather(known: SharedCurves, rows: Iterable[Row]) -> None:
-    """Take the curves of kept stages out of rows and add them to those known by id. A later attempt's counts."""
+def gather(shared: SharedCurves, rows: Iterable[Row]) -> None:
+    """Take the curves of kept stages out of rows, and add them to `shared` by id. A later attempt's counts."""
     for row in rows:
         for identity, curve in row.pop("shared_curves", {}).items():
-            if identity not in known or row["attempt"] > known[identity][0]:
-                known[identity] = row["attempt"], curve
+            if identity not in shared or row["attempt"] > shared[identity][0]:
+                shared[identity] = row["attempt"], curve
 
 
 def _merged(paths: Iterable[AnyPath]) -> set[str]:

@@ -106,7 +106,6 @@ def _without(folder: AnyPath, record: str) -> None:
 
 
 def update(folder: AnyPath, record: Record) -> None:
-    """Replace the record in one step."""
     files.replace(folder / FILE, sealed.seal(asdict(record)))
 
 
@@ -169,17 +168,17 @@ def sweeps(storage: AnyPath) -> list[str]:
 
 def find(storage: AnyPath, name: str) -> AnyPath:
     """The folder of a sweep; InputError names the nearest if there is none. '-' and '_' may replace each other."""
-    known = sweeps(storage)
-    alike = [entry for entry in known if entry.replace("-", "_") == name.replace("-", "_")]
-    chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
+    names = sweeps(storage)
+    alike = [entry for entry in names if entry.replace("-", "_") == name.replace("-", "_")]
+    chosen = name if name in names else (alike[0] if len(alike) == 1 else None)
     if chosen is None:
         folder = storage / name
         if name and isinstance(folder, Path) and folder.is_dir():
             with files.reading(folder):
                 os.scandir(folder).close()
-        if not known:
+        if not names:
             raise InputError(name or "SWEEP", f"no such sweep: there is none in {place(storage)}")
-        raise unknown(name or "SWEEP", f"sweep in {place(storage)}", name, known)
+        raise unknown(name or "SWEEP", f"sweep in {place(storage)}", name, names)
     return storage / chosen
 
 

@@ -1,8 +1,8 @@
 """The cells of a space: every point of its axes, in plan order, with its identity and the resources of its trials.
 
 A space with an axis that is a range has no list of cells: they are those that its search asks for. Nor has one whose
-rows were computed elsewhere. They are placed one
-by one at the end of the table, and each row in the ledger keeps the values of its cell.
+rows were computed elsewhere. They are placed one by one at the end of the table, and each row in the ledger keeps the
+values of its cell.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError, as_typed, shown, told
+from raysweep.errors import InputError, as_typed, shown
 from raysweep.plan import resources
-from raysweep.plan.identity import cell_id
+from raysweep.plan.identity import answer, cell_id
 from raysweep.plan.resources import Resources
 from raysweep.space import axes
 from raysweep.space.schema import Space
@@ -57,10 +57,7 @@ class Cells:
 
     def parameters(self, index: int) -> dict[str, Any]:
         """One cell's parameters as plain Python values."""
-        return {
-            name: values[index].item() if hasattr(values[index], "item") else values[index]
-            for name, values in self.columns.items()
-        }
+        return plain_row(self.columns, index)
 
     def take(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """The columns at some cells: the table from which a trial computes."""
@@ -101,23 +98,27 @@ class Cells:
 
     def restore(self, space: Space, rows: Iterable[Mapping[str, Any]]) -> None:
         """Place the cells of rows in the ledger, in the order in which they were asked for."""
-        found = {row["cell"]: row["asked"] for row in rows if "asked" in row}
-        for identity, asked in sorted(found.items(), key=lambda item: (item[1]["number"], item[0])):
+        asked_of = {row["cell"]: row["asked"] for row in rows if "asked" in row}
+        for identity, asked in sorted(asked_of.items(), key=lambda item: (item[1]["number"], item[0])):
             values = asked["values"]
-            known = values.keys() == space.axes.keys()
-            if known and cell_id(space.declaration, {**space.fixed, **values}) == identity:
+            complete = values.keys() == space.axes.keys()
+            if complete and cell_id(space.declaration, {**space.fixed, **values}) == identity:
                 position = self.place(space, values)
                 if position is not None and self.asked is not None:
                     self.asked[position]["number"] = asked["number"]
+
+
+def plain_row(columns: Mapping[str, np.ndarray], index: int) -> dict[str, Any]:
+    """One row of a table as plain Python values."""
+    row = {name: values[index] for name, values in columns.items()}
+    return {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}
 
 
 @one_look()
 def enumerate_cells(space: Space, check: bool = True) -> Cells:
     """All cells of a space; InputError for a cell that the workload refuses, or if no cell is left.
 
-    check: False for cells that were checked before they were computed. If their text is gone since, their rows must
-        still
-    be shown.
+    check: False for cells that were checked before they were computed: their rows are shown even if their text is gone.
     """
     workload = space.declaration
     if space.open:
@@ -163,15 +164,15 @@ def fetch(space: Space, say: Callable[[str], None]) -> None:
 @one_look()
 def to_download(space: Space) -> str:
     """What the cells of a space need and `fetch` would download, in words; "" for nothing."""
-    workload, wanted = space.declaration, dict[str, float]()
+    workload, sizes = space.declaration, dict[str, float]()
     if workload.downloads is None:
         return ""
     for cell in [] if space.open else space.cells():
-        wanted |= workload.downloads({**space.fixed, **cell})
-    if not wanted:
+        sizes |= workload.downloads({**space.fixed, **cell})
+    if not sizes:
         return ""
-    first, *others = wanted
-    return f"{first}{f' and {len(others):,} more' if others else ''}, {sum(wanted.values()) / 1e9:,.1f} GB"
+    first, *others = sizes
+    return f"{first}{f' and {len(others):,} more' if others else ''}, {sum(sizes.values()) / 1e9:,.1f} GB"
 
 
 def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -179,17 +180,12 @@ def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, 
     if workload.check is None:
         return None
     path = f"{workload.name}.check"
-    try:
-        found = workload.check(parameters)
-    except RaysweepError:
-        raise
-    except Exception as error:  # whatever somebody has declared
-        raise InputError(path, told(error)) from error
-    if found is None:
+    complaint = answer(path, workload.check, parameters)
+    if complaint is None:
         return None
-    if not (isinstance(found, tuple) and len(found) == 2 and all(isinstance(word, str) for word in found)):
-        raise InputError(path, f"expected (parameter, complaint) or None, got {shown(found)}")
-    return found
+    if not (isinstance(complaint, tuple) and len(complaint) == 2 and all(isinstance(word, str) for word in complaint)):
+        raise InputError(path, f"expected (parameter, complaint) or None, got {shown(complaint)}")
+    return complaint
 
 
 def _none_yet(space: Space, workload: Workload) -> Cells:

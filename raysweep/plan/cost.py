@@ -33,42 +33,44 @@ class Costs:
 
     def __init__(self, workload: Workload, cells: Cells, keep: Sequence[str] = ()) -> None:
         self._workload, self._cells = workload, cells
-        self._known: dict[bytes, tuple[float, float]] = {}
+        self._pieces: dict[bytes, tuple[float, float]] = {}
         self._stages = RowStages(workload, cells.columns, keep)
 
     def piece(self, seed: int, indices: np.ndarray) -> Piece:
         """These cells of one seed, with their cost."""
         key = indices.tobytes()
-        if key not in self._known:
+        if key not in self._pieces:
             cost = self._stages.cost_of(indices)
-            self._known[key] = (cost.seconds_with(self._gpus(indices)), cost.peak_bytes)
-        return Piece(seed, indices, *self._known[key])
+            self._pieces[key] = (cost.seconds_with(self._gpus(indices)), cost.peak_bytes)
+        return Piece(seed, indices, *self._pieces[key])
 
     def groups(self, rows: Mapping[int, np.ndarray]) -> list[Piece]:
         """Rows ({seed: cell indices}) in groups of one seed, equal shared parameters and needs, in plan order."""
-        found = []
+        pieces = []
         for seed, indices in rows.items():
             names = self._workload.grouping
             if names or len(self._cells.needs) > 1:
                 same = alike([self._cells.need[indices], *(self._cells.columns[name][indices] for name in names)])
-                found += [self.piece(seed, indices[members]) for members in same]
+                pieces += [self.piece(seed, indices[members]) for members in same]
             else:
-                found.append(self.piece(seed, indices))
-        return found
+                pieces.append(self.piece(seed, indices))
+        return pieces
 
     def kept(self, piece: Piece) -> dict[str, float]:
         """The stages of a piece that the store keeps, with the seconds of each."""
         gpus = self._gpus(piece.cells)
-        return {own.id: own.cost.seconds_with(gpus) for _, chain in self.chains(piece) for own in chain if own.kept}
+        return {
+            stage.id: stage.cost.seconds_with(gpus) for _, chain in self.chains(piece) for stage in chain if stage.kept
+        }
 
     def chains(self, piece: Piece) -> list[tuple[int, tuple[RowStage, ...]]]:
         """The stages of the rows of a piece up to the last one that is kept, parents first; equal ones only once, with
         the cell of the first row that has them."""
-        found: dict[str, tuple[int, tuple[RowStage, ...]]] = {}
+        chains: dict[str, tuple[int, tuple[RowStage, ...]]] = {}
         for cell in piece.cells.tolist():
             if chain := self._stages.of_row(cell, piece.seed):
-                found.setdefault(chain[-1].id, (cell, chain))
-        return list(found.values())
+                chains.setdefault(chain[-1].id, (cell, chain))
+        return list(chains.values())
 
     def _gpus(self, indices: np.ndarray) -> int:
         return self._cells.needs[self._cells.need[indices[0]]].gpus
@@ -115,7 +117,7 @@ def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) 
 
 def alike(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Groups of the numbers of rows with equal values in all columns, in the order of each group's first row."""
-    found: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for index, values in enumerate(zip(*columns, strict=True)):
-        found.setdefault(values, []).append(index)
-    return [np.asarray(members, dtype=np.int64) for members in found.values()]
+        groups.setdefault(values, []).append(index)
+    return [np.asarray(members, dtype=np.int64) for members in groups.values()]

@@ -10,14 +10,16 @@ import functools
 import hashlib
 import importlib.util
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from raysweep import __version__
 from raysweep import plain_json as json
-from raysweep.errors import InputError, RaysweepError, shown, told
+from raysweep.errors import InputError, RaysweepError, shown, summary
 from raysweep.workloads.declaration import Stage, Workload
+
+T = TypeVar("T")
 
 ELSEWHERE = "elsewhere"
 """The code version of rows that the workload of their sweep did not compute."""
@@ -49,20 +51,20 @@ def content_id(value: Any) -> str:
 
 def _identifying(workload: Workload, parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """These parameters, without those that were added later and say nothing, and in the form that they had first."""
-    found = {}
+    values = {}
     for name in names:
         parameter, value = workload.by_name[name], parameters[name]
         if parameter.formerly is not None:
-            found[parameter.formerly.name] = parameter.formerly.old(value)
+            values[parameter.formerly.name] = parameter.formerly.old(value)
         elif not (parameter.late and value == parameter.absent):
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
     """The identity of a cell: everything except the seed."""
-    found = _identifying(workload, parameters, workload.by_name)
-    return content_id([workload.name, workload.identity_version, found])
+    values = _identifying(workload, parameters, workload.by_name)
+    return content_id([workload.name, workload.identity_version, values])
 
 
 def stage_id(
@@ -78,34 +80,30 @@ def stage_id(
     InputError if the workload's `identify` says anything but a mapping of plain values.
     """
     stage = workload.chain.stages[index]
-    values = _identifying(workload, parameters, workload.chain.known[index])
+    values: Any = _identifying(workload, parameters, workload.chain.dependencies[index])
     if stage.until:
         values.pop(stage.until, None)
+    path = f"{workload.name}.{stage.name}.identify"
     if workload.identify is not None:
-        values = _identified(workload, stage, values, parameters)
+        values = answer(path, workload.identify, stage.name, values, parameters)
+        if not isinstance(values, Mapping):
+            raise InputError(path, f"expected a mapping of plain values, got {shown(values)}")
     version = stage.version or workload.identity_version
     place = [] if point is None else [point]
     try:
         return content_id([workload.name, stage.name, version, values, *place, seed, [parent] if parent else []])
     except TypeError as error:
-        path = f"{workload.name}.{stage.name}.identify"
         raise InputError(path, f"expected a mapping of plain values, got one in which {error}") from None
 
 
-def _identified(
-    workload: Workload, stage: Stage, values: dict[str, Any], parameters: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What identifies a stage, as the workload says. InputError unless it is a mapping."""
-    path = f"{workload.name}.{stage.name}.identify"
+def answer(path: str, function: Callable[..., T], *arguments: Any) -> T:
+    """What a function of a declaration returns. InputError at the path if it raises anything but our errors."""
     try:
-        found = workload.identify(stage.name, values, parameters) if workload.identify else values
+        return function(*arguments)
     except RaysweepError:
         raise
     except Exception as error:  # whatever somebody has declared
-        raise InputError(path, told(error)) from error
-    if not isinstance(found, Mapping):
-        raise InputError(path, f"expected a mapping of plain values, got {shown(found)}")
-    return dict(found)
+        raise InputError(path, summary(error)) from error
 
 
 def source_files(modules: Iterable[str]) -> list[Path]:

@@ -101,7 +101,7 @@ class _Prices:
 
     def _needed(self, rows: Rows) -> dict[str, RowStage]:
         """The stages that have to be computed, parents first."""
-        return {own.id: own for *_, needed in rows for own in needed}
+        return {stage.id: stage for *_, needed in rows for stage in needed}
 
     def priced(self, piece: Piece, group: Piece, done: set[str]) -> Piece:
         """A piece of a group with the seconds that it pays.
@@ -118,15 +118,15 @@ class _Prices:
         """The packs of these batches, and the packs of stages that they share."""
         packs, rows = [], []
         for batch in batches:
-            own_rows = [row for piece in batch for row in self._rows(piece)]
-            needed = self._needed(own_rows)
+            batch_rows = [row for piece in batch for row in self._rows(piece)]
+            needed = self._needed(batch_rows)
             pack = _pack(cells, batch)
-            seconds = sum(own.cost.seconds_with(pack.needs.gpus) for own in needed.values())
+            seconds = sum(stage.cost.seconds_with(pack.needs.gpus) for stage in needed.values())
             for piece in batch:
                 whole = self._costs.piece(piece.seed, piece.cells)
                 seconds += max(0.0, whole.seconds - sum(self._costs.kept(whole).values()))
             packs.append(replace(pack, seconds=seconds, needed=tuple(needed)))
-            rows.append(own_rows)
+            rows.append(batch_rows)
         return with_stages(self._workload, cells, packs, rows)
 
 
@@ -200,5 +200,5 @@ def _pack(cells: Cells, batch: Sequence[Piece]) -> Pack:
 
 
 def pack_of(cells: Cells, indices: np.ndarray, seed: int) -> Pack:
-    """A pack of some cells of one seed, of which nothing is known."""
+    """A pack of some cells of one seed, without a cost."""
     return _pack(cells, [Piece(seed, indices, 0.0, 0.0)])

@@ -8,18 +8,16 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError, shown, told
-from raysweep.plan.cells import Cells
-from raysweep.plan.identity import stage_id
+from raysweep.errors import InputError, shown
+from raysweep.plan.cells import Cells, plain_row
+from raysweep.plan.identity import answer, stage_id
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.chain import NOTHING, Cost
 from raysweep.workloads.declaration import Columns, Stage, Workload
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class RowStages:
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
         self._pointed = any(stage.points is not None for stage in workload.chain.stages)
         self._points: dict[int, tuple[tuple[float, ...], ...]] = {}
-        self._known: dict[tuple[Any, ...], tuple[RowStage, ...]] = {}
+        self._of_row: dict[tuple[Any, ...], tuple[RowStage, ...]] = {}
         self.deepest = max(self._kept, default=-1)
 
     def of_row(self, cell: int, seed: int, last: int | None = None) -> tuple[RowStage, ...]:
@@ -65,11 +63,11 @@ class RowStages:
         if index < 0:
             return ()
         points = self.points(cell)[: index + 1]
-        key = (index, seed, points, *(self.columns[name][cell] for name in self._chain.known[index]))
-        if key not in self._known:
+        key = (index, seed, points, *(self.columns[name][cell] for name in self._chain.dependencies[index]))
+        if key not in self._of_row:
             before = self.of_row(cell, seed, index - 1)
-            self._known[key] = (*before, *self._own(index, cell, seed, before[-1].id if before else ""))
-        return self._known[key]
+            self._of_row[key] = (*before, *self._expanded(index, cell, seed, before[-1].id if before else ""))
+        return self._of_row[key]
 
     def points(self, cell: int) -> tuple[tuple[float, ...], ...]:
         """The points of each stage of a row; () for a stage without points."""
@@ -81,12 +79,12 @@ class RowStages:
     def _points_of(self, stage: Stage, row: Mapping[str, Any]) -> tuple[float, ...]:
         if stage.points is None:
             return ()
-        found = self._asked(f"{stage.name}.points", stage.points, row)
         path = f"{self._workload.name}.{stage.name}"
+        declared = answer(f"{path}.points", stage.points, row)
         try:
-            points = tuple(point.item() if isinstance(point, np.generic) else point for point in found)
+            points = tuple(point.item() if isinstance(point, np.generic) else point for point in declared)
         except TypeError:
-            raise InputError(f"{path}.points", f"expected numbers that rise, got {shown(found)}") from None
+            raise InputError(f"{path}.points", f"expected numbers that rise, got {shown(declared)}") from None
         for point in points:
             if not (isinstance(point, (int, float)) and not isinstance(point, bool) and 0 <= point < math.inf):
                 raise InputError(f"{path}.points", f"expected finite numbers of at least 0, got {shown(point)}")
@@ -106,42 +104,32 @@ class RowStages:
         if stage.together is None and not span and count > 1 and self._workload.function is None:
             each = ({name: values[row : row + 1] for name, values in columns.items()} for row in range(count))
             return functools.reduce(operator.add, (self.cost(stage, row) for row in each))
-        found = self._asked(f"{stage.name}.cost", stage.cost, *arguments)
         path = f"{self._workload.name}.{stage.name}.cost"
-        if not isinstance(found, Cost):
-            raise InputError(path, f"expected a Cost, got {shown(found)}")
-        given: dict[str, Any] = {"seconds": found.seconds, "peak_bytes": found.peak_bytes}
-        for name, value in (
-            given if found.gpu_seconds is None else {**given, "gpu_seconds": found.gpu_seconds}
-        ).items():
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value < math.inf:
+        declared = answer(path, stage.cost, *arguments)
+        if not isinstance(declared, Cost):
+            raise InputError(path, f"expected a Cost, got {shown(declared)}")
+        for name in ("seconds", "peak_bytes", "gpu_seconds"):
+            value: Any = getattr(declared, name)
+            number = isinstance(value, (int, float, np.integer, np.floating)) and 0 <= value < math.inf
+            if not number and not (name == "gpu_seconds" and value is None):
                 raise InputError(path, f"expected {name} as a finite number of at least 0, got {shown(value)}")
-        return found
+        return declared
 
-    def _asked(self, field: str, function: Callable[..., T], *arguments: Any) -> T:
-        """What a function of the declaration says. InputError, which names its field, if it raises anything else."""
-        try:
-            return function(*arguments)
-        except RaysweepError:
-            raise
-        except Exception as error:  # whatever somebody has declared
-            raise InputError(f"{self._workload.name}.{field}", told(error)) from error
-
-    def _own(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
+    def _expanded(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
         stage, row = self._chain.stages[index], self.parameters(cell)
         kept = index in self._kept
         if stage.points is None:
             cost = self.cost(stage, self._of_one(cell))
-            own = stage_id(self._workload, index, row, seed, parent)
-            return [RowStage(own, stage.name, index, parent, 0.0, None, kept, cost)]
-        found: list[RowStage] = []
+            identity = stage_id(self._workload, index, row, seed, parent)
+            return [RowStage(identity, stage.name, index, parent, 0.0, None, kept, cost)]
+        stages: list[RowStage] = []
         before = 0.0
         for point in self.points(cell)[index]:
             cost = self.cost(stage, self._of_one(cell), before, point)
-            own = stage_id(self._workload, index, row, seed, parent, point)
-            found.append(RowStage(own, stage.name, index, parent, before, point, kept, cost))
-            before, parent = point, own
-        return found
+            identity = stage_id(self._workload, index, row, seed, parent, point)
+            stages.append(RowStage(identity, stage.name, index, parent, before, point, kept, cost))
+            before, parent = point, identity
+        return stages
 
     def _of_one(self, cell: int) -> dict[str, np.ndarray]:
         return {name: values[cell : cell + 1] for name, values in self.columns.items()}
@@ -155,7 +143,7 @@ class RowStages:
         always = max(self._chain.kept(), default=-1)
         total = NOTHING
         for index, stage in enumerate(self._chain.stages):
-            names = [name for name in self._chain.known[index] if name != stage.until or stage.points is None]
+            names = [name for name in self._chain.dependencies[index] if name != stage.until or stage.points is None]
             if stage.points is None and index > always:
                 total += self.cost(stage, self._distinct(cells, index) if index < len(self._chain) - 1 else columns)
                 continue
@@ -171,19 +159,16 @@ class RowStages:
 
     def _distinct(self, cells: np.ndarray, index: int) -> dict[str, np.ndarray]:
         """The columns of those of these cells that differ in the stages up to this one."""
-        names = self._chain.known[index]
-        found: dict[tuple[Any, ...], int] = {}
+        names = self._chain.dependencies[index]
+        first_of: dict[tuple[Any, ...], int] = {}
         for cell in cells.tolist():
-            found.setdefault((self.points(cell)[: index + 1], *(self.columns[name][cell] for name in names)), cell)
-        first = np.fromiter(found.values(), int, len(found))
+            first_of.setdefault((self.points(cell)[: index + 1], *(self.columns[name][cell] for name in names)), cell)
+        first = np.fromiter(first_of.values(), int, len(first_of))
         return {name: values[first] for name, values in self.columns.items()}
 
     def parameters(self, cell: int) -> dict[str, Any]:
         """One cell's parameters as plain Python values."""
-        return {
-            name: values[cell].item() if hasattr(values[cell], "item") else values[cell]
-            for name, values in self.columns.items()
-        }
+        return plain_row(self.columns, cell)
 
 
 def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str]) -> list[RowStage]:
@@ -193,13 +178,13 @@ def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str
     chain: the stages of the row, up to the last one that is kept.
     there: the ids of the stages in the store.
     """
-    found: list[RowStage] = []
+    needed_stages: list[RowStage] = []
     needed = True
-    for own in reversed(chain):
-        if own.kept:
-            needed = own.id not in there and (needed or bool(workload.chain.metrics[own.index]))
-            found += [own] * needed
-    return found[::-1]
+    for stage in reversed(chain):
+        if stage.kept:
+            needed = stage.id not in there and (needed or bool(workload.chain.metrics[stage.index]))
+            needed_stages += [stage] * needed
+    return needed_stages[::-1]
 
 
 @one_look()
@@ -220,7 +205,7 @@ def cell_stages(
     @one_look()
     def of_cell(cell: int, seeds: Iterable[int]) -> list[str]:
         chains = [stages.of_row(cell, seed, last) for seed in seeds]
-        ordered = sorted((own.index, number, own.id) for chain in chains for number, own in enumerate(chain))
+        ordered = sorted((stage.index, number, stage.id) for chain in chains for number, stage in enumerate(chain))
         return list(dict.fromkeys(identity for _, _, identity in ordered))
 
     return of_cell

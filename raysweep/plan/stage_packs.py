@@ -52,27 +52,27 @@ def with_stages(workload: Workload, cells: Cells, packs: Sequence[Pack], rows: S
     """
     users: dict[str, set[int]] = {}
     first: dict[str, tuple[int, int, list[RowStage]]] = {}
-    for number, own_rows in enumerate(rows):
-        for cell, seed, chain, needed in own_rows:
-            reachable = {own.id for own in itertools.takewhile(lambda own: own.kept, chain)}
-            for position, own in enumerate(needed):
-                if own.id in reachable:
-                    users.setdefault(own.id, set()).add(number)
-                    if own.id not in first:
-                        first[own.id] = cell, seed, needed[: position + 1]
+    for number, pack_rows in enumerate(rows):
+        for cell, seed, chain, needed in pack_rows:
+            reachable = {stage.id for stage in itertools.takewhile(lambda stage: stage.kept, chain)}
+            for position, stage in enumerate(needed):
+                if stage.id in reachable:
+                    users.setdefault(stage.id, set()).add(number)
+                    if stage.id not in first:
+                        first[stage.id] = cell, seed, needed[: position + 1]
     shared = {stage: frozenset(numbers) for stage, numbers in users.items() if len(numbers) > 1}
     place: dict[str, str] = {}
-    found = []
+    ordered = []
     for units in _merged(_units(workload, cells, shared, first)):
         pack = _pack(cells, [packs[number] for number in sorted(units[0].users)], units, place)
         place |= dict.fromkeys(pack.stages, pack.id)
-        found.append(pack)
-    for pack, own_rows in zip(packs, rows, strict=True):
-        elsewhere = {own.id: own for *_, needed in own_rows for own in needed if own.id in place}
-        saved = sum(own.cost.seconds_with(pack.needs.gpus) for own in elsewhere.values())
+        ordered.append(pack)
+    for pack, pack_rows in zip(packs, rows, strict=True):
+        elsewhere = {stage.id: stage for *_, needed in pack_rows for stage in needed if stage.id in place}
+        saved = sum(stage.cost.seconds_with(pack.needs.gpus) for stage in elsewhere.values())
         after = tuple(dict.fromkeys(place[stage] for stage in elsewhere))
-        found.append(replace(pack, seconds=max(0.0, pack.seconds - saved), after=after))
-    return found
+        ordered.append(replace(pack, seconds=max(0.0, pack.seconds - saved), after=after))
+    return ordered
 
 
 def _units(
@@ -90,18 +90,18 @@ def _units(
     of_stage: dict[str, _Unit] = {}
     for stage in sorted(shared, key=lambda stage: (first[stage][2][-1].index, first[stage][2][-1].before)):
         cell, seed, needed = first[stage]
-        own = needed[-1]
+        row_stage = needed[-1]
         key: tuple[Any, ...] = (stage,)
-        declared = workload.chain.stages[own.index]
+        declared = workload.chain.stages[row_stage.index]
         if declared.together is not None and declared.points is None:
-            names = [name for name in workload.chain.known[own.index] if name not in declared.together]
+            names = [name for name in workload.chain.dependencies[row_stage.index] if name not in declared.together]
             alike = () if declared.together == ANY else (seed, *(cells.columns[name][cell] for name in names))
-            key = (own.index, shared[stage], alike)
+            key = (row_stage.index, shared[stage], alike)
         unit = of_stage[stage] = units.setdefault(key, _Unit(users=shared[stage]))
-        unit.stages.append(own)
+        unit.stages.append(row_stage)
         unit.rows.append((cell, seed))
         unit.needed |= dict.fromkeys(before.id for before in needed)
-        parent = of_stage.get(own.parent)
+        parent = of_stage.get(row_stage.parent)
         if parent is not None and parent not in unit.before:
             unit.before.append(parent)
             parent.after.append(unit)
@@ -127,17 +127,17 @@ def _pack(cells: Cells, users: Sequence[Pack], units: Sequence[_Unit], place: Ma
     place: the pack of each stage before.
     """
     needs = max((pack.needs for pack in users), key=lambda needs: (needs.gpus, needs.cpus))
-    stages = [own for unit in units for own in unit.stages]
-    ids = tuple(own.id for own in stages)
+    stages = [stage for unit in units for stage in unit.stages]
+    ids = tuple(stage.id for stage in stages)
     rows = units[-1].rows
     return Pack(
         content_id(["stages", *ids]),
         np.asarray([cell for cell, _ in rows], dtype=np.int64),
         np.asarray([seed for _, seed in rows], dtype=np.int64),
-        sum(own.cost.seconds_with(needs.gpus) for own in stages),
-        max(own.cost.peak_bytes for own in stages),
+        sum(stage.cost.seconds_with(needs.gpus) for stage in stages),
+        max(stage.cost.peak_bytes for stage in stages),
         needs,
         needed=tuple(units[-1].needed),
-        after=tuple(dict.fromkeys(place[own.id] for unit in units[0].before for own in unit.stages)),
+        after=tuple(dict.fromkeys(place[stage.id] for unit in units[0].before for stage in unit.stages)),
         stages=ids,
     )

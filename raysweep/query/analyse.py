@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,8 @@ from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.errors import InputError, shown
 from raysweep.fits.processes import helped
+from raysweep.query import importing
 from raysweep.query import table as tables
-from raysweep.query.importing import space_of
 from raysweep.query.table import Table
 from raysweep.workloads.declaration import Workload
 
@@ -30,27 +30,15 @@ SHOWN = 20
 """Rows of a table in a notebook; of a longer one those in the middle are left out."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Findings(Sequence[Finding]):
-    """What the analyses of a table find: a sequence of findings that shows itself as their answers.
+class Findings(list[Finding]):
+    """What the analyses of a table find: a list of findings that shows itself as their answers.
 
-    runs: the table, as it was read. guesses: what was guessed of its columns.
+    runs: the table, as it was read.
     """
 
-    runs: Table
-    workload: Workload
-    space: Space
-    findings: Sequence[Finding] = field(default_factory=list)
-    _laws: dict[frozenset[str], Any] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __getitem__(self, position: Any) -> Any:
-        return self.findings[position]
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.findings)
+    def __init__(self, runs: Table, workload: Workload, space: Space, findings: Iterable[Finding]) -> None:
+        super().__init__(findings)
+        self.runs, self.workload, self.space, self.name = runs, workload, space, space.name
 
     @property
     def guesses(self) -> pd.DataFrame:
@@ -60,20 +48,20 @@ class Findings(Sequence[Finding]):
     @property
     def table(self) -> pd.DataFrame:
         """One row per setting of the first finding; those of the others are in their `.table`."""
-        return self.findings[0].table
+        return self[0].table
 
     @property
     def answers(self) -> list[str]:
         """One sentence per finding."""
         from raysweep.report.sentences import sentence
 
-        return [sentence(finding, self.workload) for finding in self.findings]
+        return [sentence(finding, self.workload) for finding in self]
 
     def plot(self, finding: int = 0) -> list[Figure]:
         """The figures of a finding, by its position."""
         from raysweep.report.figures import drawn
 
-        return [figure for _, figure, _ in drawn(self.findings[finding], self.workload)]
+        return [figure for _, figure, _ in drawn(self[finding], self.workload)]
 
     def report(self, folder: str | Path) -> Report:
         """Write the page, the figures and the tables, as of a sweep."""
@@ -82,12 +70,7 @@ class Findings(Sequence[Finding]):
         Path(folder).mkdir(parents=True, exist_ok=True)
         about = Written(self.name, facts=[self.space.description])
         space = {**self.space.as_dict(), "description": ""}  # the page asks what its analyses ask
-        return write_report(self.runs.rows, [space], Path(folder), about)
-
-    @property
-    def name(self) -> str:
-        """Of the table, as reports call it."""
-        return self.space.name
+        return write_report(self.results(), [space], Path(folder), about)
 
     def results(self) -> pd.DataFrame:
         """The rows, one per run."""
@@ -105,29 +88,27 @@ class Findings(Sequence[Finding]):
         """
         import pandas as pd
 
-        from raysweep.query import forecasting
+        from raysweep.query.forecasting import Forecaster
 
         try:
             values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
+            points = [dict(zip(at, point, strict=True)) for point in np.transpose(values).tolist()]
         except (TypeError, ValueError):
             raise InputError("at", "expected a number of each axis, or equally many") from None
-        points = pd.DataFrame(dict(zip(at, values, strict=True)))
-        if points.empty:
+        if not points:
             raise InputError("at", "expected a value of an axis at least")
-        if frozenset(at) not in self._laws or not (points > 0).all(axis=None):
-            self._laws[frozenset(at)] = forecasting.known_of(self, points.loc[points.min(axis=1).idxmin()].to_dict())
-        made = [(point, *self._laws[frozenset(at)].entries(point)) for point in points.to_dict("records")]
-        lines = [
-            {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
-            | {"outside": max(one["outside"].values(), default=1.0)}
-            for point, entries, _ in made
-            for one in entries
-        ]
-        out, reasons = pd.DataFrame(lines), {of: reason for *_, reasons in made for of, reason in reasons.items()}
+        forecaster, lines, not_forecast = Forecaster.of(self, [*at]), [], dict[str, str]()
+        for point in points:
+            entries, reasons = forecaster.at(point)
+            not_forecast |= reasons
+            for entry in entries:
+                line = {**point, **entry["where"], **{name: entry[name] for name in ("of", "estimate", "low", "high")}}
+                lines.append({**line, "outside": max(entry["outside"].values(), default=1.0)})
         if not lines:
-            raise InputError("", next(iter(reasons.values())))
-        out.attrs["not_forecast"] = reasons
-        return out
+            raise InputError("", next(iter(not_forecast.values())))
+        table = pd.DataFrame(lines)
+        table.attrs["not_forecast"] = not_forecast
+        return table
 
     def __repr__(self) -> str:
         return "\n".join(self.answers)
@@ -162,26 +143,20 @@ def analyse(
     )
     if not metrics:
         raise InputError("metric", "expected a column")
-    if not all(isinstance(each, Mapping) for each in questions):
-        raise InputError(
-            "questions", f"expected a list of analyses such as {{'optimum': {{'x': ...}}}}, got {shown(questions)}"
-        )
+    if not all(isinstance(entry, Mapping) for entry in questions or ()):
+        example = "{'optimum': {'x': ...}}"
+        raise InputError("questions", f"expected a list of analyses such as {example}, got {shown(questions)}")
+    if levels := [
+        level for level in getattr(getattr(frame, "index", None), "names", ()) if level not in (None, *frame)
+    ]:
+        frame = frame.reset_index(levels)
     runs = tables.read(frame, metrics, axes, by, **options)
-    first = next(iter(runs.space["function"]["metrics"]))
-    entries = [
-        {kind: with_metric(asked or {}, first, [*axes, *by]) for kind, asked in each.items()} for each in questions
-    ]
-    for asked in (each["law"] for each in entries if "law" in each):
+    entries = importing.questions(questions or (), runs)
+    for asked in (entry["law"] for entry in entries if isinstance(entry.get("law"), dict)):
         rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
         if len(rest) == 1:  # optimized too
             asked.setdefault("at_best", rest[0])
-    space = space_of(Table(runs.rows, {**runs.space, "analysis": entries}, runs.guesses, runs.missing))
+    space = importing.space_of(replace(runs, space={**runs.space, "analysis": entries}))
     design, workload = designed([space.as_dict()], [space.name])
     with helped():
         return Findings(runs, workload, space, findings_of(runs.rows, design, workload))
-
-
-def with_metric(asked: Mapping[str, Any], metric: str, axes: Sequence[str]) -> dict[str, Any]:
-    """The options of a question, about this metric if they name none. A `y` that is no axis is one."""
-    named = {"metric", "metrics"} & asked.keys() or asked.get("y") not in (None, *axes)
-    return dict(asked) if named else {"metric": metric, **asked}

@@ -20,14 +20,14 @@ def find(
     workload: Workload, cells: Cells, rows: Mapping[tuple[str, int], segments.Row]
 ) -> tuple[set[tuple[str, int]], str]:
     """The rows (cell, seed) whose identity is another one today, and a sentence for the user ("" if there are none)."""
-    known = {key: row["identity"] for key, row in rows.items() if "identity" in row}
-    if workload.identify is None or not known:
+    recorded = {key: row["identity"] for key, row in rows.items() if "identity" in row}
+    if workload.identify is None or not recorded:
         return set(), ""
     try:
-        today = identities(workload, cells.columns, [(cells.position[cell], seed) for cell, seed in known])
+        today = identities(workload, cells.columns, [(cells.position[cell], seed) for cell, seed in recorded])
     except InputError:  # a text that has gone: nobody can say, and what is missing cannot be computed anyway
         return set(), ""
-    changed = {key for key, now in zip(known, today, strict=True) if known[key] != now}
+    changed = {key for key, now in zip(recorded, today, strict=True) if recorded[key] != now}
     if not changed:
         return changed, ""
     return changed, (

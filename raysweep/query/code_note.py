@@ -12,9 +12,9 @@ def code_note(workload: str, what: str, on_code_change: str) -> str:
     what: the rows or stages, in words.
     on_code_change: as in `Options`.
     """
-    said = f"the code of {workload} changed since {what} were computed"
+    fact = f"the code of {workload} changed since {what} were computed"
     if on_code_change == "refuse":
-        raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")
+        raise InputError("--on-code-change", f"{fact}; reuse keeps them, recompute replaces them")
     again = "computing them again"
     reused = "reusing them (--on-code-change recompute replaces them)"
-    return f"{said}, the version of their identity did not: {again if on_code_change == 'recompute' else reused}"
+    return f"{fact}, the version of their identity did not: {again if on_code_change == 'recompute' else reused}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,25 +24,44 @@ DIGITS = 3
 
 @dataclass
 class Axis:
-    """A column as an axis. role: axis or by. kind: its type. values: sorted. notes: what was joined."""
+    """A column as an axis. role: axis or by. kind: its type. values: sorted. joined: rounded values, with the values
+    that they are."""
 
     name: str
     role: str
     kind: str
     values: list[Any]
     scale: str = ""
-    notes: list[str] = field(default_factory=list)
+    joined: dict[float, float] = field(default_factory=dict)
+
+
+def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
+    """A column of Python's own values: of tensors their number, of texts in `gaps` None."""
+    import pandas as pd
+
+    if column.dtype.kind != "O":
+        return column
+    return pd.Series([_plain(value, gaps) for value in column], column.index, dtype=object, name=column.name)
+
+
+def _plain(value: Any, gaps: Collection[str]) -> Any:
+    if isinstance(value, str):
+        return None if value.strip().lower() in gaps else value
+    return value.item() if getattr(value, "ndim", 1) == 0 and not isinstance(value, np.generic) else value
 
 
 def numbers_in(column: pd.Series, name: str) -> pd.Series:
     """A column as floats; NaN for what is not there. Raises InputError for text that is no number."""
     import pandas as pd
 
-    there = column[~absent(column)]
-    numbers = pd.to_numeric(there, errors="coerce").astype(float)
-    words = there[numbers.isna() & ~there.map(lambda value: str(value).strip().lower() in ("nan", "-nan")).astype(bool)]
-    if len(words):
-        raise InputError(name, f"expected numbers, got {shown(words.iloc[0])} in {place(words.index, 0)}")
+    if column.dtype.kind in "mMc":
+        raise InputError(name, f"expected numbers, got {column.dtype}")
+    present = column[~absent(column)]
+    numbers = pd.to_numeric(present, errors="coerce").astype(float)
+    words = present[numbers.isna()].map(lambda value: str(value).strip().lower() not in ("nan", "-nan")).astype(bool)
+    if words.any():
+        first = words.idxmax()
+        raise InputError(name, f"expected numbers, got {shown(present[first])} in {place(words.index[words], 0)}")
     return numbers.reindex(column.index)
 
 
@@ -57,62 +75,71 @@ def place(index: pd.Index, *positions: int) -> str:
 
 def absent(column: pd.Series) -> pd.Series:
     """Where a column has nothing: None, NA or an empty text. A NaN among floats is a number that is not finite."""
-    empty = column.map(lambda value: value is None or (isinstance(value, str) and not value.strip())).astype(bool)
+    import pandas as pd
+
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return pd.Series(False, column.index)
+    empty = column.map(lambda value: isinstance(value, str) and not value.strip()).astype(bool)
     return empty | (column.isna() & ~column.map(lambda value: isinstance(value, float)).astype(bool))
 
 
 def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     """The values of a column, sorted, and what they are. label: whether they are only names."""
-    if absent(column).any() or (column.dtype.kind == "f" and column.isna().any()):
-        raise InputError(name, f"{place(column.index, _first_gap(column))} has no value of it")
-    if label or column.dtype.kind in "mM":
-        return Axis(name, role, "str", sorted(column.map(str).unique()))
-    if column.dtype.kind == "b":
-        return Axis(name, role, "bool", [False, True] if column.nunique() > 1 else [bool(column.iloc[0])])
-    try:
-        numbers = np.unique(column.to_numpy(float))
-    except (TypeError, ValueError):
-        _check_words(column, name)
-        return Axis(name, role, "str", sorted(column.map(str).unique()))
+    gaps = absent(column) | column.isna()
+    if gaps.any() and not label:
+        where = place(column.index, int(np.argmax(gaps)))
+        raise InputError(name, f"{where} has no value of it (--labels {name} takes that as a name, too)")
+    if column.dtype.kind == "b" and not label:
+        return Axis(name, role, "bool", sorted(map(bool, column.unique())))
+    if label or column.dtype.kind in "mM" or (numbers := _as_numbers(column)) is None:
+        return Axis(name, role, "str", sorted(_names(column).unique()))
     whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
     axis = Axis(name, role, "int" if whole else "float", [int(one) if whole else float(one) for one in numbers])
     if not whole:
-        same = rounded(axis.values)
-        axis.values = [one for one in axis.values if one not in same]
-        axis.notes += [f"{one!r} is {kept!r}" for one, kept in same.items()]
-    finite = np.array([one for one in axis.values if math.isfinite(one)], dtype=float)
+        axis.joined = rounded(axis.values)
+        axis.values = [one for one in axis.values if one not in axis.joined]
+    finite = numbers[np.isfinite(numbers)]
     positive = finite[finite > 0]
     axis.scale = "log" if len(positive) > 1 and finite.min() >= 0 and log_axis(positive) else "linear"
     return axis
 
 
-def _check_words(column: pd.Series, name: str) -> None:
-    """Raise InputError if most texts of a column are numbers, or would be with a comma less."""
+def _as_numbers(column: pd.Series) -> Any:
+    """The values of a column, sorted; None if they are names. Raises InputError if most of them are numbers, or would
+    be with a comma less, and for integers that floats do not tell apart."""
     import pandas as pd
 
-    texts = column.map(str)
-    wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
-    if pd.to_numeric(texts.str.replace(",", ""), errors="coerce").notna().mean() > 0.5:
-        one = int(wrong.argmax())
-        where = f"{shown(texts.iloc[one])} in {place(column.index, one)}"
-        raise InputError(name, f"expected numbers, got {where} (--labels {name} takes all of them as names)")
+    try:
+        numbers = np.unique(column.to_numpy(float))
+    except (TypeError, ValueError):
+        texts = column.map(str)
+        if pd.to_numeric(texts.str.replace(",", ""), errors="coerce").notna().mean() > 0.5:
+            one = int(pd.to_numeric(texts, errors="coerce").isna().to_numpy().argmax())
+            text = f"{shown(texts.iloc[one])} in {place(column.index, one)}"
+            raise InputError(
+                column.name, f"expected numbers, got {text} (--labels {column.name} takes all of them as names)"
+            ) from None
+        return None
+    if np.abs(numbers).max() >= 2**53 and column.nunique() > len(numbers) and np.isfinite(numbers).all():
+        raise InputError(column.name, f"has integers beyond 2^53 (--labels {column.name} takes them as names)")
+    return numbers
 
 
-def _first_gap(column: pd.Series) -> int:
-    return int(np.argmax((absent(column) | column.isna()).to_numpy()))
+def _names(column: pd.Series) -> pd.Series:
+    return column.map(str).mask(absent(column) | column.isna(), "none")
 
 
 def rounded(values: Sequence[float]) -> dict[float, float]:
     """The values that are others rounded to fewer digits, such as 0.000345 next to 0.0003453, with those others.
 
-    values: sorted. Such a pair is much closer together than any of both is to another value.
+    values: sorted. Such a pair is much closer together than either is to another value.
     """
     out: dict[float, float] = {}
-    for place, (low, high) in enumerate(itertools.pairwise(values)):
+    for position, (low, high) in enumerate(itertools.pairwise(values)):
         gap = high - low
-        beside = [values[place - 1] - low] if place else []
-        beside += [values[place + 2] - high] if place + 2 < len(values) else []
-        if gap > NEAR * max(abs(low), abs(high)) or any(gap > 0.1 * abs(other) for other in beside):
+        others = [values[position - 1] - low] if position else []
+        others += [values[position + 2] - high] if position + 2 < len(values) else []
+        if gap > NEAR * max(abs(low), abs(high)) or any(gap > 0.1 * abs(other) for other in others):
             continue
         short, long = sorted((low, high), key=_digits)
         if _digits(short) >= DIGITS and float(f"{long:.{_digits(short)}g}") == short:
@@ -128,17 +155,16 @@ def _digits(value: float) -> int:
 def values_on(column: pd.Series, axis: Axis) -> Any:
     """The column with values of the axis: rounded ones are joined."""
     if axis.kind == "str":
-        return column.map(str).to_numpy(object)
+        return _names(column).to_numpy(object)
     if axis.kind == "bool":
         return column.to_numpy(bool).astype(object)
     numbers = column.to_numpy(float)
-    for text in axis.notes:
-        short, _, long = text.partition(" is ")
-        numbers = np.where(numbers == float(short), float(long), numbers)
+    for short, long in axis.joined.items():
+        numbers = np.where(numbers == short, long, numbers)
     return numbers.astype(np.int64) if axis.kind == "int" else numbers
 
 
 def few_values(axis: Axis) -> str:
     few = axis.values if len(axis.values) <= 4 else [*axis.values[:2], "…", axis.values[-1]]
-    listed = ", ".join(one if isinstance(one, str) else number(one) for one in few)
+    listed = ", ".join(map(number, few))
     return f"{len(axis.values)}: {listed}" if len(axis.values) > 1 else listed

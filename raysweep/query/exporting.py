@@ -11,7 +11,7 @@ from raysweep.query.stored_sweep import StoredSweep
 from raysweep.workloads.declaration import OK, STOPPED, Parameter
 
 if TYPE_CHECKING:
-    import optuna
+    from optuna.distributions import BaseDistribution
 
 
 def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: str | None = None) -> int:
@@ -23,64 +23,49 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
     Returns the number of trials. Raises InputError if there is a study of this name, or no such metric.
     """
     import optuna
+    from optuna.trial import TrialState, create_trial
 
-    workload, rows = sweep.workload, sweep.results()
-    directed = [known for known in workload.metrics if known.direction != "none"]
-    names = [known.name for known in workload.metrics]
-    if metric is not None and metric not in names:
-        raise unknown("--metric", f"metric of {workload.name}", metric, names)
-    if not directed and metric is None:
+    workload, rows, name = sweep.workload, sweep.results(), study or sweep.name
+    metrics = [one.name for one in workload.metrics]
+    metric = metric or next((one.name for one in workload.metrics if one.direction != "none"), None)
+    if metric is None:
         raise InputError("--metric", "missing; no metric has a direction")
-    value = metric or directed[0].name
+    if metric not in metrics:
+        raise unknown("--metric", f"metric of {workload.name}", metric, metrics)
     if rows.empty:
         raise InputError(sweep.name, "there are no rows yet")
-    called = study or sweep.name
-    axes = {name: distribution(workload.by_name[name], rows[name].tolist()) for name in sweep.space.axes}
+    axes = {axis: distribution(workload.by_name[axis], rows[axis].tolist()) for axis in sweep.space.axes}
+    trials = []
+    for row in rows.to_dict("records"):
+        complete = row["status"] == OK and math.isfinite(row[metric])
+        state = TrialState.COMPLETE if complete else TrialState.PRUNED if row["status"] == STOPPED else TrialState.FAIL
+        finite = {other: float(row[other]) for other in metrics if other != metric and math.isfinite(row[other])}
+        attributes = {"cell": row["cell"], "seed": int(row["seed"]), "status": str(row["status"]), **finite}
+        value, parameters = float(row[metric]) if complete else None, {axis: row[axis] for axis in axes}
+        trials.append(
+            create_trial(state=state, value=value, params=parameters, distributions=axes, user_attrs=attributes)
+        )
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        direction = "maximize" if workload.maximized(value) else "minimize"
-        made = optuna.create_study(storage=url, study_name=called, direction=direction)
+        direction = "maximize" if workload.maximized(metric) else "minimize"
+        made = optuna.create_study(storage=url, study_name=name, direction=direction)
     except optuna.exceptions.DuplicatedStudyError:
-        raise InputError("--to", f"there is a study {called} in {url}; name another with --study") from None
+        raise InputError("--to", f"there is a study {name} in {url}; name another with --study") from None
     except Exception as problem:  # whatever the database's driver raises
         raise InputError("--to", f"{url} cannot be written: {str(problem).splitlines()[0]}") from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        made.set_metric_names([value])
-    trials = [_trial(row, axes, value, names) for row in rows.to_dict("records")]
+        made.set_metric_names([metric])
     made.add_trials(trials)
     return len(trials)
 
 
-def distribution(parameter: Parameter, values: list[Any]) -> optuna.distributions.BaseDistribution:
+def distribution(parameter: Parameter, values: list[Any]) -> BaseDistribution:
     """What a parameter ranges over in Optuna's terms: its values as categories, or the range of numbers."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if parameter.categorical or not all(isinstance(one, (int, float)) and math.isfinite(one) for one in values):
         return CategoricalDistribution(list(dict.fromkeys(values)))
     low, high = min(values), max(values)
-    log = low > 0 and parameter.scale == "log"
-    if parameter.type is int:
-        return IntDistribution(int(low), int(high), log=log)
-    return FloatDistribution(float(low), float(high), log=log)
-
-
-def _trial(row: dict[str, Any], axes: dict[str, Any], value: str, metrics: list[str]) -> optuna.trial.FrozenTrial:
-    import optuna
-    from optuna.trial import TrialState
-
-    number = float(row[value])
-    ended = TrialState.PRUNED if row["status"] == STOPPED else TrialState.FAIL
-    complete = row["status"] == OK and math.isfinite(number)
-    return optuna.trial.create_trial(
-        state=TrialState.COMPLETE if complete else ended,
-        value=number if complete else None,
-        params={name: row[name] for name in axes},
-        distributions=axes,
-        user_attrs={
-            "cell": row["cell"],
-            "seed": int(row["seed"]),
-            "status": str(row["status"]),
-            **{name: float(row[name]) for name in metrics if name != value and math.isfinite(float(row[name]))},
-        },
-    )
+    numbers = IntDistribution if parameter.type is int else FloatDistribution
+    return numbers(parameter.type(low), parameter.type(high), log=low > 0 and parameter.scale == "log")

@@ -72,11 +72,11 @@ def to_hub(sweep: StoredSweep, stage: str, hub: Path) -> dict[str, str]:
     for row in rows:
         sharing.setdefault(row["id"], []).append(row)
     chain = sweep.workload.chain
-    names = [name for name in sweep.space.axes if name in chain.known[chain.names.index(stage)]]
+    names = [name for name in sweep.space.axes if name in chain.dependencies[chain.names.index(stage)]]
     model = hub / f"models--{model_name(sweep).replace('/', '--')}"
     for part in ("snapshots", "refs"):
         (model / part).mkdir(parents=True, exist_ok=True)
-    found: dict[str, str] = {}
+    commits: dict[str, str] = {}
     for sharers in sharing.values():
         content = _content(sweep, state, stage, sharers)
         commit = _commit(content)
@@ -84,10 +84,10 @@ def to_hub(sweep: StoredSweep, stage: str, hub: Path) -> dict[str, str]:
             _write(content, model / "snapshots" / commit, hub)
         values = {name: sharers[0][name] for name in (*names, "seed")}
         revision = "-".join(f"{name}-{_plain(_text(value))}" for name, value in values.items())
-        found[revision] = commit
+        commits[revision] = commit
         for name in (revision, "main"):
             files.replace(model / "refs" / name, commit.encode())
-    return found
+    return commits
 
 
 def _rows(sweep: StoredSweep, state: State, stage: str) -> list[Row]:
@@ -110,7 +110,7 @@ def _check_kept(sweep: StoredSweep, stage: str, rows: Sequence[Row]) -> None:
     lacking = sum(not row["id"] for row in rows)
     if lacking or not rows:
         why = f"{stage} was not kept in {lacking:,} of {len(rows):,} rows"
-        if not next(own for own in sweep.workload.chain.stages if own.name == stage).keeps:
+        if not next(one for one in sweep.workload.chain.stages if one.name == stage).keeps:
             why += f"; run the space under another --name with --set keep=[{stage}]: what was kept is not trained again"
         raise InputError("--stage", why)
     store = Store(stage_store.address(sweep.folder, sweep.record))
@@ -122,11 +122,11 @@ def _check_kept(sweep: StoredSweep, stage: str, rows: Sequence[Row]) -> None:
 def _content(sweep: StoredSweep, state: State, stage: str, rows: list[Row]) -> dict[str, list[np.ndarray]]:
     """The files of the model that rows share by name, each in parts (uint8)."""
     row, export = rows[0], sweep.workload.exports[stage]
-    found = export(row, stage, lambda name: sweep.tensors(name, row["cell"], row["seed"], state))
-    card = model_card(sweep.name, sweep.workload, stage, rows, found.note)
-    told = {**found.files, "README.md": card.encode()}
-    return {name: [np.frombuffer(content, np.uint8)] for name, content in sorted(told.items())} | {
-        "model.safetensors": serialize(found.weights)
+    model = export(row, stage, lambda name: sweep.tensors(name, row["cell"], row["seed"], state))
+    card = model_card(sweep.name, sweep.workload, stage, rows, model.note)
+    contents = {**model.files, "README.md": card.encode()}
+    return {name: [np.frombuffer(content, np.uint8)] for name, content in sorted(contents.items())} | {
+        "model.safetensors": serialize(model.weights)
     }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from raysweep.analyses import registry
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, unknown
 from raysweep.ledger import segments, sweep_record
@@ -42,12 +43,14 @@ def create(
     if reason := files.why_not_writable(paths.storage(storage)):
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
     space = space or space_of(table)
-    found = rows_of(table, space)
+    rows = rows_of(table, space)
+    if not rows:
+        raise InputError(name, "no row has a setting of the space; leave its axes as they are")
     if isinstance(folder, Path):
         (folder / sweep_record.LEDGER).mkdir(parents=True, exist_ok=True)
-    for number, first in enumerate(range(0, len(found), PACK)):
+    for number, first in enumerate(range(0, len(rows), PACK)):
         path = segments.segment_path(folder / sweep_record.LEDGER, f"imported{number:04d}", 1)
-        segments.write_segment(path, found[first : first + PACK])
+        segments.write_segment(path, rows[first : first + PACK])
     record = sweep_record.create(folder, name, space.as_dict(), None, "cell")
     if function is not None:
         user_files.remember(record.sweep_id, function)
@@ -57,6 +60,23 @@ def create(
 def space_of(table: Table) -> Space:
     """The space of the rows of a table. Raises InputError for a part that does not fit, such as an analysis."""
     return validate({**table.space, "search": {"imported": {"cells": max(1, table.rows["cell"].nunique())}}})
+
+
+def questions(entries: Sequence[Any], table: Table) -> list[Any]:
+    """Analyses, about the first metric of a table where their kind asks for one and they name none."""
+    first = next(iter(table.space["function"]["metrics"]))
+
+    def about(kind: Any, options: Any) -> Any:
+        options = {} if options is None else options
+        if kind not in registry.names() or not isinstance(options, Mapping) or {"metric", "metrics"} & {*options}:
+            return options
+        analysis = registry.get(kind)
+        return {"metric": first, **options} if "metric" in {**analysis.required, **analysis.optional} else options
+
+    return [
+        {kind: about(kind, options) for kind, options in entry.items()} if isinstance(entry, Mapping) else entry
+        for entry in entries
+    ]
 
 
 def space_of_workload(table: Table, workload: str, sets: Mapping[str, Any]) -> tuple[Space, Given | None]:
@@ -70,9 +90,9 @@ def space_of_workload(table: Table, workload: str, sets: Mapping[str, Any]) -> t
     if function_files.is_named(workload):  # called as when it runs by itself, so that it extends the sweep
         data = {key: value for key, value in data.items() if key != "name"} | {"metrics": metrics}
     space, function = space_files.read_with_function(data, sets)
-    known = space.declaration.metric_names()
-    if unmeasured := [name for name in metrics if function is None and name not in known]:
-        raise unknown("--metric", f"metric of {workload}", unmeasured[0], known)
+    measured = space.declaration.metric_names()
+    if unmeasured := [name for name in metrics if function is None and name not in measured]:
+        raise unknown("--metric", f"metric of {workload}", unmeasured[0], measured)
     return space, function
 
 
@@ -82,26 +102,26 @@ def rows_of(table: Table, space: Space) -> list[segments.Row]:
     metrics = list(table.space["function"]["metrics"])
     metrics += [name for name in table.rows if name.removesuffix(ERROR) in metrics and name not in metrics]
     version, now = code_version(workload) if space.imported else ELSEWHERE, time.time()
-    found: list[segments.Row] = []
-    for row_of_table in table.rows.to_dict("records"):
-        values: dict[str, Any] = {name: row_of_table[name] for name in space.axes}
+    rows: list[segments.Row] = []
+    for values in table.rows.to_dict("records"):
+        setting: dict[str, Any] = {str(name): values[name] for name in space.axes}
         if cells.asked is None:
-            position = cells.position.get(cell_id(workload, {**space.fixed, **values}))
+            position = cells.position.get(cell_id(workload, {**space.fixed, **setting}))
         else:
-            position = cells.place(space, values)
+            position = cells.place(space, setting)
         if position is None:  # `exclude` leaves it out
             continue
         row: segments.Row = {
             "cell": cells.ids[position],
-            "seed": int(row_of_table["seed"]),
-            "status": row_of_table["status"],
+            "seed": int(values["seed"]),
+            "status": values["status"],
             "attempt": 1,
             "seconds": 0.0,
             "code_version": version,
-            "metrics": {name: float(row_of_table[name]) for name in metrics},
+            "metrics": {name: float(values[name]) for name in metrics},
             "finished": now,
         }
         if cells.asked is not None:
             row["asked"] = cells.asked[position]
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows

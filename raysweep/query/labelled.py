@@ -37,14 +37,14 @@ def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> xarray.Datase
         raise InputError("--format", f"a grid over {', '.join(dims)} has {size:,} places for {len(table):,} rows")
     metrics = [one.name for one in sweeps[0].workload.metrics if one.name in table]
     theories = [f"{name}_theory" for name in metrics if f"{name}_theory" in table]
-    found = table.set_index(dims)[["status", *metrics, *theories]].to_xarray()
-    found["status"] = found["status"].fillna("").astype(str)
+    data = table.set_index(dims)[["status", *metrics, *theories]].to_xarray()
+    data["status"] = data["status"].fillna("").astype(str)
     for first, *others in groups:
-        values = table.drop_duplicates(first).set_index(first).loc[found[first].to_numpy()]
-        found = found.assign_coords({name: (first, values[name].to_numpy()) for name in others})
-    return found.assign_attrs(sweep=", ".join(sweep.name for sweep in sweeps), workload=sweeps[0].space.workload)
+        values = table.drop_duplicates(first).set_index(first).loc[data[first].to_numpy()]
+        data = data.assign_coords({name: (first, values[name].to_numpy()) for name in others})
+    return data.assign_attrs(sweep=", ".join(sweep.name for sweep in sweeps), workload=sweeps[0].space.workload)
 
 
-def as_bytes(found: xarray.Dataset) -> bytes:
+def as_bytes(data: xarray.Dataset) -> bytes:
     """A data set as a file of netCDF 3, which every netCDF reader opens."""
-    return bytes(found.to_netcdf(engine="scipy"))
+    return bytes(data.to_netcdf(engine="scipy"))

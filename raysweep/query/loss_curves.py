@@ -103,8 +103,7 @@ class LossCurve:
 
     def at(self, logs: np.ndarray, rng: np.random.Generator, *, new: bool = True) -> np.ndarray:
         """Draws of the loss where the length has these logs: (draws, points). new: of a new value, with its noise."""
-        v = (np.asarray(logs) - self.low) / (self.high - self.low)
-        values = []
+        v, values = (np.asarray(logs) - self.low) / (self.high - self.low), []
         for form, theta, weights, noise in self.parts:
             values.append(np.einsum("nkp,np->nk", _design(form, v, theta), weights))
             if new:
@@ -122,16 +121,16 @@ def fit_losses(curves: Sequence[tuple[np.ndarray, np.ndarray]], seed: int = 0) -
         scale = max(float(np.ptp(losses)), 0.2 * typical, 1e-9 * abs(centre), 1e-300)
         units.append((low, high, centre, scale))
         drawn.append([_drawn(form, (logs - low) / (high - low), (losses - centre) / scale, rng) for form in FORMS])
-    prior = _normalized(-0.5 * (np.log(NOISES / TYPICAL) / FACTOR) ** 2)
-    own = _normalized(-0.5 * (np.log(NOISES[:, None] / NOISES) / APART) ** 2)  # (shared, own)
-    likely = np.array(
-        [logsumexp([one.likely(form) for form, one in zip(FORMS, all_, strict=True)], 0) for all_ in drawn]
-    )
-    shared = logsumexp(own + likely[:, None], axis=-1)  # (curves, shared)
-    return [
-        _curve(parts, logsumexp((prior + shared.sum(0) - shared[s])[:, None] + own, axis=0), units[s], rng)
-        for s, parts in enumerate(drawn)
-    ]
+    apart = _normalized(-0.5 * (np.log(NOISES[:, None] / NOISES) / APART) ** 2)  # (shared, of a curve)
+    likely = np.array([logsumexp([one.likely() for one in parts], 0) for parts in drawn])
+    shared = logsumexp(apart + likely[:, None], axis=-1)  # (curves, shared)
+    noises = [logsumexp((_prior() + shared.sum(0) - one)[:, None] + apart, axis=0) for one in shared]
+    return [_curve(*one, rng) for one in zip(drawn, noises, units, strict=True)]
+
+
+def _prior() -> np.ndarray:
+    """The log prior of the noise that curves share."""
+    return _normalized(-0.5 * (np.log(NOISES / TYPICAL) / FACTOR) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,19 +138,20 @@ class _Drawn:
     """A form on one curve: theta (n, size), log importance weights (n,), and for each noise the log likelihood, the
     means of level and weights and the Cholesky factor of their precision."""
 
+    form: Form
     theta: np.ndarray
     weight: np.ndarray
     value: np.ndarray
     mean: np.ndarray
     root: np.ndarray
 
-    def likely(self, form: Form) -> np.ndarray:
-        return np.asarray(logsumexp(self.weight[:, None] + self.value, axis=0) + np.log(form.share))
+    def likely(self) -> np.ndarray:
+        """The log likelihood of the form at each noise."""
+        return np.asarray(logsumexp(self.weight[:, None] + self.value, axis=0) + np.log(self.form.share))
 
 
 def _drawn(form: Form, v: np.ndarray, losses: np.ndarray, rng: np.random.Generator) -> _Drawn:
     mean, sd = np.array(form.priors).T
-    prior = _normalized(-0.5 * (np.log(NOISES / TYPICAL) / FACTOR) ** 2)
     size, centre, root = len(mean), mean, np.diag(sd)
     for _ in range(ROUNDS):  # each proposal has the moments of the draws before it
         z = rng.standard_normal((PROPOSED, size)) / np.sqrt(rng.chisquare(DEGREES, (PROPOSED, 1)) / DEGREES)
@@ -164,11 +164,11 @@ def _drawn(form: Form, v: np.ndarray, losses: np.ndarray, rng: np.random.Generat
         weight = -0.5 * (apart**2).sum(1) - np.log(sd).sum() - 0.5 * size * np.log(2 * np.pi) - proposed
         weight = np.where((np.abs(apart) < LIMIT).all(1), weight, -np.inf) - np.log(PROPOSED)
         theta = np.clip(theta, mean - LIMIT * sd, mean + LIMIT * sd)
-        found = _Drawn(theta, weight, *_linear(_design(form, v, theta), losses))
-        share = np.exp(_normalized(logsumexp(found.value + prior, axis=1) + weight))
+        drawn = _Drawn(form, theta, weight, *_linear(_design(form, v, theta), losses))
+        share = np.exp(_normalized(logsumexp(drawn.value + _prior(), axis=1) + weight))
         centre = share @ theta
         root = np.linalg.cholesky((theta - centre).T @ ((theta - centre) * share[:, None]) + 1e-4 * np.eye(size))
-    return found
+    return drawn
 
 
 def _design(form: Form, v: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -191,26 +191,23 @@ def _curve(
     drawn: Sequence[_Drawn], noise: np.ndarray, units: tuple[float, float, float, float], rng: np.random.Generator
 ) -> LossCurve:
     """Joint draws of one curve, given the log probability of its noise from the others."""
-    parts, totals = [], np.empty(len(FORMS))
-    for k, (form, one) in enumerate(zip(FORMS, drawn, strict=True)):
+    parts, totals, families = [], np.empty(len(FORMS)), dict.fromkeys((form.family for form in FORMS), 0.0)
+    for k, one in enumerate(drawn):
         value = (one.weight[:, None] + one.value + noise).ravel()
-        totals[k] = logsumexp(value) + np.log(form.share)
+        totals[k] = logsumexp(value) + np.log(one.form.share)
         theta, level = np.divmod(rng.choice(len(value), KEPT, p=np.exp(_normalized(value))), len(NOISES))
         z = rng.standard_normal((KEPT, one.mean.shape[-1], 1))
         weights = one.mean[theta, level] + np.linalg.solve(np.swapaxes(one.root[theta, level], 1, 2), z)[..., 0]
-        right = (weights[:, 1:] > 0).all(1) | (not form.turns)
+        right = (weights[:, 1:] > 0).all(1) | (not one.form.turns)
         with np.errstate(divide="ignore"):  # a form whose signs no draw has
-            totals[k] += np.log(right.mean()) + form.turns * (weights.shape[1] - 1) * np.log(2)
-        parts.append((form, one.theta[theta[right]], weights[right], NOISES[level[right]]))
-    shares = np.exp(_normalized(totals))
-    kept = []
-    for (form, *values), share in zip(parts, shares, strict=True):
+            totals[k] += np.log(right.mean()) + one.form.turns * (weights.shape[1] - 1) * np.log(2)
+        parts.append((one.form, one.theta[theta[right]], weights[right], NOISES[level[right]]))
+    shares, kept = np.exp(_normalized(totals)), []
+    for (form, *values), share in zip(parts, shares.tolist(), strict=True):
+        families[form.family] += share
         if count := round(KEPT * share):
             some = rng.choice(len(values[0]), count)
             kept.append((form, values[0][some], values[1][some], values[2][some]))
-    families = dict.fromkeys((form.family for form in FORMS), 0.0)
-    for form, share in zip(FORMS, shares.tolist(), strict=True):
-        families[form.family] += share
     return LossCurve(kept, families, *units)
 
 

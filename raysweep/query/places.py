@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,8 @@ from raysweep.analyses.kinds.law import laws_of
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups
 from raysweep.errors import InputError
-from raysweep.fits.reasons import Reason
 from raysweep.fits.surface.law import Law
-from raysweep.query.losses import Ahead, near
+from raysweep.query.losses import TURN, Ahead
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,66 +23,66 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """name: such as "best lr". over: the axes of the laws.
+    """name: such as "best lr". over: the axes of the laws. keys: those that tell the laws apart. table: the places.
 
-    laws: (the setting of the other axes, its law, the table of its own places) each.
+    laws: (the setting of the keys, its law) each.
     """
 
     name: str
     over: Sequence[str]
-    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]]
+    keys: Sequence[str]
+    table: pd.DataFrame
+    laws: Sequence[tuple[Mapping[str, Any], Law]]
+    scale = staticmethod(np.exp)
 
     @classmethod
-    def of(cls, question: Question, at: Mapping[str, float], name: str, *, turns: bool) -> Places:
+    def of(cls, question: Question, at: Collection[str]) -> Places:
         """Raises InputError if `at` lacks an axis of the law, or a law of turns would be over that of the curves."""
-        over, laws = turn_laws(question) if turns else ((found := laws_of(question)).over, found.laws)
+        import pandas as pd
+
+        kind = question.options["place"]
+        if kind == TURN:
+            over, keys, table, laws = _turns(question)
+        else:
+            best = laws_of(question)
+            over, keys, laws = best.over, best.others, [(where, law) for where, law, _ in best.laws]
+            table = pd.concat([part for *_, part in best.laws])
         if gone := [axis for axis in over if axis not in at]:
             raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(over)}")
-        return cls(name, over, laws)
+        return cls(f"{kind} {question.options['lr']}", over, keys, table, laws)
 
     def why_not(self) -> str:
         """Why there is no law of any setting; empty if there is one."""
-        reasons = [str(law.reason).replace("_", " ") for _, law, _ in self.laws]
+        reasons = [str(law.reason).replace("_", " ") for _, law in self.laws]
         return "" if not all(reasons) else reasons[0] if reasons else "no rows"
 
     def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
         """What each law says of a new setting, in log."""
         logs = np.log([[float(at[axis]) for axis in self.over]])
-        for where, law in ((where, law) for where, law, _ in self.laws if not law.reason):
-            inside = nearest(law.logs, logs)
-            edge = law.at(inside, np.random.default_rng(0), new=False)
-            beyond = dict(zip(self.over, np.exp(np.abs(logs - inside))[0].tolist(), strict=True))
-            more = {"exponents": dict(zip(self.over, law.exponents()[1].tolist(), strict=True))}
-            yield Ahead(
-                where, law.at(logs, np.random.default_rng(0)), edge, beyond, {**more, "settings": len(law.logs)}
-            )
-
-    def value_at(self, where: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, float] | str:
-        """The place that the rows themselves give at a setting; its outcome if it is not located, NO_ROWS without
-        rows."""
-        for own, _, part in self.laws:
-            if own == where:
-                here = np.all([near(part[name], value) for name, value in at.items()], axis=0)
-                for row in part[here].to_dict("records"):
-                    known = {name: float(row[name]) for name in ("estimate", "low", "high")}
-                    return known if np.isfinite(known["estimate"]) else str(row["outcome"])
-        return Reason.NO_ROWS
+        for where, law in self.laws:
+            if not law.reason:
+                inside = nearest(law.logs, logs)
+                new = law.at(logs, np.random.default_rng(0))
+                edge = law.at(inside, np.random.default_rng(0), new=False)
+                beyond = dict(zip(self.over, np.exp(np.abs(logs - inside))[0].tolist(), strict=True))
+                exponents = dict(zip(self.over, law.exponents()[1].tolist(), strict=True))
+                yield Ahead(where, new, edge, beyond, {"exponents": exponents, "settings": len(law.logs)})
 
 
-def nearest(known: np.ndarray, logs: np.ndarray) -> np.ndarray:
+def nearest(settings: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """Each axis moved into its range among the settings with the same values of the other axes; of all, without any.
 
-    known: (settings, axes), logs. logs: (1, axes).
+    settings: (settings, axes), logs. logs: (1, axes).
     """
-    same, out = np.isclose(known, logs, rtol=0, atol=1e-5), logs.copy()
+    same, out = np.isclose(settings, logs, rtol=0, atol=1e-5), logs.copy()
     for k in range(logs.shape[1]):
         alike = np.delete(same, k, axis=1).all(axis=1)
-        own = known[alike if alike.any() else ..., k]
-        out[:, k] = np.clip(logs[:, k], own.min(), own.max())
+        column = settings[alike if alike.any() else ..., k]
+        out[:, k] = np.clip(logs[:, k], column.min(), column.max())
     return out
 
 
-def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any], Law, pd.DataFrame]]]:
+def _turns(question: Question) -> tuple[list[str], list[str], pd.DataFrame, list[tuple[Mapping[str, Any], Law]]]:
     """Locate the turns of all curves, and fit a law for each setting of the axes that it does not have."""
     over, x = list(question.options["over"]), question.x
     if x in over:
@@ -91,10 +90,9 @@ def turn_laws(question: Question) -> tuple[list[str], list[tuple[dict[str, Any],
     finding = inflection.run(question)
     values = question.rows[x].to_numpy(float)
     ends = np.log([values[values > 0].min(), values.max()])
-    others, laws = [key for key in finding.keys if key not in over], []
-    for where, part in groups(finding.table, others):
-        places = [place(row, ends, question.level) for row in part.to_dict("records")]
-        axes = part[over].to_numpy(float)[[one is not None for one in places]]
-        law = law_of([one for one in places if one is not None], axes, part["outcome"])
-        laws.append((dict(zip(others, where, strict=True)), law, part))
-    return over, laws
+    keys, laws = [key for key in finding.keys if key not in over], []
+    for where, table in groups(finding.table, keys):
+        places = [place(row, ends, question.level) for row in table.to_dict("records")]
+        axes = table[over].to_numpy(float)[[one is not None for one in places]]
+        laws.append((where, law_of([one for one in places if one is not None], axes, table["outcome"])))
+    return over, keys, finding.table, laws

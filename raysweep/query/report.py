@@ -98,9 +98,9 @@ def report(
         if sweep.stored
     ]
     notes += [
-        f"{label}: {said}"
+        f"{label}: {text}"
         for sweep, label, state in zip(sweeps, labels, states, strict=True)
-        if (said := _stopped(sweep, state))
+        if (text := _stopped(sweep, state))
     ]
     notes += [
         f"{label}: {line.strip()}."
@@ -207,5 +207,5 @@ def _caveats(sweeps: Sequence[StoredSweep]) -> list[str]:
     caveat = sweeps[0].workload.caveat
     if caveat is None:
         return []
-    said = (caveat(sweep.cells.parameters(index)) for sweep in sweeps for index in range(len(sweep.cells)))
-    return list(dict.fromkeys(text for text in said if text))[:3]
+    texts = (caveat(sweep.cells.parameters(index)) for sweep in sweeps for index in range(len(sweep.cells)))
+    return list(dict.fromkeys(text for text in texts if text))[:3]

@@ -2,51 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.errors import InputError
-from raysweep.phrases import counted
 from raysweep.query.columns import absent
-from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STOPPED
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES, STOPPED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATUSES = {
-    **dict.fromkeys(("ok", "finished", "complete", "completed", "success", "terminated", "done"), OK),
-    **dict.fromkeys(("failed", "fail", "error", "errored", "crashed", "killed"), FAILED),
-    **dict.fromkeys(("stopped", "pruned", "early_stopped"), STOPPED),
-    "diverged": DIVERGED,
+ENDED = {
+    **{str(status): str(status) for status in STATUSES},
+    **dict.fromkeys(("finished", "complete", "completed", "success", "terminated", "done"), str(OK)),
+    **dict.fromkeys(("fail", "error", "errored", "crashed", "killed"), str(FAILED)),
+    **dict.fromkeys(("pruned", "early_stopped"), str(STOPPED)),
 }
 """What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
+GOING_ON = ("running", "pending", "scheduled", "waiting", "queued", "paused", "preempted")
 
 
-def ended_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
-    """The status of each run; empty for one that is missing."""
+def status_column(frame: pd.DataFrame, used: Collection[str]) -> str | None:
+    """The column `status` or `state` that nothing else uses, if all its words are those of tools."""
+    for name in frame.columns[frame.columns.str.lower().isin(("status", "state"))].difference(used):
+        if frame[name].map(lambda word: str(word).strip().lower() in {*ENDED, *GOING_ON}).all(axis=None):
+            return str(name)
+    return None
+
+
+def reported(words: pd.Series) -> pd.Series:
+    """The statuses that a column of words says; empty where a run has not ended."""
+    return words.map(lambda word: ENDED.get(str(word).strip().lower(), ""))
+
+
+def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
+    """The status of each run; empty for one that is missing. values: of the first metric, in its column's name."""
     import pandas as pd
 
-    finite = np.isfinite(values.to_numpy(float))
-    if status is not None:
-        words = frame[status].map(lambda word: str(STATUSES.get(str(word).strip().lower(), "")))
-        return words.mask((words == OK) & ~finite, str(DIVERGED)).mask((words == OK) & absent(frame[values.name]), "")
-    ended = pd.Series(np.where(finite, str(OK), str(DIVERGED)), index=frame.index)
-    return ended.mask(absent(frame[values.name]), "")
+    statuses = reported(frame[status]) if status else pd.Series(str(OK), frame.index)
+    ok, finite = statuses == OK, np.isfinite(values.to_numpy(float))
+    return statuses.mask(ok & ~finite, str(DIVERGED)).mask(ok & absent(frame[values.name]), "")
+
+
+def few_words(words: pd.Series) -> str:
+    """The words of a column with how many runs have them."""
+    return ", ".join(f"{count:,} {word}" for word, count in words.map(str).value_counts().head(5).items())
 
 
 def without_end(words: pd.Series) -> InputError:
     """The error for runs of which none has a value, by the words of their column of statuses."""
-    if words.map(str).str.strip().str.lower().isin(STATUSES).any():
+    if (reported(words) != "").any():
         return InputError(str(words.name), "no run that ended has a value")
-    few = ", ".join(words.map(str).unique()[:5])
-    known = ", ".join(STATUSES)
-    return InputError(
-        str(words.name), f"none of {counted(len(words), 'run')} has ended: {few}; expected one of {known}"
-    )
+    return InputError(str(words.name), f"no run has ended: {few_words(words)}; expected one of {', '.join(ENDED)}")
 
 
-def run_again(ended: pd.Series, *cell: pd.Series) -> pd.Series:
-    """Which runs failed beside another one of their cell that did not. cell: the columns that name it."""
-    failed = ended == FAILED
+def run_again(statuses: pd.Series, *cell: pd.Series) -> pd.Series:
+    """Which runs failed, while another one of their cell did not. cell: the columns that name it."""
+    failed = statuses == FAILED
     return failed & (~failed).groupby(list(cell), dropna=False).transform("any")

@@ -41,26 +41,26 @@ def records(store: Store, stages: Iterable[str]) -> dict[str, StageRecord]:
     return {stage: record for stage, record in looked if record is not None}
 
 
-def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
+def in_words(store: Store, name: str, before: Mapping[str, str]) -> str:
     """A line that counts how many of these stages a sweep computed and reused; if the store cannot be read, why.
 
-    own: the name under which the sweep refers to its stages.
+    name: that under which the sweep refers to its stages.
     before: maps each stage to the weights that it had before, or "".
     """
     try:
-        found = records(store, before)
+        published = records(store, before)
     except RaysweepError as error:
         return f"stages: {error}"
     mine = [
         record
-        for stage, record in found.items()
-        if record["meta"].get("sweep") == own and record["weights"] != before[stage]
+        for stage, record in published.items()
+        if record["meta"].get("sweep") == name and record["weights"] != before[stage]
     ]
     # A stage whose process died may have been done in part: its lease says that it was begun, not how far it came.
     again = sum(int(record["meta"].get("computed", 1)) - 1 for record in mine)
-    missing = len(before) - len(found)
+    missing = len(before) - len(published)
     return (
-        f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(found) - len(mine):,} reused, "
+        f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(published) - len(mine):,} reused, "
         f"{again:,} begun again"
         + (" (after an expired lease)" if again else "")
         + (f", {missing:,} not in the store" if missing else "")
@@ -82,11 +82,11 @@ def computed_apart(folder: AnyPath, record: Record) -> dict[str, dict[str, float
     """The stages that trials of this sweep computed for rows of other trials, whose time is therefore in no row: the
     `seconds` of each, and the `cpus` and `gpus` that its trial held. Empty if the store cannot be read."""
     with contextlib.suppress(RaysweepError, Damaged):
-        store, own = Store(address(folder, record)), user(record)
-        metas = {stage: found["meta"] for stage, found in records(store, references.referred(store, own)).items()}
+        store, name = Store(address(folder, record)), user(record)
+        metas = {stage: record["meta"] for stage, record in records(store, references.referred(store, name)).items()}
         return {
             stage: {"seconds": meta["seconds"], **meta["trial"]}
             for stage, meta in metas.items()
-            if meta.get("sweep") == own and "trial" in meta
+            if meta.get("sweep") == name and "trial" in meta
         }
     return {}

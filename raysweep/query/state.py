@@ -77,9 +77,9 @@ class State:
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
         self._redo: set[tuple[str, int]] = set()
         if on_code_change is not None:
-            found, note = changed_content.find(self.workload, cells, self.rows)
+            changed, note = changed_content.find(self.workload, cells, self.rows)
             self.notes += [note] * bool(note)
-            self._redo = found | self._changed(on_code_change)
+            self._redo = changed | self._changed(on_code_change)
         if retry_failed:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
         self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
@@ -185,9 +185,9 @@ class State:
         from raysweep.search.verdicts import verdicts
 
         if self.plan.over:
-            members = [(own, step.state) for own, step in self.plan.slices]
+            members = [(one, step.state) for one, step in self.plan.slices]
         else:
-            members = [(own, "") for own, _ in self.plan.slices]
+            members = [(one, "") for one, _ in self.plan.slices]
         seeds = {seed for _, seed in self.rows}
         draws = max((draw + 1 for draw, seed in enumerate(self.space.seeds) if seed in seeds), default=0)
         value = partial(self._value, replaced=True)

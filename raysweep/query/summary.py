@@ -17,62 +17,62 @@ if TYPE_CHECKING:
     from raysweep.query.stored_sweep import StoredSweep
 
 
-def phase(found: StoredSweep, left: int) -> str:
+def phase(sweep: StoredSweep, left: int) -> str:
     """The phase of a sweep with so many rows left: running, finished or interrupted."""
-    if driver_lock.is_held(found.folder):
+    if driver_lock.is_held(sweep.folder):
         return "running"
     return "interrupted" if left else "finished"
 
 
-def in_text(found: StoredSweep) -> str:
+def in_text(sweep: StoredSweep) -> str:
     """The facts, one a line, below the name."""
-    return "\n".join([_title(found), *(f"  {name}: {said}" for name, said in facts(found).items())])
+    return "\n".join([_title(sweep), *(f"  {name}: {text}" for name, text in facts(sweep).items())])
 
 
-def in_html(found: StoredSweep) -> str:
+def in_html(sweep: StoredSweep) -> str:
     """The facts as a table of HTML."""
-    rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(said)}</td></tr>" for name, said in facts(found).items())
-    return f"<table><caption>{html.escape(_title(found))}</caption>{''.join(rows)}</table>"
+    rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in facts(sweep).items())
+    return f"<table><caption>{html.escape(_title(sweep))}</caption>{''.join(rows)}</table>"
 
 
-def facts(found: StoredSweep) -> dict[str, str]:
+def facts(sweep: StoredSweep) -> dict[str, str]:
     """The question, cells and seeds, rows by status, last run and storage, in words. It raises nothing: where rows
     cannot be read, it says so."""
     from raysweep.analyses.design import Design
     from raysweep.report.set_up import question
 
-    space, rows = found.space, _rows(found)  # reading them also places the cells of an open space
+    space, rows = sweep.space, _rows(sweep)  # reading them also places the cells of an open space
     most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked
     return {
-        "question": question(Design((space.as_dict(),), (found.name,)), found.workload),
+        "question": question(Design((space.as_dict(),), (sweep.name,)), sweep.workload),
         "workload": space.workload,
-        "size": f"{counted(len(found.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
+        "size": f"{counted(len(sweep.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
         "rows": rows,
-        "last run": _last_run(found),
-        "storage": place(found.folder.parent),
+        "last run": _last_run(sweep),
+        "storage": place(sweep.folder.parent),
     }
 
 
-def _title(found: StoredSweep) -> str:
-    return f"sweep {found.name}" + (" (a part of it)" if found.is_part else "")
+def _title(sweep: StoredSweep) -> str:
+    return f"sweep {sweep.name}" + (" (a part of it)" if sweep.is_part else "")
 
 
-def _rows(found: StoredSweep) -> str:
+def _rows(sweep: StoredSweep) -> str:
     """How many rows are there, by status, and whether more will come."""
     try:
-        state = found.state()
+        state = sweep.state()
         done, left = len(state.rows), state.missing().rows
-        now = phase(found, left)
+        now = phase(sweep, left)
     except (RaysweepError, OSError) as error:
         return f"cannot be read ({error})"
     statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
     return f"{done:,} of {done + left:,}{f' ({statuses})' if statuses else ''}, {now}"
 
 
-def _last_run(found: StoredSweep) -> str:
+def _last_run(sweep: StoredSweep) -> str:
     """When the newest rows were written, or else when the sweep was started; in UTC."""
     with contextlib.suppress(OSError):
-        if isinstance(found.folder, Path):  # a bucket has no times of folders
-            newest = (found.folder / sweep_record.LEDGER).stat().st_mtime
+        if isinstance(sweep.folder, Path):  # a bucket has no times of folders
+            newest = (sweep.folder / sweep_record.LEDGER).stat().st_mtime
             return f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%d %H:%M} UTC"
-    return f"started {found.record.created}"
+    return f"started {sweep.record.created}"

@@ -11,9 +11,10 @@ import numpy as np
 
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
+from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
-from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, values_on
-from raysweep.query.run_ends import ended_of, run_again, without_end
+from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, plain_column, values_on
+from raysweep.query.run_ends import few_words, reported, run_again, status_column, statuses_of, without_end
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
@@ -31,7 +32,7 @@ class Table:
     """Runs made elsewhere.
 
     rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them, and
-        METRIC_standard_error, if that is known.
+        METRIC_standard_error, if that is given.
     space: the space that they are a part of, as plain data.
     guesses: one row per column that is used: column, role, type, values, scale and note.
     missing: runs without a value; they are no rows.
@@ -66,8 +67,9 @@ def read(
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     seed: the column of the seed; None if there is one run per cell.
-    error: the column of the known standard errors of the first metric.
-    status: the column that says how a run ended; None if none does: then a number that is not finite has diverged.
+    error: the column of the standard errors of the first metric.
+    status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
+        for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
     together: whether axes whose values come in pairs move together.
     repeats: whether several runs of a cell without a seed are draws of it.
@@ -80,80 +82,96 @@ def read(
     """
     import pandas as pd
 
-    frame = as_frame(table)
-    directions = dict(_metric(str(one), frame.attrs.get(SOURCE_DIRECTIONS, {})) for one in metrics)
-    used = [*directions, *axes, *by, *(one for one in (seed, error, status) if one)]
+    frame, settings = as_frame(table), [*axes, *by]
+    directed = [_metric(str(one), frame.attrs.get(SOURCE_DIRECTIONS, {})) for one in metrics]
+    seed, error, status = (one if one is None else str(one) for one in (seed, error, status))
+    used = [*(metric for metric, _ in directed), *settings, *(one for one in (seed, error, status) if one)]
+    if status is None and (status := status_column(frame, used)):
+        used.append(status)
+    directions = dict(directed)
+    _check(frame, directions, settings, used, status)
+    for option, names in (("scale", list(scale or ())), ("labels", labels)):
+        if strange := [column for column in names if column not in settings]:
+            raise unknown(option, "axis", strange[0], settings)
     for column in used:
-        if (frame.columns == column).sum() > 1:
-            raise InputError(str(column), "several columns have this name; rename all but one")
-        if column not in frame:
-            raise unknown("axes" if column in (*axes, *by) else str(column), "column", column, map(str, frame.columns))
-    if twice := [column for column in used if used.count(column) > 1]:
-        raise InputError(twice[0], "this column is used twice; expected each once")
-    if taken := [column for column in (*axes, *by) if column in TAKEN]:
-        raise InputError(taken[0], "this name is a column of every table of results; rename it")
-    for metric in directions:
-        check_metric(metric, "metric")
-    for option, named in (("scale", list(scale or ())), ("labels", labels)):
-        for column in named:
-            if column not in (*axes, *by):
-                raise unknown(option, "axis", column, [*axes, *by])
-    for column in (*directions, *([error] if error else [])):
-        words = (
-            frame[column].map(lambda value: isinstance(value, str) and value.strip().lower() in MISSING).astype(bool)
-        )
-        if words.any():
-            frame[column] = frame[column].astype(object).mask(words, None)
+        frame[column] = plain_column(frame[column], MISSING if column in (*directions, error) else ())
     values = {metric: numbers_in(frame[metric], metric) for metric in directions}
+    for metric, numbers in values.items():
+        if 0 < numbers[np.isfinite(numbers)].abs().max() < 1 / LARGEST:
+            raise InputError(metric, f"no value is as large as {1 / LARGEST:g}, so that squares are 0; multiply it")
     first = next(iter(directions))
-    ended = ended_of(frame, status, values[first])
-    nowhere = np.all([absent(frame[axis]).to_numpy() for axis in (*axes, *by)], axis=0)  # a run above others
-    ended = ended.mask(nowhere, "")
-    there = (ended != "").to_numpy()
-    if not there.any():
+    statuses = statuses_of(frame, status, values[first])
+    nowhere = np.all([absent(frame[axis]).to_numpy() for axis in settings], axis=0)  # a run above others
+    statuses = statuses.mask(nowhere, "")
+    kept = (statuses != "").to_numpy()
+    if not kept.any():
         raise without_end(frame.loc[~nowhere, status]) if status else InputError(first, "no run has a value")
-    missing = int((~there).sum())
-    frame, ended = frame[there], ended[there]
-    found = [
-        axis_of(frame[column], column, "axis" if column in axes else "by", column in labels) for column in (*axes, *by)
-    ]
-    for axis in found:
-        if scale and axis.name in scale:
-            axis.scale = scale[axis.name]
-    varied = [axis for axis in found if len(axis.values) > 1]
+    frame, statuses = frame[kept], statuses[kept]
+    columns = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
+    for axis in columns:
+        axis.scale = (scale or {}).get(axis.name, axis.scale)
+    varied = [axis for axis in columns if len(axis.values) > 1]
     if not any(axis.role == "axis" for axis in varied):
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
-    rows["cell"] = [_cell(values) for values in rows.itertuples(index=False, name=None)]
-    again = run_again(ended, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
-    frame, rows, ended = frame[~again], rows[~again].copy(), ended[~again]
+    cells = rows.groupby([axis.name for axis in varied], sort=False)
+    ids = [
+        hashlib.sha256(repr(one).encode()).hexdigest()[:16] for one in cells.head(1).itertuples(index=False, name=None)
+    ]
+    rows["cell"] = np.array(ids, dtype=object)[cells.ngroup()]
+    again = run_again(statuses, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
+    frame, rows, statuses = frame[~again], rows[~again].copy(), statuses[~again]
     rows["seed"] = _seeds(frame, rows, [*directions, seed, error, status], seed, repeats)
-    rows["sweep"], rows["status"] = name, ended
+    rows["sweep"], rows["status"] = name, statuses
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
-    errors = []
     if error:
-        errors = [f"{first}{ERROR}"]
-        rows[errors[0]] = numbers_in(frame[error], error)
-        wrong = rows.loc[(rows["status"] == OK) & ~(rows[errors[0]] >= 0), errors[0]]
-        if len(wrong):
-            got = "none" if wrong.isna().iloc[0] else number(wrong.iloc[0])
-            raise InputError(error, f"expected a standard error of at least 0, got {got} in {place(wrong.index, 0)}")
-    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions, *errors]
+        rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
+        if (wrong := (rows["status"] == OK) & ~(errors >= 0)).any():
+            value, where = errors[wrong].iloc[0], place(frame.index[wrong], 0)
+            got = "none" if np.isnan(value) else number(value)
+            raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
+    notes = {}
+    if diverged := int((statuses == DIVERGED).sum()):
+        notes[first] = f"{diverged:,} not finite: diverged (None and NA are missing)"
+    if seed and frame[seed].is_unique and not rows["seed"].is_unique:
+        notes[seed] = "no seed occurs twice: they number runs, and are no shared draws"
+    if status and again.any():
+        notes[status] = f"{again.sum():,} failed and run again: the other run counts"
     zipped = _together(rows, varied) if together else []
-    guesses = _guesses(found, zipped, directions, {"seed": seed, "standard error": error, "status": status}, rows)
-    if seed and (rows["seed"].to_numpy() != frame[seed].astype(float).to_numpy()).any():
-        guesses.loc[guesses["column"] == seed, "note"] = (
-            "no seed occurs twice: they number runs, and are no shared draws"
-        )
-    if again.any():
-        guesses.loc[guesses.index[-1], "note"] = f"{again.sum():,} failed and run again: the other run counts"
+    roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}
+    roles |= {
+        column: role for column, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if column
+    }
+    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions]
+    order += [f"{first}{ERROR}"] if error else []
     return Table(
         rows[order].reset_index(drop=True),
-        _space(varied, found, zipped, directions, rows, name, source),
-        guesses,
-        missing,
+        _space(columns, zipped, directions, rows, name, source),
+        _guesses(columns, zipped, roles, notes),
+        int((~kept).sum()),
     )
+
+
+def _check(
+    frame: pd.DataFrame, metrics: Mapping[str, str], settings: Sequence[str], used: Sequence[str], status: str | None
+) -> None:
+    """Raise InputError for a column that is not there once, is used twice, or has a name that it cannot have."""
+    for column in used:
+        if (frame.columns == column).sum() > 1:
+            raise InputError(column, "several columns have this name; rename all but one")
+        if column not in frame:
+            if status in frame and column in metrics and not (reported(frame[status]) == OK).any():
+                raise InputError(column, f"no run has it, and none has finished: {few_words(frame[status])}")
+            raise unknown("axes" if column in settings else column, "column", column, frame.columns)
+    if twice := [column for column in used if used.count(column) > 1]:
+        raise InputError(twice[0], "this column is used twice; expected each once")
+    if taken := [column for column in settings if column in TAKEN]:
+        raise InputError(taken[0], "this name is a column of every table of results; rename it")
+    if wrong := [column for column in settings if not column.strip() or not column.isprintable()]:
+        raise InputError(shown(wrong[0]), "expected a column with a printable name; rename it")
+    for metric in metrics:
+        check_metric(metric, "metric")
 
 
 def as_frame(table: Any) -> pd.DataFrame:
@@ -174,8 +192,10 @@ def as_frame(table: Any) -> pd.DataFrame:
             if gaps() if callable(gaps) else gaps:
                 listed = getattr(table[name], "to_pylist", None) or table[name].to_list
                 frame[name] = pd.Series(listed(), index=frame.index, dtype=object)
-    elif hasattr(table, "__dataframe__"):
-        frame = pd.api.interchange.from_dataframe(table)
+    elif hasattr(table, "__arrow_c_stream__"):  # DuckDB, Ibis and others
+        import pyarrow
+
+        return as_frame(pyarrow.table(table))
     else:
         raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
     frame.columns = frame.columns.map(str)
@@ -188,20 +208,16 @@ def _with_gaps(values: Any) -> Any:
     return np.array(values, dtype=object) if gaps else values
 
 
-def _metric(text: str, known: Mapping[str, str]) -> tuple[str, str]:
-    """(name, direction). known: those of the source."""
+def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
+    """(name, direction). source: the directions that the source states."""
     name, _, direction = text.rpartition(":")
     if not name:
-        return text, known.get(text, DIRECTIONS[0])
+        return text, source.get(text, DIRECTIONS[0])
     if direction not in DIRECTIONS:
         raise InputError("metric", f"expected {' or '.join(DIRECTIONS)} behind the colon, got {shown(direction)}")
-    if known.get(name, direction) != direction:
-        raise InputError("metric", f"{text} contradicts the source, which says {name}:{known[name]}")
+    if source.get(name, direction) != direction:
+        raise InputError("metric", f"{text} contradicts the source, which says {name}:{source[name]}")
     return name, direction
-
-
-def _cell(values: tuple[Any, ...]) -> str:
-    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 def _seeds(
@@ -211,24 +227,21 @@ def _seeds(
 
     others: columns of no setting.
     """
+    positions = seeds = rows.groupby("cell", sort=False).cumcount()
     if seed is not None:
-        numbers = numbers_in(frame[seed], seed)
-        whole = numbers.notna() & (numbers >= 0) & (numbers == numbers.round())
+        column = frame[seed]
+        seeds = column if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" else numbers_in(column, seed)
+        whole = (seeds >= 0) & (seeds < 2**63) & (seeds % 1 == 0)
         if not whole.all():
-            wrong = number(float(numbers[~whole].iloc[0]))
-            raise InputError(seed, f"expected whole numbers of at least 0, got {wrong}")
-        seeds = numbers.astype(np.int64)
-    else:
-        seeds = rows.groupby("cell", sort=False).cumcount()
-    rows = rows.assign(seed=seeds)
-    alike = ["cell", "seed"] if seed or repeats else ["cell"]
-    several = rows.duplicated(alike, keep=False)
-    if seed and rows["cell"].duplicated().any() and not rows["seed"].duplicated().any() and rows["cell"].nunique() > 1:
-        return rows.groupby("cell", sort=False).cumcount()  # numbers of runs: no draw is shared by two cells
+            raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")
+        if positions.any() and seeds.is_unique and rows["cell"].nunique() > 1:
+            return positions  # the seeds number the runs: no draw is shared by two cells
+        seeds = seeds.astype(np.int64)
+    alike = rows[["cell"]].assign(seed=seeds if seed or repeats else 0)
+    several = alike.duplicated(keep=False)
     if several.any():
-        one = rows[several].iloc[0]
-        same = frame[(rows[alike] == one[alike]).all(axis=1)]
-        settings = [column for column in frame if column not in rows and column not in others]
+        same = frame[(alike == alike[several].iloc[0]).all(axis=1)]
+        settings = [column for column in frame if column not in rows.drop(columns="cell") and column not in others]
         differ = [column for column in settings if same[column].map(str).nunique() > 1]
         which = place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
@@ -239,12 +252,17 @@ def _seeds(
 
 
 def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> list[list[str]]:
-    """The axes that vary together: each value of one comes with one value of the other."""
+    """The axes that vary together: each value of one comes with one value of the other. Where no value occurs twice,
+    numbers also rise or fall together, which those of a random search do not."""
     groups: list[list[str]] = []
     for axis in axes:
         for group in groups:
-            pairs = rows[[group[0], axis.name]].drop_duplicates()
-            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique():
+            pairs = rows[[group[0], axis.name]].drop_duplicates().sort_values(group[0])
+            names = "str" in (axis.kind, next(one.kind for one in axes if one.name == group[0]))
+            ordered = names or len(pairs) < rows["cell"].nunique() or pairs[axis.name].is_monotonic_increasing
+            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique() and (
+                ordered or pairs[axis.name].is_monotonic_decreasing
+            ):
                 group.append(axis.name)
                 break
         else:
@@ -253,7 +271,6 @@ def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> list[list[str]]:
 
 
 def _space(
-    varied: Sequence[Axis],
     axes: Sequence[Axis],
     zipped: list[list[str]],
     directions: Mapping[str, str],
@@ -272,10 +289,11 @@ def _space(
         digest="0" * 12,
         source=source,
     )
+    varied = [axis for axis in axes if len(axis.values) > 1]
     values = {axis.name: list(axis.values) for axis in varied}
-    for first, *others in zipped:
-        pairs = rows.drop_duplicates(first).sort_values(first)
-        values |= {other: pairs[other].tolist() for other in (first, *others)}
+    for group in zipped:
+        pairs = rows[group].drop_duplicates().sort_values(group[0])
+        values |= {axis: pairs[axis].tolist() for axis in group}
     return {
         "name": name,
         "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
@@ -291,31 +309,17 @@ def _space(
 
 
 def _guesses(
-    axes: Sequence[Axis],
-    zipped: list[list[str]],
-    directions: Mapping[str, str],
-    others: Mapping[str, str | None],
-    rows: pd.DataFrame,
+    axes: Sequence[Axis], zipped: list[list[str]], roles: Mapping[str, str], notes: Mapping[str, str]
 ) -> pd.DataFrame:
-    """What was guessed of the columns. others: the columns of other roles."""
+    """What was guessed of the columns. roles, notes: of those that are no axes, by name."""
     import pandas as pd
 
-    beside = {name: [other for other in group if other != name] for group in zipped for name in group}
-    lines = [
-        {
-            "column": axis.name,
-            "role": "constant" if len(axis.values) == 1 else axis.role,
-            "type": axis.kind,
-            "values": few_values(axis),
-            "scale": axis.scale,
-            "note": "; ".join(
-                [*axis.notes[:3], *([f"varies with {', '.join(beside[axis.name])}"] if axis.name in beside else [])]
-            ),
-        }
-        for axis in axes
-    ]
-    lines += [{"column": metric, "role": f"metric, {way}d"} for metric, way in directions.items()]
-    lines += [{"column": column, "role": role} for role, column in others.items() if column]
-    if diverged := int((rows["status"] == DIVERGED).sum()):
-        lines[len(axes)]["note"] = f"{diverged:,} not finite: diverged (None and NA are missing)"
-    return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"]).fillna("")
+    lines = []
+    for axis in axes:
+        joined = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
+        others = [name for group in zipped if axis.name in group for name in group if name != axis.name]
+        role = "constant" if len(axis.values) == 1 else axis.role
+        note = "; ".join([*joined, *([f"varies with {', '.join(others)}"] if others else [])])
+        lines.append((axis.name, role, axis.kind, few_values(axis), axis.scale, note))
+    lines += [(column, role, "", "", "", notes.get(column, "")) for column, role in roles.items()]
+    return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"])

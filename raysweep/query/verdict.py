@@ -46,33 +46,34 @@ def _lines(state: State, not_ended: str) -> Iterator[str]:
     pointwise = state.space.precision[POINTWISE]
     every = "in each slice by itself" if pointwise else "in all slices at once"
     for _, group in itertools.groupby(
-        state.verdicts, key=lambda found: (found.own.kind, found.own.fit, found.own.metric, found.own.axis)
+        state.verdicts, key=lambda one: (one.own.kind, one.own.fit, one.own.metric, one.own.axis)
     ):
         members = list(group)
-        own = max((found.own for found in members), key=lambda own: len(own.x))
-        wanted = size(own, own.wanted, state.workload)
-        reached = [found for found in members if found.state == REACHED]
-        text = f"{own.fit} of {own.metric} in {own.axis}: {wanted} {every} at {100 * own.level:g} % reached in "
-        yield text + f"{len(reached):,} of {counted(len(members), 'slice')}{_worst(reached, state, 'widest')}"
+        longest = max((one.own for one in members), key=lambda part: len(part.x))
+        half = size(longest, longest.wanted, state.workload)
+        reached = [one for one in members if one.state == REACHED]
+        yield f"{longest.fit} of {longest.metric} in {longest.axis}: {half} {every} at {100 * longest.level:g} % " + (
+            f"reached in {len(reached):,} of {counted(len(members), 'slice')}{_worst(reached, state, 'widest')}"
+        )
         reasons: dict[str, list[Verdict]] = {}
-        for found in members:
-            if found.state != REACHED:
-                reasons.setdefault(found.state or not_ended, []).append(found)
+        for one in members:
+            if one.state != REACHED:
+                reasons.setdefault(one.state or not_ended, []).append(one)
         for reason, others in reasons.items():
             yield f"  {reason}: {_names(others)}{_worst(others, state, 'worst')}{_advice(reason, others)}"
 
 
-def size(own: Slice, half: float, workload: Workload) -> str:
+def size(chosen: Slice, half: float, workload: Workload) -> str:
     """A half-width of a slice in words: ± 1 degrees, or a factor 1.2 either way."""
-    if own.logarithmic:
+    if chosen.logarithmic:
         return f"a factor {math.exp(min(half, 700)):.4g} either way"
-    unit = workload.by_name[own.axis].unit
+    unit = workload.by_name[chosen.axis].unit
     return f"± {half:.3g}{f' {unit}' if unit else ''}"
 
 
-def named(own: Slice, before: str = "") -> str:
+def named(chosen: Slice, before: str = "") -> str:
     """The values of a slice, in words, after this text; "" for the only slice."""
-    text = ", ".join(f"{key} = {_short(value)}" for key, value in own.at.items())
+    text = ", ".join(f"{key} = {_short(value)}" for key, value in chosen.at.items())
     return before + text if text else ""
 
 
@@ -80,31 +81,31 @@ def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else as_typed(value)
 
 
-def _names(found: Sequence[Verdict]) -> str:
-    names = "; ".join(filter(None, (named(each.own) for each in found[:NAMED])))
-    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    return counted(len(found), "slice") + (f" ({names}{more})" if names else "")
+def _names(verdicts: Sequence[Verdict]) -> str:
+    names = "; ".join(filter(None, (named(each.own) for each in verdicts[:NAMED])))
+    more = f" and {len(verdicts) - NAMED:,} more" if len(verdicts) > NAMED else ""
+    return counted(len(verdicts), "slice") + (f" ({names}{more})" if names else "")
 
 
-def _worst(found: Sequence[Verdict], state: State, word: str) -> str:
+def _worst(verdicts: Sequence[Verdict], state: State, word: str) -> str:
     """The slice with the widest interval. One of which no interval is known is worse than any."""
-    asked = [each for each in found if each.state not in endings.NOTHING_THERE]
+    asked = [each for each in verdicts if each.state not in endings.NOTHING_THERE]
     nowhere = [each for each in asked if not math.isfinite(each.half)]
     if nowhere:
-        how_many = "not located" if len(nowhere) == len(found) else f"{len(nowhere):,} of them not located"
+        how_many = "not located" if len(nowhere) == len(verdicts) else f"{len(nowhere):,} of them not located"
         return f", {how_many}"
     noisy = [each for each in asked if each.half > 0]
     if not noisy:
         return ""
     worst = max(noisy, key=lambda each: each.half / each.own.wanted)
-    which = f"the {word}{named(worst.own, ' ')} with " if len(found) > 1 else ""
+    which = f"the {word}{named(worst.own, ' ')} with " if len(verdicts) > 1 else ""
     return f", {which}{size(worst.own, worst.half, state.workload)}"
 
 
-def _advice(reason: str, found: Sequence[Verdict]) -> str:
-    text = endings.advice(reason, found[0].own.axis)
-    needed = max(endings.draws_to_reach(each.draws, each.half, each.own.wanted) for each in found)
+def _advice(reason: str, verdicts: Sequence[Verdict]) -> str:
+    text = endings.advice(reason, verdicts[0].own.axis)
+    needed = max(endings.draws_to_reach(each.draws, each.half, each.own.wanted) for each in verdicts)
     if reason in (endings.ALL_DRAWS, endings.SPENT) and math.isfinite(needed):
-        worst = " at the worst" if len(found) > 1 else ""
+        worst = " at the worst" if len(verdicts) > 1 else ""
         text += f", to about {math.ceil(needed):,} draws of a cell{worst}"
     return f"; {text}" if text else ""

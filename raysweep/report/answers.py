@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN_ROWS = 20
-"""Further rows of a table are in `.table` only."""
+"""Rows of a table; further ones are in `.table` only."""
 
 
 class Answer:
@@ -130,7 +130,7 @@ class Comparison(Answer):
             return super().plot()
         figures = self._figures()
         if f"comparison_{metric}" not in figures:
-            raise unknown("plot", "metric", metric, [row["metric"] for row in self.finding.table.to_dict("records")])
+            raise unknown("plot", "metric", metric, self.finding.table["metric"].tolist())
         return _shown(figures[f"comparison_{metric}"])
 
 
@@ -171,16 +171,6 @@ def comparison(finding: Finding, workload: Workload) -> Comparison:
 
     if not finding.tables:
         raise InputError("compare", sentence(finding, workload))
-    parts = [(row["metric"], table) for row, table in zip(_rows(finding), finding.tables.values(), strict=True)]
-    return Comparison(pd.concat([_with_metric(*part) for part in parts], ignore_index=True), finding, workload)
-
-
-def _rows(finding: Finding) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = finding.table.to_dict("records")
-    return rows
-
-
-def _with_metric(metric: str, table: pd.DataFrame) -> pd.DataFrame:
-    table = table.copy()
-    table.insert(0, "metric", metric)
-    return table
+    tables = list(finding.tables.values())
+    whole = pd.concat(tables, keys=finding.table["metric"].tolist(), names=["metric"]).reset_index("metric")
+    return Comparison(whole.reset_index(drop=True), finding, workload)

@@ -33,6 +33,7 @@ def clause(finding: Finding, group: Group, workload: Workload, subject: str = "i
         .format(
             metric=called(finding.metric, workload),
             x=called(finding.x, workload),
+            at=at_words(finding, group, workload),
             place=place_words(finding, group, workload),
             count=group.count,
             **_further(finding, group, workload),
@@ -68,21 +69,32 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
     return sides
 
 
+def at_words(finding: Finding, group: Group, workload: Workload) -> str:
+    """Where on its axis: "an overlap angle of 57.1° [56.8°, 57.4°]", or "between" two estimates."""
+    x, place = called(finding.x, workload), place_words(finding, group, workload)
+    return f"{'an' if x[:1].lower() in tuple('aeiou') else 'a'} {x} {place if spans(group) else f'of {place}'}"
+
+
+def spans(group: Group) -> bool:
+    """Whether the estimates of the settings differ as they are shown."""
+    return group.count > 1 and number(group.low, 3) != number(group.high, 3)
+
+
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The estimate with its interval if one setting has it, else between what the estimates lie."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     if group.count == 1:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
-        known = np.isfinite(row["low"]) or np.isfinite(row["high"])
-        return f"{interval(row['estimate'], row['low'], row['high']) if known else number(row['estimate'])}{unit}"
-    ends = group.low, group.high
+        bounded = np.isfinite(row["low"]) or np.isfinite(row["high"])
+        return f"{interval(row['estimate'], row['low'], row['high']) if bounded else number(row['estimate'])}{unit}"
+    extremes = group.low, group.high
     rows = finding.table[finding.table["outcome"] == group.outcome]
     if finding.kind == "regime":  # a verdict is of the interval
         within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
-        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in ends))
-        return f"{slopes}, {within}" if np.isfinite(ends).all() else within
-    low, high = f"{number(ends[0], 3)}", f"{number(ends[1], 3)}{unit}"
-    return high if f"{low}{unit}" == high else f"{low}{unit if unit == '°' else ''} to {high}"
+        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in extremes))
+        return f"{slopes}, {within}" if np.isfinite(extremes).all() else within
+    low, high = f"{number(extremes[0], 3)}", f"{number(extremes[1], 3)}{unit}"
+    return high if f"{low}{unit}" == high else f"between {low}{unit if unit == '°' else ''} and {high}"
 
 
 def share(group: Group, every: int, noun: str) -> str:
@@ -105,32 +117,35 @@ def _condition_words(one: Condition, workload: Workload) -> str:
     if one.relation == "in":
         return ", ".join(listed(one.key, one.values, workload))
     name, unit = workload.symbol(one.key) or called(one.key, workload), unit_of(one.key, workload)
-    ends = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
+    values = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
     return (
-        f"{name} from {ends[0]} to {ends[1]}"
+        f"{name} from {values[0]} to {values[1]}"
         if one.relation == "between"
-        else f"{name} {SIGNS[one.relation]} {ends[0]}"
+        else f"{name} {SIGNS[one.relation]} {values[0]}"
     )
 
 
 def theory_words(finding: Finding, workload: Workload) -> str:
     """Whether theory's values lie in the intervals, or how far they are from exact values; empty without a theory."""
     table = finding.table
-    if finding.kind in ("best", "curves"):  # intervals of single cells, whose draws are shared
+    if finding.kind == "best":  # the interval of a choice
         return ""
-    known = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
-    if not len(known):
+    compared = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
+    if not len(compared):
         return ""
-    low, high = known["low"].fillna(-np.inf), known["high"].fillna(np.inf)
-    exact = high - low <= NOTHING * known["estimate"].abs()
+    low, high = compared["low"].fillna(-np.inf), compared["high"].fillna(np.inf)
+    exact = high - low <= NOTHING * compared["estimate"].abs()
     if exact.all():
-        apart = ((known["estimate"] - known["theory"]).abs() / known["theory"].abs()).fillna(0).max()
+        apart = ((compared["estimate"] - compared["theory"]).abs() / compared["theory"].abs()).fillna(0).max()
         return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
-    known, low, high = known[~exact], low[~exact], high[~exact]
-    outside = int(((known["theory"] < low) | (known["theory"] > high)).sum())
-    if len(known) == 1:
-        return f"theory, {number(known['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
-    return f"theory agrees in {len(known) - outside}/{len(known)}" if outside else "theory agrees"
+    compared, low, high = compared[~exact], low[~exact], high[~exact]
+    outside = int(((compared["theory"] < low) | (compared["theory"] > high)).sum())
+    if finding.kind == "curves" and len(compared) > 1:  # of intervals of single cells some miss it
+        inside = f"{len(compared) - outside} of {len(compared)} intervals" if outside else "every interval"
+        return f"theory lies in {inside}"
+    if len(compared) == 1:
+        return f"theory, {number(compared['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
+    return f"theory agrees in {len(compared) - outside}/{len(compared)}" if outside else "theory agrees"
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

@@ -40,13 +40,13 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
             texts = zip(table.head, lines[one["row"]], strict=True)
             more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
             if finding.kind in IN_X:
-                ends = [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")]
+                place = [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")]
                 located = row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])
-                more |= {"place": ends, "located": bool(located)}
+                more |= {"place": place, "located": bool(located)}
         out.append(
             {
                 **{key: value for key, value in one.items() if key not in ("row", "values")},
-                "said": settings(varied, [values[name] for name in varied], workload),
+                "said": settings({name: values[name] for name in varied}, workload),
                 "values": list(labels(one["values"])),
                 "at": [plain_number(values[name]) if name in numbers else None for name in names],
                 **more,

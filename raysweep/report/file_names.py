@@ -52,11 +52,11 @@ def remove_stale(home: Path, files: Iterable[Path]) -> None:
     except (OSError, ValueError):
         return
     kept = {path.relative_to(home).as_posix() for path in files}
-    for name, known in earlier.items() if isinstance(earlier, dict) else ():
+    for name, written in earlier.items() if isinstance(earlier, dict) else ():
         path = home / name
         if name in kept or not STALE.fullmatch(name) or path.is_symlink() or not path.is_file():
             continue
-        if digest(path) == known:
+        if digest(path) == written:
             path.unlink()
 
 

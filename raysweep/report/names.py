@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -49,7 +49,7 @@ def as_called(finding: Finding, workload: Workload) -> Workload:
     if between := finding.facts.get("between"):
         one, other = (setting(between["axis"], value, workload) for value in between["values"])
         label = f"{called(between['metric'], workload)} of {one} minus {without_common_beginning(one, other)}"
-        direction = next((known.direction for known in metrics if known.name == between["metric"]), "none")
+        direction = next((one.direction for one in metrics if one.name == between["metric"]), "none")
         first, second = (one, other) if direction != "minimize" else (other, one)
         signs = [f"more at {one}", f"more at {other}"]
         signs = [f"{first} is better", f"{second} is better"] if direction != "none" else signs
@@ -108,9 +108,9 @@ def setting(name: str, value: Any, workload: Workload) -> str:
     return f"{workload.symbol(name) or called(name, workload)} = {number(value)}{unit if unit == '°' else ''}"
 
 
-def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) -> str:
+def settings(where: Mapping[str, Any], workload: Workload) -> str:
     """Several parameters and their values, separated by commas."""
-    return ", ".join(setting(name, value, workload) for name, value in zip(names, values, strict=True))
+    return ", ".join(setting(name, value, workload) for name, value in where.items())
 
 
 def values_in_words(name: str, values: list[Any], workload: Workload) -> str:

@@ -6,27 +6,18 @@ from raysweep.analyses.finding import Finding, Move
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.report.names import as_called, called, capitalized, line_label, listed, setting, unit_of
+from raysweep.report.names import as_called, called, capitalized, line_label, listed, plain, settings, unit_of
 from raysweep.report.phrases import ESTIMATES, FACTS, METHODS, TITLES
 from raysweep.workloads.declaration import Workload
 
 
 def title(finding: Finding, workload: Workload) -> str:
     """The title of a finding."""
-    workload = as_called(finding, workload)
-    form = TITLES.get(finding.kind) or (
-        finding.kind.replace("_", " ").capitalize() + (": {metric}" * bool(finding.metric))
-    )
-    names = {
-        "metric": finding.metric,
-        "x": finding.x,
-        **{key: finding.facts.get(key, "") for key in ("length", "meets")},
-    }
-    text = form.format(
-        **{key: called(name, workload) for key, name in names.items()},
-        stage=finding.facts.get("stage", finding.facts.get("about", "")),
-    )
-    text = capitalized(text)
+    workload, facts = as_called(finding, workload), finding.facts
+    form = TITLES.get(finding.kind) or f"{plain(finding.kind).capitalize()}{': {metric}' * bool(finding.metric)}"
+    names = {"metric": finding.metric, "x": finding.x, **{key: facts.get(key, "") for key in ("length", "meets")}}
+    called_by = {key: called(name, workload) for key, name in names.items()}
+    text = capitalized(form.format(**called_by, stage=facts.get("stage", facts.get("about", ""))))
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
 
@@ -52,45 +43,39 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if finding.idle:
         idle = " and ".join(called(name, workload) for name in finding.idle)
         out.append(f"This does not depend on {idle}: each draw counts once.")
+    facts = finding.facts
     for name, form in FACTS.items():
-        if value := finding.facts.get(name):
+        if value := facts.get(name):
             names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
             out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
-    if shares := finding.facts.get("shares"):
+    level = f"{100 * finding.level:g} % interval"
+    if shares := facts.get("shares"):
         large = [f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items() if share >= 0.005]
         small = ["each other axis less than 1 %"] if len(large) < len(shares) else []
         rest = f"combinations of axes {100 * max(0, 1 - sum(shares.values())):.0f} %"
         out.append(f"Share of variance: {', '.join([*large, *small, rest])}.")
-    if finding.facts.get("one_draw"):
+    if facts.get("one_draw"):
         out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
-    if until := finding.facts.get("until"):
+    if until := facts.get("until"):
         out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
-    if score := finding.facts.get("one_out"):
-        share = f"{score['inside']} of {score['of']}"
-        out.append(f"Each setting forecast from all others: {share} inside their {100 * finding.level:g} % interval.")
-    if score := finding.facts.get("longest_out"):
-        share = f"{score['inside']} of {score['of']}"
-        of = f" in {counted(score['settings'], 'setting')}" if score["settings"] > 1 else ""
-        length = called(finding.facts["length"], workload)
-        level = f"{100 * finding.level:g} % interval"
-        out.append(f"The largest {length} forecast from the others: {share} inside their {level}{of}.")
-    if cases := finding.facts.get("cases"):
+    if score := facts.get("one_out"):
+        out.append(f"Each setting forecast from all others: {score['inside']} of {score['of']} inside their {level}.")
+    if score := facts.get("longest_out"):
+        share, length = f"{score['inside']} of {score['of']}", called(facts["length"], workload)
+        among = f" in {counted(score['settings'], 'setting')}" if score["settings"] > 1 else ""
+        out.append(f"The largest {length} forecast from the others: {share} inside their {level}{among}.")
+    if cases := facts.get("cases"):
         words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
         out.append(f"By the losses at the best rate (O §3.4.2): {words}.")
-    for metric, count in finding.facts.get("left_out", {}).items():
+    for metric, count in facts.get("left_out", {}).items():
         out.append(f"Left out: {counted(count, 'ok row')} in which {called(metric, workload)} is not finite.")
-    for lost in finding.facts.get("lost", ()):
+    for lost in facts.get("lost", ()):
         few = f"{lost['fewest']}" + (f" to {lost['most']}" if lost["most"] > lost["fewest"] else "")
-        places = [
-            ", ".join(setting(key, value, workload) for key, value in place.items()) for place in lost["where"] if place
-        ]
-        where = f": {'; '.join(places)}" if places else ""
-        cells = counted(lost["cells"], "cell")
-        out.append(
-            f"Left out: {cells} in which most draws diverged or failed ({few} of {lost['draws']} draws ok){where}."
-        )
-    method = METHODS.get(finding.facts.get("method", finding.kind))
-    return [*out, method] if method else out
+        where = "; ".join(settings(place, workload) for place in lost["where"] if place)
+        cells, draws = counted(lost["cells"], "cell"), f"{few} of {lost['draws']} draws ok"
+        where = f": {where}" if where else ""
+        out.append(f"Left out: {cells} in which most draws diverged or failed ({draws}){where}.")
+    return [*out, *filter(None, [METHODS.get(facts.get("method", finding.kind))])]
 
 
 def move_words(move: Move, finding: Finding, workload: Workload) -> str:
@@ -98,11 +83,10 @@ def move_words(move: Move, finding: Finding, workload: Workload) -> str:
     counts = [(move.rises, "rises"), (move.falls, "falls"), (move.both, "goes up and down")]
     counts += [(move.open, "is not shown to move")]
     unit, every = unit_of(move.key, workload), sum(count for count, _ in counts)
-    known = [f"{way} in {count}" for count, way in counts if count]
-    text = f"{', '.join(known)} of {every} settings" if every > 1 else next(way for count, way in counts if count)
-    ways = zip(move.theory, ("rises", "falls", "stays"), strict=True)
-    theory = [f"{way} in {count}" if every > 1 else way for count, way in ways if count]
-    beside = f"; theory {', '.join(theory)}" if theory else ""
-    bounds = ", of some only a bound" if move.by_bounds else ""
+    ways = ", ".join(f"{way} in {count}" if every > 1 else way for count, way in counts if count)
+    ways += f" of {every} settings" if every > 1 else ""
+    in_theory = zip(move.theory, ("rises", "falls", "stays"), strict=True)
+    theory = ", ".join(f"{way} in {count}" if every > 1 else way for count, way in in_theory if count)
+    more = (f"; theory {theory}" if theory else "") + (", of some only a bound" if move.by_bounds else "")
     name, what = called(move.key, workload), ESTIMATES.get(finding.kind, "place")
-    return f"With {name} from {number(move.first)} to {number(move.last)}{unit} the {what} {text}{beside}{bounds}."
+    return f"With {name} from {number(move.first)} to {number(move.last)}{unit} the {what} {ways}{more}."

@@ -31,7 +31,7 @@ OUTCOMES: Mapping[Outcome, str] = {
 
 CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{metric} changes sign at {x} {place}",
+        Outcome.LOCATED: "{metric} changes sign at {at}",
         Outcome.POSITIVE: "{metric} is positive everywhere",
         Outcome.NEGATIVE: "{metric} is negative everywhere",
         Outcome.TOUCHES: "{metric} meets zero without crossing",
@@ -44,7 +44,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNDECIDED: "{x} by {meets} cannot be compared with the measured one",
     },
     "inflection": {
-        Outcome.LOCATED: "{metric} turns at {x} {place}",
+        Outcome.LOCATED: "{metric} turns at {at}",
         Outcome.IMPROVES: "more {x} is better throughout",
         Outcome.DEGRADES: "less {x} is better throughout",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
@@ -130,23 +130,24 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.RISES: "the best {x} rises with the power {place}",
         Outcome.FALLS: "the best {x} falls with the power {place}",
         Outcome.UNCLEAR: "its power is not clear ({place})",
-        Outcome.UNDECIDED: "no law of the best {x} is known",
+        Outcome.UNDECIDED: "the law of the best {x} is not decided",
     },
     "learning_curves": {
-        Outcome.MEASURED: "{metric} ends at {place}",
+        Outcome.MEASURED: "{metric} is {place} at the end",
         Outcome.UNDECIDED: "{metric} is not known, because too few draws are ok,",
     },
     "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
 }
-"""What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies."""
+"""What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies;
+{at}: the same with the name of the axis."""
 
 MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{metric}: {below} below {x} {place} and {above} above",
+        Outcome.LOCATED: "{metric}: {below} below {at}, {above} above,",
         Outcome.POSITIVE: "{metric}: {positive} everywhere",
         Outcome.NEGATIVE: "{metric}: {negative} everywhere",
     },
-    "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {x} {place}"},
+    "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {at}"},
     "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
     "curves": {
@@ -161,8 +162,8 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.BEYOND_HIGH: "{it} lies above the grid of {x}",
     Outcome.EDGE_LOW: "{it} lies at the lower edge of {x} or below",
     Outcome.EDGE_HIGH: "{it} lies at the upper edge of {x} or above",
-    Outcome.BOUND_LOW: "{it} has an upper bound only",
-    Outcome.BOUND_HIGH: "{it} has a lower bound only",
+    Outcome.BOUND_LOW: "{it} has only an upper bound",
+    Outcome.BOUND_HIGH: "{it} has only a lower bound",
     Outcome.OK_LOW: "{it} lies below the rows that are ok",
     Outcome.OK_HIGH: "{it} lies above the rows that are ok",
     Outcome.NO_EFFECT: "{it} makes no difference",
@@ -265,8 +266,8 @@ METHODS: Mapping[str, str] = {
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
     "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, more than the "
-    "known errors explain (Holm over all curves). A curve that stays near its first value, as at chance level, has no "
-    "turn. The CSV has each fall.",
+    "known errors explain (p, adjusted over all curves by Holm); the fall to the last point alone is less certain. A "
+    "curve that stays near its first value, as at chance level, has no turn. The CSV has each fall.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
     "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "
     "show the mean. Rows from a value on at which most draws diverged are left out.",
@@ -312,7 +313,7 @@ ESTIMATES: Mapping[str, str] = {
     "optimum": "best value",
     "joint_optimum": "best value",
     "predicted_boundary": "measured",
-    "agreement": "mean difference (SD)",
+    "agreement": "mean difference (standard deviations)",
     "relation": "rank correlation",
     "r_squared": "R²",
     "engines": "order",

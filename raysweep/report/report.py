@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCREEN, ANSWER = 27, 4
-"""A first screen holds so many rows of tables, less so many for each answer."""
+"""Rows of tables that a first screen holds, and how many fewer for each answer."""
 FEWEST, LATER = 3, 4
-"""The first answer shows at least so many rows, each later one at most so many."""
+"""The least rows that the first answer shows, and the most of each later one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ def write_report(
     *,
     curves: Callable[[], pd.DataFrame] | None = None,
     analysis_files: Mapping[str, Path] | None = None,
-    on_step: Callable[[int, int], None] = lambda done, of: None,
+    on_step: Callable[[int, int], None] = lambda done, total: None,
     on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
 ) -> Report:
     """Write report.html (self-contained), report.md, report.json, figures/ and tables/.
@@ -227,12 +227,14 @@ def page_of(
         question=asked,
         set_up=varied_in_short(design, workload),
         meanings=meanings(design, workload, cited),
-        rows=f"{missing}{'; ' if missing else ''}{seeds_words(frame)}; {rows_words(frame)}",
+        rows=f"{seeds_words(frame)}; {rows_words(frame)}",
         parts=parts,
         warnings=about.warnings,
         figure=None if top is None else pictures[top][0],
         about="" if top is None else f"part-{top}",
-        running=f"Running: {missing}. This page reads itself again." if about.reload else "",
+        state=f"Running: {missing}. This page reads itself again."
+        if about.reload
+        else missing and f"Incomplete: {missing}.",
         reload=about.reload,
         details=[*set_up(design, workload), *symmetric_words(frame, design, workload)],
         provenance=provenance(frame, design, about.facts),
@@ -243,7 +245,7 @@ def page_of(
 def meanings(design: Design, workload: Workload, cited: str) -> str:
     """What the symbols of the varied parameters stand for, and which papers letters name."""
     symbols = [
-        f"{symbol} {called(name, workload)}"
+        f"{symbol}: {called(name, workload)}"
         for name in design.varied()
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]

@@ -11,11 +11,12 @@ from dataclasses import replace
 from raysweep.analyses.counts import Group, groups_of
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
-from raysweep.numbers import interval
+from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
-from raysweep.report.names import as_called, called, capitalized, setting, settings, without_common_beginning
+from raysweep.report.names import as_called, called, capitalized, settings, unit_of, without_common_beginning
 from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
 from raysweep.workloads.declaration import Workload
 
@@ -41,15 +42,14 @@ def _by_metric(finding: Finding) -> list[Finding]:
     split = [key for key in ("metric", "against") if key in finding.keys and finding.kind in PER_METRIC]
     keys, out = [key for key in finding.keys if key not in split], []
     for values, table in finding.table.groupby(split, sort=False) if split else [((), finding.table)]:
-        own = dict(zip(split, values, strict=True))
-        facts = {**finding.facts, **({"constants": [own["against"]]} if "against" in own else {})}
-        out.append(replace(finding, metric=own.get("metric", finding.metric), keys=keys, table=table, facts=facts))
+        setting = dict(zip(split, values, strict=True))
+        facts = {**finding.facts, **({"constants": [setting["against"]]} if "against" in setting else {})}
+        out.append(replace(finding, metric=setting.get("metric", finding.metric), keys=keys, table=table, facts=facts))
     return out
 
 
 def _first_setting(finding: Finding, workload: Workload) -> str:
-    varied = [key for key in finding.keys if finding.table[key].nunique(dropna=False) > 1]
-    return ", ".join(setting(key, finding.table[key].iloc[0], workload) for key in varied)
+    return settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
 
 
 def _answer(finding: Finding, workload: Workload) -> str:
@@ -57,14 +57,16 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
     if finding.kind == "law":
-        known = finding.table["outcome"] != Outcome.UNDECIDED
-        if known.all() and len(finding.keys) == 1:
+        with_law = finding.table["outcome"] != Outcome.UNDECIDED
+        if with_law.all() and len(finding.keys) == 1:
             return _answer_of_law(finding, workload)
-        if known.any() and len(finding.facts["over"]) > 1:
+        if with_law.any() and len(finding.facts["over"]) > 1:
             return _answer_of_axes(finding, workload)
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
+    if finding.kind == "curves" and (text := _ends(finding, workload)):
+        return _longer(text, theory_words(finding, workload), "; {}")
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
@@ -97,14 +99,30 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
     named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
-    text = _longer(text, settings(named, first[named], workload), " at {}")
+    text = _longer(text, settings({name: first[name] for name in named}, workload), " at {}")
     if facts["alike"]:
         every = counted(facts["configurations"], "configuration")
         text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
     if facts["one_draw"] and facts["configurations"] > 1:
-        text = _longer(text, "with one draw each, chance may decide", "; {}")
+        text = _longer(text, "one run each, so chance may decide among the best", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; share of variance: {}")
+    return _longer(text, shares, "; {} of the variance")
+
+
+def _ends(finding: Finding, workload: Workload) -> str:
+    """Where a measured metric is lowest and highest; empty if that is not measured, or takes too many words."""
+    measured = finding.table[finding.table["estimate"].notna()]
+    if (finding.table["outcome"] != Outcome.MEASURED).any() or len(measured) < 2:
+        return ""
+    varied = varying(finding.keys, measured)
+    low, high = (measured.loc[row] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    unit = unit_of(finding.metric, workload)
+    ends = [
+        f"{number(end['estimate'], 3)}{unit}, at {settings({key: end[key] for key in varied}, workload)}"
+        for end in (low, high)
+    ]
+    text = f"{called(finding.metric, workload)} is lowest, {ends[0]}, and highest, {ends[1]}"
+    return _longer("", text, "{}")
 
 
 def _answer_of_law(finding: Finding, workload: Workload) -> str:
@@ -125,29 +143,29 @@ def _answer_of_axes(finding: Finding, workload: Workload) -> str:
     """What the best value does along each axis of the laws, each in how many of their settings."""
     workload, text, over = as_called(finding, workload), "", finding.facts["over"]
     for axis, table in finding.table.groupby("axis", sort=False):
-        known = table[table["outcome"] != Outcome.UNDECIDED]
-        lead = groups_of(replace(finding, table=known))[0]
+        with_law = table[table["outcome"] != Outcome.UNDECIDED]
+        lead = groups_of(replace(finding, table=with_law))[0]
         power = POWERS[lead.outcome].format(axis=called(str(axis), workload))
-        of = f" of {len(table)}" if len(over) == 2 else ""
+        among = f" of {len(table)}" if len(over) == 2 else ""
         if text:
-            text = _longer(text, f"{power} in {lead.count}{of}", " and {}")
+            text = _longer(text, f"{power} in {lead.count}{among}", " and {}")
         else:
             text = f"the best {called(finding.x, workload)} {power} in {some_of(lead.count, len(table), 'setting')}"
     undecided = (finding.table["outcome"] == Outcome.UNDECIDED).sum() // len(over)
-    return _longer(text, f"no law in {undecided}", "; {}") if undecided else text
+    return _longer(text, f"not decided in {undecided}", "; {}") if undecided else text
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
     """Where the best values of both axes lie, each in how many settings it is located."""
     workload, text = as_called(finding, workload), ""
     for axis, table in finding.table.groupby("axis", sort=False):
-        own = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
-        group = next((one for one in groups_of(own) if one.outcome == Outcome.LOCATED), None)
-        name = f"the best {called(own.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
-        said = f"{name} is {place_words(own, group, workload)}" if group else f"{name} is not located"
+        part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
+        group = next((one for one in groups_of(part) if one.outcome == Outcome.LOCATED), None)
+        name = f"the best {called(part.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
+        addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not located"
         if group and len(table) > 1:
-            said += f" in {group.count}" if text else f" in {share(group, len(table), 'setting')}"
-        text = _longer(text, said, "; {}") if text else said
+            addition += f" in {group.count}" if text else f" in {share(group, len(table), 'setting')}"
+        text = _longer(text, addition, "; {}") if text else addition
     return text
 
 
@@ -182,15 +200,15 @@ def _besides(finding: Finding, workload: Workload) -> str:
     many settings a power changes, and where what was logged is least and most."""
     table, facts = finding.table, finding.facts
     if base := facts.get("base"):
-        return f", beside {settings(base, base.values(), workload)}"
+        return f", beside {settings(base, workload)}"
     if bends := facts.get("bends"):
         return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
     measured = table[table["outcome"] == Outcome.MEASURED]
     if finding.kind not in LOGGED or len(measured) < 2:
         return ""
-    varied = [key for key in finding.keys if table[key].nunique(dropna=False) > 1]
-    ends = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
-    return "; least with {}, most with {}".format(*(settings(varied, end, workload) for end in ends))
+    varied = varying(finding.keys, table)
+    extremes = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    return "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in extremes))
 
 
 def without_settings(finding: Finding, workload: Workload) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from raysweep.analyses import registry
@@ -11,6 +12,7 @@ from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.names import called, capitalized, listed, plain, setting, unit_of, values_in_words
 from raysweep.space.analyses import metrics_of, opened
+from raysweep.space.search_options import IMPORTED
 from raysweep.workloads.declaration import Workload
 
 LISTED = 3
@@ -21,11 +23,16 @@ FIXED = 6
 
 def question(design: Design, workload: Workload) -> str:
     """The question of the report: the descriptions of the spaces, or else those of the analyses."""
-    described = dict.fromkeys(" ".join(str(space.get("description") or "").split()) for space in design.spaces)
+    asking = [space for space in design.spaces if IMPORTED not in (space.get("search") or {})]
+    described = dict.fromkeys(_description(space) for space in asking)
     if any(described):
         return " ".join(filter(None, described))
     asked = dict.fromkeys(_asked(*opened(entry), workload) for entry in design.analyses())
     return " ".join(map(capitalized, asked)) or workload.summary
+
+
+def _description(space: Mapping[str, Any]) -> str:
+    return " ".join(str(space.get("description") or "").split())
 
 
 def _asked(kind: str, options: dict[str, Any], workload: Workload) -> str:
@@ -95,7 +102,8 @@ def varied_in_short(design: Design, workload: Workload) -> str:
             numbers.append(_axis_in_short(one.name, given, workload))
     fixed = [*words, *numbers][:FIXED]
     parts = [f"Varied: {', '.join(varied)}." if varied else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
-    return " ".join(filter(None, parts))
+    imported = [_description(space) for space in design.spaces if IMPORTED in (space.get("search") or {})]
+    return " ".join(filter(None, [*parts, *(f"{capitalized(text)}." for text in imported if text)]))
 
 
 def _range(name: str, design: Design, workload: Workload) -> str:

@@ -25,8 +25,8 @@ def factors(frame: pd.DataFrame, metric: str, workload: Workload) -> pd.DataFram
     """
     good = frame[(frame["status"] == "ok") & frame[f"{metric}{SIGN_SPREAD}"].notna()]
     good = good[~heavy_rows(good, metric, workload)]
-    found = good.assign(within=good[f"{metric}{SIGN_SPREAD}"] ** 2).groupby("cell")
-    table = found.agg(mean=(metric, "mean"), between=(metric, "var"), within=("within", "mean"))
+    cells = good.assign(within=good[f"{metric}{SIGN_SPREAD}"] ** 2).groupby("cell")
+    table = cells.agg(mean=(metric, "mean"), between=(metric, "var"), within=("within", "mean"))
     rounding = 1e-9 * table["mean"].abs().max()
     table = table[table["between"] > rounding**2]
     plain = table["between"] + table["within"]

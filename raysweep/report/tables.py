@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
-from raysweep.analyses.rows import spread
+from raysweep.analyses.rows import spread, varying
 from raysweep.errors import printable
 from raysweep.numbers import interval, number
 from raysweep.report.clauses import located_axis, needed_words
 from raysweep.report.names import called, setting, unit_of
-from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES
+from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -64,12 +64,12 @@ def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Tab
     in_x, pair = finding.kind in IN_X, finding.kind == "joint_optimum"
     units = [unit_of(located_axis(row, finding) if in_x or pair else finding.metric, workload) for row in rows]
     keys = [key for key in finding.keys if not (pair and key == "axis")]
-    varied = [key for key in keys if finding.table[key].nunique(dropna=False) > 1]
+    varied = varying(keys, finding.table)
     settings = [_settings(finding, rows, varied, workload)] * bool(varied or not pair)
     columns: list[Column] = [
         *(_axes(finding, rows, workload) if finding.kind == "search" else settings),
         *([("axis", False, [called(row["axis"], workload) for row in rows])] if pair else []),
-        (_head(finding, workload), True, [_known(row, unit) for row, unit in zip(rows, units, strict=True)]),
+        (_head(finding, workload), True, [_estimate(row, unit) for row, unit in zip(rows, units, strict=True)]),
         *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
         *(_tested(rows) if "p_holm" in finding.table else ()),
         ("status", False, [_status(row, finding) for row in rows]),
@@ -105,14 +105,14 @@ def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequenc
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
     """Another metric of the same setting."""
-    ends = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
+    values = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
     unit = unit_of(name, workload)
-    return called(name, workload), True, [_known({**one, "estimate": one["mean"]}, unit) for one in ends]
+    return called(name, workload), True, [_estimate({**one, "estimate": one["mean"]}, unit) for one in values]
 
 
 def _tested(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     """What is known of turns that were tested: the first value, the fall from the best value to the end, and p."""
-    falls = [_known({"estimate": row["fall"], "low": row["fall_low"], "high": row["fall_high"]}, "") for row in rows]
+    falls = [_estimate({"estimate": row["fall"], "low": row["fall_low"], "high": row["fall_high"]}, "") for row in rows]
     return [
         ("first value", True, [number(row["base"], 3) for row in rows]),
         ("fall to the end", True, falls),
@@ -130,12 +130,15 @@ def _head(finding: Finding, workload: Workload) -> str:
 def _status(row: Mapping[str, Any], finding: Finding) -> str:
     if finding.facts.get("one_draw") or "p_holm" in finding.table:  # p says it
         return ""
+    if finding.kind in PER_METRIC and (finding.table["outcome"] == Outcome.MEASURED).all():
+        return ""
     return OUTCOMES.get(row["outcome"], str(row["outcome"]))
 
 
-def _known(row: dict[str, Any], unit: str) -> str:
+def _estimate(row: dict[str, Any], unit: str) -> str:
     """The estimate with its interval, or the bound that is known, with its unit."""
-    text = interval(row["estimate"], row["low"], row["high"])
+    one_sided = row.get("outcome") == Outcome.BOUND_LOW and row["low"] == 0  # a bound of values that are all positive
+    text = interval(row["estimate"], np.nan if one_sided else row["low"], row["high"])
     if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
         text = number(row["estimate"])
     if text == NOTHING:

@@ -51,8 +51,8 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     context: the axes that the entry may name. Their values are checked only if the context has them.
     """
     kinds = registry().names()
-    wanted = f"one of {', '.join(kinds)} with its options, like {{boundary: {{metric: …, x: …}}}}"
-    expect(isinstance(entry, Mapping) and len(entry) == 1, path, wanted, entry)
+    expected = f"one of {', '.join(kinds)} with its options, like {{boundary: {{metric: …, x: …}}}}"
+    expect(isinstance(entry, Mapping) and len(entry) == 1, path, expected, entry)
     kind = next(iter(entry))
     path = f"{path}.{kind}" if path else str(kind)
     if isinstance(kind, str) and kind not in kinds:
@@ -61,8 +61,8 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     checks.named(kind, path, "analysis", kinds)
     analysis = registry().chosen(kind, entry[kind] if isinstance(entry[kind], Mapping) else {}, context.workload)
     optional = {**analysis.optional, "question": allowed.question, "where": allowed.where}
-    known = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
-    checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
+    options = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
+    checks.keys(entry[kind], path, context, options, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
     if analysis.check:
         analysis.check(given, path, context)

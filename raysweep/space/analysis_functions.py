@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from raysweep.errors import InputError, shown, told
+from raysweep.errors import InputError, shown, summary
 from raysweep.space import function_files
 
 GROUP = "raysweep.analyses"
@@ -57,12 +57,12 @@ def find(kind: str, files: Mapping[str, Path], path: str) -> Function:
                 f"{kind} was not executed, because no run of yours on this machine named this file; run the space that "
                 "names it, which computes no row twice",
             )
-        found = function_files.imported(files[kind], match["name"], match["file"], path).call
+        function = function_files.imported(files[kind], match["name"], match["file"], path).call
     else:
-        found = _installed(kind, path)
-    if not callable(found):
-        raise InputError(path, f"expected a function as {kind}, got {shown(found)}")
-    return found
+        function = _installed(kind, path)
+    if not callable(function):
+        raise InputError(path, f"expected a function as {kind}, got {shown(function)}")
+    return function
 
 
 def _installed(kind: str, path: str) -> Any:
@@ -72,7 +72,7 @@ def _installed(kind: str, path: str) -> Any:
     try:
         return points[0].load()
     except Exception as error:  # whatever a package does while it is imported
-        raise InputError(path, f"{kind} cannot be loaded: {told(error)}") from error
+        raise InputError(path, f"{kind} cannot be loaded: {summary(error)}") from error
 
 
 def check_options(function: Function, options: Mapping[str, Any], path: str) -> None:

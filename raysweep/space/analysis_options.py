@@ -41,8 +41,8 @@ def lines(value: Any, path: str, context: Context) -> Any:
 
 
 def between(value: Any, path: str, context: Context) -> Any:
-    wanted = "an axis and two of its values, like {shift: [top, bottom]}"
-    expect(isinstance(value, Mapping) and len(value) == 1, path, wanted, value)
+    expected = "an axis and two of its values, like {shift: [top, bottom]}"
+    expect(isinstance(value, Mapping) and len(value) == 1, path, expected, value)
     ((name, pair),) = value.items()
     checks.axis(name, f"{path}.{name}", context)
     expect(isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1], f"{path}.{name}", "two values", pair)
@@ -64,8 +64,8 @@ def where(value: Any, path: str, context: Context) -> Any:
 
 
 def question(value: Any, path: str, context: Context) -> Any:
-    wanted = "a question in words, like 'How fast to fine-tune?'"
-    expect(isinstance(value, str) and value.strip().endswith("?") and "\n" not in value.strip(), path, wanted, value)
+    expected = "a question in words, like 'How fast to fine-tune?'"
+    expect(isinstance(value, str) and value.strip().endswith("?") and "\n" not in value.strip(), path, expected, value)
     return value.strip()
 
 
@@ -73,17 +73,17 @@ def words(*findings: str) -> Check:
     """The check of `words`: what each of these findings means, in words."""
 
     def check(value: Any, path: str, context: Context) -> Any:
-        said = checks.mapping(value, path, "finding to its meaning in words")
-        checks.keys(said, path, context, dict.fromkeys(findings, meaning), defaults=dict.fromkeys(findings))
+        meanings = checks.mapping(value, path, "finding to its meaning in words")
+        checks.keys(meanings, path, context, dict.fromkeys(findings, meaning), defaults=dict.fromkeys(findings))
         return value
 
     return check
 
 
 def meaning(value: Any, path: str, context: Context) -> Any:
-    wanted = "a few words that need no full stop, like 'pretrained networks err less'"
+    expected = "a few words that need no full stop, like 'pretrained networks err less'"
     fits = isinstance(value, str) and bool(value.strip()) and "\n" not in value and not value.rstrip().endswith(".")
-    expect(fits, path, wanted, value)
+    expect(fits, path, expected, value)
     return value
 
 

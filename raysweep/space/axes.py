@@ -44,8 +44,8 @@ stands after the axes that its condition names."""
 def check(given: Any, workload: Workload) -> dict[str, list[Any]]:
     """The values on every axis; InputError names the key."""
     former_names.check(given, "axes", workload, lambda values, path: _opened(values, path)[1])
-    known = {parameter.name: partial(_values, parameter) for parameter in workload.parameters}
-    return checks.keys(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
+    parameters = {parameter.name: partial(_values, parameter) for parameter in workload.parameters}
+    return checks.keys(given, "axes", Context(workload, {}), parameters, noun=f"parameter of {workload.name}")
 
 
 def _values(parameter: Parameter, spec: Any, path: str, context: Context) -> list[Any]:
@@ -85,21 +85,21 @@ def _opened(spec: Any, path: str) -> tuple[str, Any]:
     (kind,) = kinds
     inner = f"{path}.{kind}"
     if kind == "range":
-        return inner, _ends(spec, path)
+        return inner, _range(spec, path)
     if "log" in spec:
         raise InputError(f"{path}.log", f"is for a range, and this axis has {kind}")
     return (inner, spec[kind]) if kind == "values" else (path, _spaced(kind, spec[kind], inner))
 
 
-def _ends(spec: Mapping[str, Any], path: str) -> list[float]:
+def _range(spec: Mapping[str, Any], path: str) -> list[float]:
     """The two ends of a range."""
-    ends, log = spec["range"], spec.get("log", False)
-    two = isinstance(ends, list) and len(ends) == 2
-    good = two and all(checks.is_finite(end) and abs(end) <= MAX_END for end in ends) and ends[0] < ends[1]
-    expect(good, f"{path}.range", "[low, high], two finite numbers with low below high", ends)
+    pair, log = spec["range"], spec.get("log", False)
+    two = isinstance(pair, list) and len(pair) == 2
+    good = two and all(checks.is_finite(end) and abs(end) <= MAX_END for end in pair) and pair[0] < pair[1]
+    expect(good, f"{path}.range", "[low, high], two finite numbers with low below high", pair)
     expect(isinstance(log, bool), f"{path}.log", "true or false", log)
-    expect(not log or ends[0] > 0, f"{path}.range", "ends above 0, because log is true", ends)
-    return list(ends)
+    expect(not log or pair[0] > 0, f"{path}.range", "ends above 0, because log is true", pair)
+    return list(pair)
 
 
 def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
@@ -108,7 +108,7 @@ def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
     given: the axes as the user wrote them.
     recorded: the ranges in a record, by axis.
     """
-    found = {
+    scales = {
         name: "log" if axis.get("log") else "linear"
         for name, axis in (given or {}).items()
         if isinstance(axis, Mapping) and "range" in axis
@@ -116,31 +116,31 @@ def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
     for name, scale in checks.mapping(recorded, "ranges", "axis to log or linear").items():
         path = f"ranges.{checks.axis(name, f'ranges.{name}', context)}"
         expect(scale in SCALES, path, f"one of {', '.join(SCALES)}", scale)
-        _ends({"range": context.axes[name], "log": scale == "log"}, f"axes.{name}")
-        found[name] = scale
-    for name in found:
+        _range({"range": context.axes[name], "log": scale == "log"}, f"axes.{name}")
+        scales[name] = scale
+    for name in scales:
         if context.workload.by_name[name].categorical:
             kind = context.workload.by_name[name].expected()
             raise InputError(f"axes.{name}.range", f"expected a list of values, because {name} is {kind}")
-    return found
+    return scales
 
 
-def within(parameter: Parameter, ends: Sequence[float], scale: str, share: float) -> Any:
+def within(parameter: Parameter, span: Sequence[float], scale: str, share: float) -> Any:
     """The value of a range at a share of its length, from 0 (the low end) to 1. Whole numbers are equally likely for
     shares that are drawn uniformly."""
-    low, high = ends
+    low, high = span
     whole = parameter.type is int or parameter.whole
     above = high + 1 if whole else high  # so that the last whole number has its share too
     if scale == "log":
         value = math.exp(math.log(low) + share * (math.log(above) - math.log(low)))
     else:
         value = low + share * (above - low)
-    return in_range(parameter, ends, math.floor(value) if whole else value)
+    return in_range(parameter, span, math.floor(value) if whole else value)
 
 
-def in_range(parameter: Parameter, ends: Sequence[float], value: float) -> Any:
+def in_range(parameter: Parameter, span: Sequence[float], value: float) -> Any:
     """A value that a search asks for, in the type of its parameter, with 12 digits: people type these values."""
-    return parameter.coerce(min(max(float(f"{value:.12g}"), ends[0]), ends[1]))
+    return parameter.coerce(min(max(float(f"{value:.12g}"), span[0]), span[1]))
 
 
 def _spaced(kind: str, numbers: Any, path: str) -> list[float]:
@@ -166,17 +166,17 @@ def conditions(given: Any, recorded: Any, context: Context) -> Conditions:
 
     InputError if a condition names no axis or no value of it, depends on itself, or can never hold.
     """
-    own = {name: axis["when"] for name, axis in (given or {}).items() if isinstance(axis, Mapping) and "when" in axis}
-    paths = {name: f"axes.{name}.when" for name in own}
+    whens = {name: axis["when"] for name, axis in (given or {}).items() if isinstance(axis, Mapping) and "when" in axis}
+    paths = {name: f"axes.{name}.when" for name in whens}
     for name, condition in checks.mapping(recorded, "when", "axis to its condition").items():
         path = paths[checks.axis(name, f"when.{name}", context)] = f"when.{name}"
-        own[name] = checks.mapping(condition, path, "axis to the values at which this axis is there")
-    known = {name: partial(checks.of_axis, name) for name in context.axes}
-    found: Conditions = {}
-    for name, condition in own.items():
+        whens[name] = checks.mapping(condition, path, "axis to the values at which this axis is there")
+    values = {name: partial(checks.of_axis, name) for name in context.axes}
+    checked: Conditions = {}
+    for name, condition in whens.items():
         expect(bool(condition) and isinstance(condition, Mapping), paths[name], "{axis: value or values}", condition)
-        found[name] = checks.keys(condition, paths[name], context, known, noun="axis")
-    return _ordered(found, paths)
+        checked[name] = checks.keys(condition, paths[name], context, values, noun="axis")
+    return _ordered(checked, paths)
 
 
 def _ordered(conditions: Conditions, paths: Mapping[str, str]) -> Conditions:
@@ -212,8 +212,8 @@ def _ordered(conditions: Conditions, paths: Mapping[str, str]) -> Conditions:
 
 def absent(conditions: Conditions, cell: Mapping[str, Any]) -> set[str]:
     """The axes whose condition does not hold in a cell, {axis: value}. An axis that the cell lacks decides nothing."""
-    found: set[str] = set()
+    gone: set[str] = set()
     for name, condition in conditions.items():
-        if any(other in found or (other in cell and cell[other] not in values) for other, values in condition.items()):
-            found.add(name)
-    return found
+        if any(other in gone or (other in cell and cell[other] not in values) for other, values in condition.items()):
+            gone.add(name)
+    return gone

@@ -32,20 +32,20 @@ def keys(
     given: Any,
     path: str,
     context: Context,
-    known: Mapping[str, Check],
+    table: Mapping[str, Check],
     defaults: Mapping[str, Any] | None = None,
     noun: str = "option",
 ) -> dict[str, Any]:
     """Check a mapping: every key with the value that its check returns; keys with a default come first.
 
-    known: the check of every key that is allowed.
+    table: the check of every key that is allowed.
     defaults: values of keys that are not given; None for a key that must be given.
     noun: the word for a key in the message about an unknown key.
     """
     given = mapping(given, path, f"{noun} to value")
     for key in given:
-        named(key, f"{path}.{key}", noun, known)
-    return {key: known[key](value, f"{path}.{key}", context) for key, value in {**(defaults or {}), **given}.items()}
+        named(key, f"{path}.{key}", noun, table)
+    return {key: table[key](value, f"{path}.{key}", context) for key, value in {**(defaults or {}), **given}.items()}
 
 
 def expect(holds: bool, path: str, expected: str, value: Any) -> None:
@@ -70,9 +70,9 @@ def mapping(value: Any, path: str, what: str) -> dict[str, Any]:
     return {str(key): entry for key, entry in (value or {}).items()}
 
 
-def text(value: Any, path: str, context: Context, wanted: str = "text") -> str:
+def text(value: Any, path: str, context: Context, expected: str = "text") -> str:
     """Any text. wanted: what it should say, for the message."""
-    expect(isinstance(value, str), path, wanted, value)
+    expect(isinstance(value, str), path, expected, value)
     return str(value)
 
 

@@ -32,7 +32,7 @@ def check(value: Any, context: Context, search: Mapping[str, Any]) -> dict[str, 
         raise InputError("early_stopping", f"is for the searches {', '.join(SEARCHES)}, and this space has {kind}")
     if context.workload.compute:
         raise InputError("early_stopping", f"{context.workload.name} logs no learning curve; leave it out")
-    known: dict[str, Check] = {
+    options: dict[str, Check] = {
         "metric": _metric,
         "rule": lambda rule, path, context: checks.named(rule, path, "rule", RULES),
         "grace": _grace,
@@ -40,7 +40,7 @@ def check(value: Any, context: Context, search: Mapping[str, Any]) -> dict[str, 
         "first": partial(checks.whole, least=1),
     }
     defaults = {"metric": None, "rule": "median", "grace": 1, "reduction": 4, "first": 8}
-    return checks.keys(value, "early_stopping", context, known, defaults)
+    return checks.keys(value, "early_stopping", context, options, defaults)
 
 
 def _grace(value: Any, path: str, context: Context) -> Any:

@@ -31,15 +31,15 @@ def check(
 def error(path: str, parameter: Parameter, values: Any = None) -> InputError:
     """The error for an earlier name of a parameter. values: what was given for it."""
     unit = f", in {parameter.unit}" if parameter.unit else ""
-    said = f"is now {parameter.name}{unit}: {parameter.description}"
+    text = f"is now {parameter.name}{unit}: {parameter.description}"
     several = isinstance(values, list)
     numbers = [(value, _present(parameter, value)) for value in (values if several else [values])[:SHOWN]]
     numbers = [pair for pair in numbers if pair[1] is not None]
     if numbers:
         more = ", ..." if several and len(values) > SHOWN else ""
         old, new = (", ".join(_brief(pair[i]) for pair in numbers) + more for i in (0, 1))
-        said += f"; [{old}] is {parameter.name}: [{new}]" if several else f"; {old} is {parameter.name} {new}"
-    return InputError(path, said)
+        text += f"; [{old}] is {parameter.name}: [{new}]" if several else f"; {old} is {parameter.name} {new}"
+    return InputError(path, text)
 
 
 def find(name: object, workload: Workload) -> Parameter | None:
@@ -54,14 +54,14 @@ def converted(record: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
     if not used:
         return dict(record)
     formers = {name: formers[name] for name in used}
-    found = dict(record)
+    present = dict(record)
     for key in ("axes", "fixed", "zip", "exclude", "search", "resources", "analysis"):
-        if key in found:
+        if key in present:
             # the names of parameters are keys everywhere, and values too where axes are named
-            found[key] = _renamed(found[key], formers, values_too=key not in ("axes", "fixed"))
-    if "scale" in found:  # the scale of an axis is none of its converted values
-        found["scale"] = {name: scale for name, scale in found["scale"].items() if name not in formers}
-    return found
+            present[key] = _renamed(present[key], formers, values_too=key not in ("axes", "fixed"))
+    if "scale" in present:  # the scale of an axis is none of its converted values
+        present["scale"] = {name: scale for name, scale in present["scale"].items() if name not in formers}
+    return present
 
 
 def _formers(workload: Workload) -> dict[object, Parameter]:
@@ -84,8 +84,8 @@ def _renamed(plain: Any, formers: Mapping[object, Parameter], values_too: bool) 
 def _values(parameter: Parameter, values: Any) -> Any:
     if isinstance(values, list):
         return [_values(parameter, value) for value in values]
-    found = _present(parameter, values)
-    return values if found is None else found
+    present = _present(parameter, values)
+    return values if present is None else present
 
 
 def _present(parameter: Parameter, value: Any) -> Any:

@@ -42,18 +42,18 @@ def of_file(text: bytes, file: Path, name: str) -> str:
 
 def of_function(function: Callable[..., Any]) -> str:
     """The digest of a function that was given in Python. 12 hexadecimal digits."""
-    own: Any = function
+    inner: Any = function
     parts: list[bytes] = []
-    while hasattr(own, "func"):  # functools.partial
-        parts.append(repr((own.args, sorted(own.keywords.items()))).encode())
-        own = own.func
-    own = inspect.unwrap(own)
-    if not hasattr(own, "__code__") and not isinstance(own, type):  # an object that can be called
-        own = vars(type(own)).get("__call__", own)
-    return _digest([*parts, *_of(own, set())])
+    while hasattr(inner, "func"):  # functools.partial
+        parts.append(repr((inner.args, sorted(inner.keywords.items()))).encode())
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    if not hasattr(inner, "__code__") and not isinstance(inner, type):  # an object that can be called
+        inner = vars(type(inner)).get("__call__", inner)
+    return _digest([*parts, *_counted(inner, set())])
 
 
-def _of(function: Any, seen: set[int]) -> Iterator[bytes]:
+def _counted(function: Any, seen: set[int]) -> Iterator[bytes]:
     """What counts of a function, without what was seen already."""
     seen.add(id(function))
     code = getattr(function, "__code__", None)
@@ -62,7 +62,7 @@ def _of(function: Any, seen: set[int]) -> Iterator[bytes]:
         return
     closure = zip(code.co_freevars, function.__closure__ or (), strict=False)
     named = {name: cell.cell_contents for name, cell in closure if cell != CellType()}
-    known = function.__globals__
+    available = function.__globals__
     file = Path(code.co_filename)
     try:
         text = file.read_bytes() if file.suffix == ".py" else None
@@ -70,17 +70,17 @@ def _of(function: Any, seen: set[int]) -> Iterator[bytes]:
     except (OSError, SyntaxError, ValueError):
         text = tree = None
     if text is None or tree is None:
-        yield _own_lines(function)
-        yield from _values(named | {name: known[name] for name in _names(code) if name in known}, seen)
+        yield _lines_of(function)
+        yield from _values(named | {name: available[name] for name in _names(code) if name in available}, seen)
         return
     top = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == code.co_qualname]
     seeds = {code.co_name} if top else set(_names(code))
     statements, modules = _named(tree, seeds, file)
     if not top:
-        yield _own_lines(function)
+        yield _lines_of(function)
     yield from _parts(text, statements, modules)
-    asked = set(_names(code)).union(*map(_read, statements)) & known.keys() & _untold(tree, statements)
-    yield from _values(named | {name: known[name] for name in asked if isinstance(known[name], PLAIN)}, seen)
+    asked = set(_names(code)).union(*map(_read, statements)) & available.keys() & _untold(tree, statements)
+    yield from _values(named | {name: available[name] for name in asked if isinstance(available[name], PLAIN)}, seen)
 
 
 def _values(named: dict[str, Any], seen: set[int]) -> Iterator[bytes]:
@@ -92,7 +92,7 @@ def _values(named: dict[str, Any], seen: set[int]) -> Iterator[bytes]:
             continue
         elif inspect.isfunction(value):
             yield name.encode()
-            yield from _of(value, seen)
+            yield from _counted(value, seen)
         elif inspect.isclass(value):
             seen.add(id(value))
             yield f"{name}({', '.join(base.__name__ for base in value.__bases__)})".encode()
@@ -100,7 +100,7 @@ def _values(named: dict[str, Any], seen: set[int]) -> Iterator[bytes]:
             yield from _values(inner, seen)
 
 
-def _own_lines(function: Any) -> bytes:
+def _lines_of(function: Any) -> bytes:
     try:
         return textwrap.dedent(inspect.getsource(function)).encode()
     except (OSError, TypeError):
@@ -152,17 +152,17 @@ def _made(statement: ast.stmt) -> set[str]:
     """The names that a statement makes or changes."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {statement.name}
-    found = set()
+    names = set()
     for node in ast.walk(statement):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
+            names.add((node.asname or node.name).partition(".")[0])
         elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-            found.add(_root(node))
+            names.add(_root(node))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            found |= {_root(node.value.func)} if isinstance(node.value.func, ast.Attribute) else set()
-    return found - {"", "raysweep"}
+            names |= {_root(node.value.func)} if isinstance(node.value.func, ast.Attribute) else set()
+    return names - {"", "raysweep"}
 
 
 def _read(statement: ast.stmt) -> set[str]:
@@ -196,7 +196,7 @@ def _import(tree: ast.AST, file: Path, modules: dict[Path, bytes]) -> None:
     home, package = file.absolute().parent, list[str]()
     while (home / "__init__.py").exists():
         home, package = home.parent, [home.name, *package]
-    own = home.joinpath(*package[:1])
+    root = home.joinpath(*package[:1])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             asked = [alias.name.split(".") for alias in node.names]
@@ -208,24 +208,24 @@ def _import(tree: ast.AST, file: Path, modules: dict[Path, bytes]) -> None:
             continue
         for parts in asked:
             for place in (home.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)):
-                for found in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
-                    if found.is_relative_to(own) and found not in modules and found.is_file():
-                        modules[found] = found.read_bytes()
+                for file_of in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+                    if file_of.is_relative_to(root) and file_of not in modules and file_of.is_file():
+                        modules[file_of] = file_of.read_bytes()
                         try:
-                            inner = ast.parse(modules[found])
+                            inner = ast.parse(modules[file_of])
                         except (SyntaxError, ValueError):
                             continue
-                        _import(inner, found, modules)
+                        _import(inner, file_of, modules)
 
 
 def _parts(text: bytes, statements: list[ast.stmt], modules: dict[Path, bytes]) -> list[bytes]:
     """The lines of statements with their decorators, and the texts of modules."""
     lines = text.splitlines()
-    found = []
+    parts = []
     for each in statements:
         first = min([each.lineno, *(one.lineno for one in getattr(each, "decorator_list", []))])
-        found.append(b"\n".join(lines[first - 1 : each.end_lineno]))
-    return [*found, *(path.name.encode() + b"\0" + modules[path] for path in sorted(modules))]
+        parts.append(b"\n".join(lines[first - 1 : each.end_lineno]))
+    return [*parts, *(path.name.encode() + b"\0" + modules[path] for path in sorted(modules))]
 
 
 def _digest(parts: list[bytes]) -> str:

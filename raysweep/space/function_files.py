@@ -26,7 +26,7 @@ from raysweep.space import function_digest
 from raysweep.workloads import functions
 from raysweep.workloads.function_description import Description
 
-OWN_KEYS = ("metrics", "version", "vectorized")
+FUNCTION_KEYS = ("metrics", "version", "vectorized")
 """Keys of a space whose workload is a function."""
 _NAMED = re.compile(r"(?P<file>.+\.py)(:(?P<name>.*))?", re.DOTALL)
 
@@ -86,15 +86,12 @@ def imported(file: Path, name: str, shown_as: str, path: str, check: Check = lam
     digest = function_digest.of_file(text, file, name)
     check(digest, name)
     module = _module(file, text, shown_as, path)
-    found = getattr(module, name, None)
-    if found is None:
-        own = [
-            key
-            for key, value in vars(module).items()
-            if inspect.isfunction(value) and value.__module__ == module.__name__
-        ]
-        raise unknown(path, f"function in {shown_as}:", name, own or ["none"])
-    return Given(found, digest, file, name)
+    function = getattr(module, name, None)
+    if function is None:
+        defined = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        defined = [key for key in defined if vars(module)[key].__module__ == module.__name__]
+        raise unknown(path, f"function in {shown_as}:", name, defined or ["none"])
+    return Given(function, digest, file, name)
 
 
 class RunsWhileImported(InputError):
@@ -123,8 +120,8 @@ class _Loader(SourceLoader):
 def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
     """The module of a file. Files next to it can be imported from it, as from a script."""
     plain = re.sub(r"\W", "_", file.stem)
-    own = hashlib.sha256(str(file).encode()).hexdigest()[:6]  # the file may be called like an installed module
-    name = f"_raysweep_{plain}_{own}"
+    suffix = hashlib.sha256(str(file).encode()).hexdigest()[:6]  # the file may be called like an installed module
+    name = f"_raysweep_{plain}_{suffix}"
     spec = ModuleSpec(name, _Loader(file, text), origin=str(file))
     spec.has_location = True
     module = importlib.util.module_from_spec(spec)
@@ -171,23 +168,22 @@ def described(data: Mapping[str, Any], given: Given, name: str | None = None) ->
     name: the name of the function if it has none itself.
     """
     source = data["workload"] if isinstance(data["workload"], str) else ""
-    own = getattr(given.call, "__name__", "")
-    found = functions.describe(
+    title = getattr(given.call, "__name__", "")
+    description = functions.describe(
         given.call,
-        name=given.name or (name if not str(own).isidentifier() else None),
+        name=given.name or (name if not str(title).isidentifier() else None),
         digest=given.digest,
         source=source,
         axes=data.get("axes"),
         fixed=data.get("fixed"),
-        **{key: data[key] for key in OWN_KEYS if data.get(key) is not None},
+        **{key: data[key] for key in FUNCTION_KEYS if data.get(key) is not None},
     )
     if data.get("early_stopping") and not functions.takes_log(given.call):
-        raise InputError(
-            "early_stopping", f"{found.name} has no argument log, by which it says its curve and hears when to stop"
-        )
-    rest = {key: value for key, value in data.items() if key not in OWN_KEYS}
-    usual = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9._-]", "", found.name)[:64] or "function"
-    return {"name": usual, **rest, "workload": found.name, "function": found.plain()}
+        why = f"{description.name} has no argument log, by which it says its curve and hears when to stop"
+        raise InputError("early_stopping", why)
+    rest = {key: value for key, value in data.items() if key not in FUNCTION_KEYS}
+    usual = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9._-]", "", description.name)[:64] or "function"
+    return {"name": usual, **rest, "workload": description.name, "function": description.plain()}
 
 
 def unchanged(recorded: Description, sweep: str, path: str) -> Check:

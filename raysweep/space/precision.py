@@ -37,11 +37,11 @@ def check(value: Any, context: Context) -> dict[str, Any]:
     """The `precision` of a space with defaults filled in, empty if it is not given; InputError names the key."""
     if value is None or value == {}:
         return {}
-    known: dict[str, Check] = {**dict.fromkeys(KINDS, _size), POINTWISE: _pointwise}
-    found = checks.keys(value, "precision", context, known)
-    if not any(kind in found for kind in KINDS):
+    options: dict[str, Check] = {**dict.fromkeys(KINDS, _size), POINTWISE: _pointwise}
+    checked = checks.keys(value, "precision", context, options)
+    if not any(kind in checked for kind in KINDS):
         raise InputError("precision", f"expected {' or '.join(KINDS)} with a number, such as {{boundary: 1.0}}")
-    return {**found, POINTWISE: found.get(POINTWISE, False)}
+    return {**checked, POINTWISE: checked.get(POINTWISE, False)}
 
 
 def check_alone(precision: Mapping[str, Any], search: Any, early_stopping: Any) -> None:
@@ -50,9 +50,8 @@ def check_alone(precision: Mapping[str, Any], search: Any, early_stopping: Any) 
         return
     kind = next(iter(search), None) if isinstance(search, Mapping) else search
     if kind != "grid":
-        raise InputError(
-            "search", f"expected none with precision, which chooses cells and draws by itself, got {shown(kind)}"
-        )
+        why = f"expected none with precision, which chooses cells and draws by itself, got {shown(kind)}"
+        raise InputError("search", why)
     if early_stopping:
         raise InputError("early_stopping", "expected none with precision: it would take rows out of the means")
 
@@ -65,16 +64,16 @@ def check_axes(
     scale: the scales that the space states for its axes.
     """
     for kind in (kind for kind in KINDS if kind in precision):
-        path, wanted, found = f"precision.{kind}", precision[kind], list(bound(kind, analysis))
-        if not found:
+        path, size, bound_to = f"precision.{kind}", precision[kind], list(bound(kind, analysis))
+        if not bound_to:
             names = " or ".join(KINDS[kind])
             raise InputError(path, f"expected an analysis {names} in the space, which says what is to be located")
-        for place, options in found:
+        for place, options in bound_to:
             if options.get("between"):
                 raise InputError(path, f"{place} asks for the zero of a difference, which has no precision yet")
-            said = {"log": True, "linear": False}.get(scale.get(options["x"], ""))
-            said = context.workload.logarithmic(options["x"]) if said is None else said
-            _check_size(path, wanted, options, said, context)
+            logarithmic = {"log": True, "linear": False}.get(scale.get(options["x"], ""))
+            logarithmic = context.workload.logarithmic(options["x"]) if logarithmic is None else logarithmic
+            _check_size(path, size, options, logarithmic, context)
 
 
 def bound(kind: str, analysis: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -90,17 +89,17 @@ def located_on(values: Sequence[Any]) -> list[float]:
     return sorted({float(value) for value in values if math.isfinite(value)})
 
 
-def is_logarithmic(fit: str, values: Sequence[float], said: bool | None) -> bool:
+def is_logarithmic(fit: str, values: Sequence[float], declared: bool | None) -> bool:
     """Whether an axis is read in log, as the fit of this analysis does.
 
-    values: the finite ones, sorted. said: what the space or the workload says of the axis; None if neither does.
+    values: the finite ones, sorted. declared: whether the space or the workload says so; None if neither says.
     """
     import numpy as np  # which a space without a precision need not load
 
     from raysweep.fits.draws import decades, even_in_log
 
     above = np.asarray([value for value in values if value != 0])
-    return even_in_log(above, said) or bool(said is None and fit == "optimum" and decades(above))
+    return even_in_log(above, declared) or bool(declared is None and fit == "optimum" and decades(above))
 
 
 def _size(value: Any, path: str, context: Context) -> float:
@@ -113,7 +112,7 @@ def _pointwise(value: Any, path: str, context: Context) -> bool:
     return bool(value)
 
 
-def _check_size(path: str, wanted: float, options: Mapping[str, Any], said: bool | None, context: Context) -> None:
+def _check_size(path: str, size: float, options: Mapping[str, Any], logarithmic: bool | None, context: Context) -> None:
     kind, x = path.rpartition(".")[2], options["x"]
     values = located_on(context.axes[x])
     if len(values) < (least := FEWEST_VALUES[kind]):
@@ -121,14 +120,14 @@ def _check_size(path: str, wanted: float, options: Mapping[str, Any], said: bool
             path, f"expected at least {least} values of {x}, on which places are sought, got {len(values)}"
         )
     unit = context.workload.by_name[x].unit
-    if kind == "optimum" and is_logarithmic(options["fit"], values, said):
+    if kind == "optimum" and is_logarithmic(options["fit"], values, logarithmic):
         most = math.sqrt(values[-1] / min(value for value in values if value > 0))
-        told = f"a factor above 1 and below {most:.4g}, which is all of the logarithmic axis {x}"
-        expect(1 < wanted < most, path, told, wanted)
+        expected = f"a factor above 1 and below {most:.4g}, which is all of the logarithmic axis {x}"
+        expect(1 < size < most, path, expected, size)
         return
     most = (values[-1] - values[0]) / 2
-    told = f"a half-width below {most:.4g}{f' {unit}' if unit else ''}, which is all of the axis {x}"
-    expect(wanted < most, path, told, wanted)
+    expected = f"a half-width below {most:.4g}{f' {unit}' if unit else ''}, which is all of the axis {x}"
+    expect(size < most, path, expected, size)
 
 
 def check_budget(
@@ -139,8 +138,8 @@ def check_budget(
         return {}
     if not precision:
         raise InputError("budget", "is for a space with a precision; a search has a budget of its own, a grid has none")
-    known: dict[str, Check] = {"rows": _rows, **dict.fromkeys(HOURS, _size)}
-    found = checks.keys(value, "budget", context, known)
+    options: dict[str, Check] = {"rows": _rows, **dict.fromkeys(HOURS, _size)}
+    budget = checks.keys(value, "budget", context, options)
     trials = [resources, *(resources.get("where") or [])]
     on_gpus = [bool(rule.get("gpus_per_trial")) for rule in trials if "gpus_per_trial" in rule]
     declared = not context.workload.function and any(stage.cost for stage in context.workload.chain.stages)
@@ -148,11 +147,11 @@ def check_budget(
         ("gpu_hours", any(on_gpus), "no trial has a GPU"),
         ("core_hours", not all(on_gpus), "every trial computes on GPUs"),
     ):
-        if key in found and not declared:
+        if key in budget and not declared:
             raise InputError(f"budget.{key}", f"expected rows, since {context.workload.name} declares no costs")
-        if key in found and not there:
+        if key in budget and not there:
             raise InputError(f"budget.{key}", f"expected rows or hours of another kind, since {why}")
-    return found
+    return budget
 
 
 def _rows(value: Any, path: str, context: Context) -> int:

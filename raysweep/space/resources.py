@@ -39,16 +39,16 @@ AMOUNTS: dict[str, Check] = {
 
 def check(value: Any, context: Context) -> ResourceOptions:
     """The `resources` of a space with defaults filled in; InputError names the key."""
-    known = {**AMOUNTS, "where": checks.unless_null(_rules)}
-    checked = checks.keys(value, "resources", context, known, DEFAULTS, noun="resource")
+    options = {**AMOUNTS, "where": checks.unless_null(_rules)}
+    checked = checks.keys(value, "resources", context, options, DEFAULTS, noun="resource")
     return cast(ResourceOptions, {key: entry for key, entry in checked.items() if entry is not None})
 
 
 def _rules(value: Any, path: str, context: Context) -> list[dict[str, Any]]:
     example = "{depth: [12, 24], gpus_per_trial: 4}"
-    wanted = f"a list of mappings from axis and resource to values, such as [{example}]"
-    expect(isinstance(value, list), path, wanted, value)
-    known: dict[str, Check] = {**{name: partial(checks.of_axis, name) for name in context.axes}, **AMOUNTS}
+    expected = f"a list of mappings from axis and resource to values, such as [{example}]"
+    expect(isinstance(value, list), path, expected, value)
+    options: dict[str, Check] = {**{name: partial(checks.of_axis, name) for name in context.axes}, **AMOUNTS}
     if context.ranges:
         raise InputError(path, "expected no rules: with an axis that is a range, all trials take the same resources")
     rules = []
@@ -56,5 +56,5 @@ def _rules(value: Any, path: str, context: Context) -> list[dict[str, Any]]:
         here = f"{path}[{index}]"
         mixed = isinstance(rule, dict) and {key in AMOUNTS for key in rule} == {True, False}
         expect(mixed, here, f"an axis with its values, and a resource with its amount, such as {example}", rule)
-        rules.append(checks.keys(rule, here, context, known, noun="axis or resource"))
+        rules.append(checks.keys(rule, here, context, options, noun="axis or resource"))
     return rules

@@ -148,8 +148,8 @@ def validate(data: Mapping[str, Any]) -> Space:
     values = axes.check(data.get("axes"), workload)
     ranges = axes.ranges(data.get("axes"), data.get("ranges"), Context(workload, values))
     context = Context(workload, values, ranges)
-    wanted = precision.check(data.get("precision"), context)
-    precision.check_alone(wanted, data.get("search", "grid"), data.get("early_stopping"))
+    precise = precision.check(data.get("precision"), context)
+    precision.check_alone(precise, data.get("search", "grid"), data.get("early_stopping"))
     search = search_options.check(data.get("search", "grid"), context)
     stated = resources.check(data.get("resources"), context)
     space = Space(
@@ -159,26 +159,21 @@ def validate(data: Mapping[str, Any]) -> Space:
         axes=values,
         ranges=ranges,
         when=axes.conditions(data.get("axes"), data.get("when"), context),
-        scale={
-            **{name: scale for name, scale in ranges.items() if scale == "log"},
-            **checks.keys(
-                data.get("scale"), "scale", context, {key: partial(_scale, key) for key in values}, noun="axis"
-            ),
-        },
+        scale=_scales(data.get("scale"), context, ranges),
         zip=_zip(data.get("zip") or [], context),
         exclude=_exclude(data.get("exclude") or [], context),
         fixed=_fixed(data.get("fixed"), context),
-        seeds=_seeds(data.get("seeds", 1), precision.MOST_DRAWS if wanted else MAX_VALUES),
+        seeds=_seeds(data.get("seeds", 1), precision.MOST_DRAWS if precise else MAX_VALUES),
         keep=_keep(data.get("keep") or [], context),
         search=search,
-        precision=wanted,
-        budget=precision.check_budget(data.get("budget"), wanted, stated, context),
+        precision=precise,
+        budget=precision.check_budget(data.get("budget"), precise, stated, context),
         early_stopping=early_stopping.check(data.get("early_stopping"), context, search),
         resources=stated,
         analysis=_analysis(data.get("analysis") or [], context),
         function=workload.function.plain() if workload.function else None,
     )
-    precision.check_axes(wanted, space.analysis, space.scale, context)
+    precision.check_axes(precise, space.analysis, space.scale, context)
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError(
             "axes",
@@ -222,8 +217,8 @@ def restore(record: Mapping[str, Any]) -> Space:
 
 def plain_name(value: Any, path: str) -> str:
     """A name that cannot leave its directory; InputError otherwise."""
-    wanted = "a plain name such as my-sweep (letters, digits, '.', '_' and '-', at most 64, a letter or digit first)"
-    expect(isinstance(value, str) and NAME.fullmatch(value) is not None, path, wanted, value)
+    expected = "a plain name such as my-sweep (letters, digits, '.', '_' and '-', at most 64, a letter or digit first)"
+    expect(isinstance(value, str) and NAME.fullmatch(value) is not None, path, expected, value)
     return str(value)
 
 
@@ -264,8 +259,8 @@ def _fixed(given: Any, context: Context) -> dict[str, Any]:
     """The values of all parameters that are not on an axis, defaults filled in."""
     parameters = context.workload.parameters
     former_names.check(given, "fixed", context.workload)
-    known = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
-    fixed = checks.keys(given, "fixed", context, known, noun=f"parameter of {context.workload.name}")
+    values = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
+    fixed = checks.keys(given, "fixed", context, values, noun=f"parameter of {context.workload.name}")
     return {**{p.name: p.default for p in parameters if p.name not in context.axes}, **fixed}
 
 
@@ -277,6 +272,13 @@ def _fixed_value(parameter: Parameter, value: Any, path: str, context: Context) 
             f"(--set {path}=null or axes.{parameter.name}=null takes one away)",
         )
     return checks.coerced(parameter, value, path, context)
+
+
+def _scales(given: Any, context: Context, ranges: Mapping[str, str]) -> dict[str, str]:
+    """The scales that the space states, after those of ranges that are drawn in log."""
+    table = {key: partial(_scale, key) for key in context.axes}
+    drawn = {name: scale for name, scale in ranges.items() if scale == "log"}
+    return {**drawn, **checks.keys(given, "scale", context, table, noun="axis")}
 
 
 def _scale(name: str, value: Any, path: str, context: Context) -> str:
@@ -324,12 +326,12 @@ def _no_repeat(values: list[Any], path: str) -> None:
 def _exclude(rules: Any, context: Context) -> list[dict[str, list[Any]]]:
     good = isinstance(rules, list) and all(isinstance(rule, dict) and rule for rule in rules)
     expect(good, "exclude", "a list of mappings from axis to the value or values to leave out", rules)
-    known = {name: partial(checks.of_axis, name) for name in context.axes}
-    return [checks.keys(rule, f"exclude[{index}]", context, known, noun="axis") for index, rule in enumerate(rules)]
+    values = {name: partial(checks.of_axis, name) for name in context.axes}
+    return [checks.keys(rule, f"exclude[{index}]", context, values, noun="axis") for index, rule in enumerate(rules)]
 
 
 def _seeds(value: Any, most: int) -> list[int]:
-    """The seeds. most: more than this count as so many, as far as that is allowed."""
+    """The seeds. most: a larger count that is allowed counts as this."""
     if checks.is_whole(value) and 1 <= value <= MAX_VALUES:
         return list(range(min(value, most)))
     listed = isinstance(value, list) and bool(value)
@@ -343,13 +345,13 @@ def _seeds(value: Any, most: int) -> list[int]:
 
 def _keep(names: Any, context: Context) -> list[str]:
     """The stages to keep, in the order of the chain."""
-    known = context.workload.chain.names
-    expect(isinstance(names, list), "keep", f"a list of stages, out of {', '.join(known)}", names)
+    stages = context.workload.chain.names
+    expect(isinstance(names, list), "keep", f"a list of stages, out of {', '.join(stages)}", names)
     for index, name in enumerate(names):
-        checks.named(name, f"keep[{index}]", "stage", known)
+        checks.named(name, f"keep[{index}]", "stage", stages)
     if names and (context.workload.compute or context.workload.function):
         raise InputError("keep", f"{context.workload.name} has no artifacts to keep; leave it out")
-    return [name for name in known if name in names]
+    return [name for name in stages if name in names]
 
 
 def _analysis(entries: Any, context: Context) -> list[dict[str, Any]]:

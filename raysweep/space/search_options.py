@@ -60,7 +60,7 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
     expect(isinstance(value, dict) and len(value) == 1, "search", f"one of {', '.join(SEARCHES)}", value)
     ((kind, given),) = value.items()
     of_records: dict[str, Check] = {"cells": COUNT}
-    known = of_records if kind == IMPORTED else SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
+    table = of_records if kind == IMPORTED else SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
     if context.ranges and kind not in IN_RANGES:
         takes = " and ".join(f"{{{name}: …}}" for name in IN_RANGES)
         raise InputError(
@@ -70,5 +70,5 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
         )
     usual = context.workload.searched(kind)
     defaults = {"x": usual if usual in context.axes else None, "start": START, "sampler": "tpe"}
-    found = checks.keys(given, f"search.{kind}", context, known, {key: defaults.get(key) for key in known})
-    return {kind: cast(SearchOptions, found)}
+    options = checks.keys(given, f"search.{kind}", context, table, {key: defaults.get(key) for key in table})
+    return {kind: cast(SearchOptions, options)}

@@ -44,8 +44,8 @@ def read_with_function(
     if not function_files.is_named(data.get("workload")):
         return _with_analyses(validate(data), folder), None
     for key in data:
-        if key not in (known := (*KEYS, *function_files.OWN_KEYS)):
-            raise unknown(key, "key", key, known)
+        if key not in (allowed := (*KEYS, *function_files.FUNCTION_KEYS)):
+            raise unknown(key, "key", key, allowed)
     given = function_files.find(data["workload"], folder)
     return _with_analyses(validate(function_files.described(data, given, name)), folder), given
 
@@ -110,7 +110,7 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
             step = int(part)
         elif not isinstance(place, dict):
             raise InputError(here, "there is nothing below this key to set")
-        elif depth == 0 and part not in (*KEYS, *function_files.OWN_KEYS):
+        elif depth == 0 and part not in (*KEYS, *function_files.FUNCTION_KEYS):
             raise unknown_key(here, part, data)
         elif last and value is None:
             place.pop(part, None)

@@ -40,10 +40,10 @@ def _write(name: str, folder: str, content: Mapping[str, str]) -> None:
 def _read(name: str, folder: str) -> dict[str, Any]:
     """What a note says; empty if there is none, or none that can be read."""
     try:
-        found = json.loads(_note(name, folder).read_text())
+        note = json.loads(_note(name, folder).read_text())
     except (OSError, RuntimeError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return note if isinstance(note, dict) else {}
 
 
 def remember(sweep_id: str, given: Given) -> None:
@@ -54,15 +54,15 @@ def remember(sweep_id: str, given: Given) -> None:
 
 def recall(sweep_id: str) -> tuple[Path, str] | None:
     """The file and the name of the function of a sweep that this user ran here; None if there is no such note."""
-    found = _read(sweep_id, WORKLOAD)
-    return (Path(str(found["file"])), str(found["name"])) if {"file", "name"} <= found.keys() else None
+    note = _read(sweep_id, WORKLOAD)
+    return (Path(str(note["file"])), str(note["name"])) if {"file", "name"} <= note.keys() else None
 
 
 def remember_analyses(sweep_id: str, files: Mapping[str, Path]) -> None:
     """Note the files of the functions that the analyses of a sweep name. Those that were noted before stay."""
     if files:
-        known = {kind: str(file) for kind, file in recall_analyses(sweep_id).items()}
-        _write(sweep_id, ANALYSES, {**known, **{kind: str(file) for kind, file in files.items()}})
+        earlier = {kind: str(file) for kind, file in recall_analyses(sweep_id).items()}
+        _write(sweep_id, ANALYSES, {**earlier, **{kind: str(file) for kind, file in files.items()}})
 
 
 def recall_analyses(sweep_id: str) -> dict[str, Path]:

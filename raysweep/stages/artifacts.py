@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Artifact:
     """What one row has after a stage.
 
-    metrics, status: what the stage found for this row.
+    metrics, status: those of the stage for this row.
     curve: what it logged: {"step": [...], NAME: [...]}.
     parent: the artifact that it continued; None if there was none.
     place: (result, number): it is that entry of a result in memory; None if it stands alone.
@@ -30,7 +30,7 @@ class Artifact:
     ) -> None:
         self.place = place
         self._read, self.metrics, self.status, self.curve, self.parent = read, metrics, status, curve, parent
-        self._known: dict[Hashable, Any] = {}
+        self._results: dict[Hashable, Any] = {}
 
     def tensors(self) -> Any:
         """Its tensors, in the form in which the stage gave them. They must not be changed in place.
@@ -41,14 +41,14 @@ class Artifact:
         return self._read()
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of `compute`, which is remembered under `key` as long as this artifact is in memory.
+        """The result of `compute`, which is kept under `key` as long as this artifact is in memory.
 
         For what all rows that start from it need, for example its loss before anything is changed.
         """
-        if key not in self._known:
-            self._known[key] = compute()
-        found: T = self._known[key]
-        return found
+        if key not in self._results:
+            self._results[key] = compute()
+        result: T = self._results[key]
+        return result
 
 
 class Stacked:

@@ -65,7 +65,6 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Size of its weights in bytes."""
         return self._record["bytes"]
 
     @property
@@ -92,7 +91,7 @@ def write(store: Folder, record: str, stage: str, tensors: Mapping[str, np.ndarr
     weights = f"{record.removesuffix('.json')}.{uuid.uuid4().hex[:12]}.safetensors"
     checksum = Checksum()
     store.write(weights, (checksum.add(piece).data for piece in pieces(parts)))
-    own = {
+    written = {
         "format": FORMAT,
         "stage": stage,
         "weights": weights,
@@ -102,7 +101,7 @@ def write(store: Folder, record: str, stage: str, tensors: Mapping[str, np.ndarr
     }
     created = False
     try:
-        created = store.create(record, seal({**body, **own}))
+        created = store.create(record, seal({**body, **written}))
     finally:
         if not created:
             store.remove(weights)
@@ -166,8 +165,8 @@ def _names(store: Folder, record: str) -> list[str]:
     """The names of a record and of all weights that may belong to it."""
     folder, _, name = record.rpartition("/")
     stem = name.removesuffix(".json") + "."
-    weights = [found for found in store.names(folder) if found.startswith(stem) and found.endswith(".safetensors")]
-    return [record, *(f"{folder}/{found}" for found in weights)]
+    weights = [each for each in store.names(folder) if each.startswith(stem) and each.endswith(".safetensors")]
+    return [record, *(f"{folder}/{each}" for each in weights)]
 
 
 def set_aside(store: Folder, record: str, where: str = "damaged") -> bool:

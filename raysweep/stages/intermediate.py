@@ -26,13 +26,15 @@ _KEPT = 2  # the last one, and the one before in case the last is damaged
 
 def unfinished(store: Folder) -> dict[str, str]:
     """stage -> how far its last intermediate checkpoint is, in words; weights are not read."""
-    found = {}
+    reached_by_stage = {}
     for name, stage, _ in _records(store):
         with contextlib.suppress(Damaged):
             record = checkpoints.look(store, name, stage)
             if record is not None:  # they are sorted, so the last one counts
-                found[stage] = f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
-    return found
+                reached_by_stage[stage] = (
+                    f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
+                )
+    return reached_by_stage
 
 
 def reached(meta: Mapping[str, Any]) -> str:
@@ -43,7 +45,7 @@ def reached(meta: Mapping[str, Any]) -> str:
 def _records(store: Folder) -> list[tuple[str, str, int]]:
     """The intermediate checkpoints, in order within each stage: name of the record, stage, number."""
     matches = map(_NAME.fullmatch, store.names(FOLDER))
-    return [(f"{FOLDER}/{found[0]}", found[1], int(found[2])) for found in matches if found]
+    return [(f"{FOLDER}/{match[0]}", match[1], int(match[2])) for match in matches if match]
 
 
 class Progress:
@@ -55,7 +57,7 @@ class Progress:
 
     def load(self) -> Entry | None:
         """The last intermediate checkpoint that is whole, whoever saved it; damaged ones are set aside."""
-        for name, number in reversed(self._own()):
+        for name, number in reversed(self._saved()):
             self._number = max(self._number, number)
             try:
                 entry = checkpoints.read(self._store, name, self._stage)
@@ -76,7 +78,7 @@ class Progress:
         """
         for lease in self._leases:
             lease.renew()
-        earlier = self._own()
+        earlier = self._saved()
         self._number = 1 + max([self._number, *(number for _, number in earlier)])
         name = f"{FOLDER}/{self._stage}.{self._number:08d}.{uuid.uuid4().hex[:8]}.json"
         checkpoints.write(self._store, name, self._stage, tensors, {"meta": meta, "seconds": self.seconds()})
@@ -89,8 +91,8 @@ class Progress:
 
     def clear(self) -> None:
         """Remove the intermediate checkpoints, because the stage is published."""
-        for name, _ in self._own():
+        for name, _ in self._saved():
             checkpoints.remove(self._store, name)
 
-    def _own(self) -> list[tuple[str, int]]:
+    def _saved(self) -> list[tuple[str, int]]:
         return [(name, number) for name, stage, number in _records(self._store) if stage == self._stage]

@@ -55,21 +55,23 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
             raise InputError(stage, f"is in use by {busy[stage]}; try again later")
     entries, begun = store.files.names("entries"), store.files.names(intermediate.FOLDER)
     chosen = sorted(stages or published - users.keys() - busy.keys())
-    found = [(stage, "stage", _files_of(stage, "entries", entries)) for stage in chosen]
+    candidates = [(stage, "stage", _files_of(stage, "entries", entries)) for stage in chosen]
     if not stages:
         unfinished = {name.split(".")[0] for name in begun} - {""} - users.keys() - busy.keys()
-        found += [(stage, "progress", _files_of(stage, intermediate.FOLDER, begun)) for stage in sorted(unfinished)]
+        candidates += [
+            (stage, "progress", _files_of(stage, intermediate.FOLDER, begun)) for stage in sorted(unfinished)
+        ]
         for folder in ASIDE if damaged else ():
-            found += [(name.split(".")[0], folder, [f"{folder}/{name}"]) for name in store.files.names(folder)]
-        taken = {name for _, _, names in found for name in names}
-        found += [(stage, "leftover", [name]) for stage, name in _leftovers(store, busy) if name not in taken]
-    return [Removal(stage, kind, tuple(names), _size(store, names)) for stage, kind, names in found]
+            candidates += [(name.split(".")[0], folder, [f"{folder}/{name}"]) for name in store.files.names(folder)]
+        taken = {name for _, _, names in candidates for name in names}
+        candidates += [(stage, "leftover", [name]) for stage, name in _leftovers(store, busy) if name not in taken]
+    return [Removal(stage, kind, tuple(names), _size(store, names)) for stage, kind, names in candidates]
 
 
 def _files_of(stage: str, folder: str, names: Iterable[str]) -> list[str]:
     """The names that are files of a stage in a folder, records first."""
-    own = [f"{folder}/{name}" for name in names if name.startswith(f"{stage}.")]
-    return sorted(own, key=lambda name: not name.endswith(".json"))
+    files = [f"{folder}/{name}" for name in names if name.startswith(f"{stage}.")]
+    return sorted(files, key=lambda name: not name.endswith(".json"))
 
 
 def _size(store: Store, names: Iterable[str]) -> int:

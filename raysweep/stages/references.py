@@ -14,11 +14,11 @@ _SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 def refer(store: Store, sweep: str, stages: Iterable[str]) -> None:
     """Record, before any work, that a sweep needs these stages, so that pruning leaves them alone."""
-    wanted = sorted(set(stages))
-    for stage in wanted:
+    needed = sorted(set(stages))
+    for stage in needed:
         record_name(stage)  # a ValueError if it is no id
     store.prepare()
-    name, content = f"{_folder(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted})
+    name, content = f"{_folder(sweep)}/{content_id(needed)}.json", seal({"stages": needed})
     if not store.files.create(name, content):
         store.files.replace(name, content)  # a different content under this name was damaged
 
@@ -35,7 +35,6 @@ def release(store: Store, sweep: str, stages: Iterable[str]) -> None:
 
 
 def forget(store: Store, sweep: str) -> None:
-    """Remove a sweep's references, because the sweep was deleted."""
     folder = _folder(sweep)
     for name in store.files.names(folder):
         store.files.remove(f"{folder}/{name}")
@@ -52,7 +51,7 @@ def users(store: Store) -> dict[str, list[str]]:
 
 
 def _users(store: Store, sweeps: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_stage: dict[str, list[str]] = {}
     for sweep in sweeps:
         for name in store.files.names(f"refs/{sweep}"):
             if name.startswith("."):
@@ -64,10 +63,10 @@ def _users(store: Store, sweeps: Iterable[str]) -> dict[str, list[str]]:
             except (Damaged, KeyError) as error:
                 raise Damaged(f"refs/{sweep}/{name}: {error}") from None
             for stage in stages:
-                by = found.setdefault(stage, [])
+                by = by_stage.setdefault(stage, [])
                 if sweep not in by:
                     by.append(sweep)
-    return found
+    return by_stage
 
 
 def _folder(sweep: str) -> str:

@@ -82,8 +82,11 @@ class Store:
             content = self.files.read(MARKER)
         except FileNotFoundError:
             content = b""
-        found = _format(content)
-        if found is None:
+        try:
+            stated = json.loads(content)["format"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            stated = None
+        if stated is None:
             there = {name for name in self.files.names("") if not name.startswith(".")}
             others = sorted(there - {MARKER})
             # every record states its own format, so a store stays readable without the marker, which is written again
@@ -98,10 +101,10 @@ class Store:
             if others:
                 raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}")
             return False
-        if found != FORMAT:
+        if stated != FORMAT:
             raise InputError(
                 self.url,
-                f"the store was written by another version of raysweep (format {found}; this "
+                f"the store was written by another version of raysweep (format {stated}; this "
                 f"version reads and writes {FORMAT}); use another store",
             )
         return True
@@ -192,9 +195,8 @@ class Store:
         record = record_name(stage)
         self.prepare()
         published = datetime.now(UTC).isoformat(timespec="seconds")
-        return checkpoints.write(
-            self.files, record, stage, tensors, {"meta": meta, "describe": dict(describe or {}), "published": published}
-        )
+        body = {"meta": meta, "describe": dict(describe or {}), "published": published}
+        return checkpoints.write(self.files, record, stage, tensors, body)
 
     def once(self, stage: str, compute: Callable[[Progress], Computed], *, describe: dict[str, Any]) -> Entry:
         """A stage, from the store or computed now; as `once_together` for a single stage."""
@@ -216,24 +218,23 @@ class Store:
         for stage, describe in stages.items():
             record_name(stage)
             seal({"describe": describe})  # so that an error in `describe` is found before the work
-        claims = {
-            stage: leases.Claim(self.files, stage, self.lease_seconds, self.expired.get(stage, b"")) for stage in stages
-        }
-        found: dict[str, Entry] = {}
+        expired = {stage: self.expired.get(stage, b"") for stage in stages}
+        claims = {stage: leases.Claim(self.files, stage, self.lease_seconds, expired[stage]) for stage in stages}
+        entries: dict[str, Entry] = {}
         pause = _SHORTEST
         while True:
-            for stage in stages.keys() - found.keys():
+            for stage in stages.keys() - entries.keys():
                 if (entry := self._whole(stage)) is not None:
                     LOGGER.info("stage %s: read", stage)
-                    found[stage] = entry
-            missing = [stage for stage in stages if stage not in found]
+                    entries[stage] = entry
+            missing = [stage for stage in stages if stage not in entries]
             if not missing:
-                return [found[stage] for stage in stages]
+                return [entries[stage] for stage in stages]
             self.prepare()
             held = [lease for stage in missing if (lease := claims[stage].take()) is not None]
             if held:
                 with contextlib.suppress(leases.Lost):
-                    found |= self._computed(held, stages, compute)
+                    entries |= self._computed(held, stages, compute)
                 continue
             if not self.waits:
                 raise leases.Held(missing[0])
@@ -252,26 +253,26 @@ class Store:
         with contextlib.ExitStack() as stack:
             for lease in held:
                 stack.enter_context(leases.kept(lease))
-            found = {lease.stage: entry for lease in held if (entry := self._sound(lease.stage)) is not None}
-            own = [lease for lease in held if lease.stage not in found]
-            if not own:
-                return found
-            stages = [lease.stage for lease in own]
+            entries = {lease.stage: entry for lease in held if (entry := self._sound(lease.stage)) is not None}
+            missing = [lease for lease in held if lease.stage not in entries]
+            if not missing:
+                return entries
+            stages = [lease.stage for lease in missing]
             name = stages[0] if len(stages) == 1 else content_id(stages)
-            progress = Progress(self.files, name, own)
-            LOGGER.info("stage %s: computing, start %d", ", ".join(stages), own[0].latest())
+            progress = Progress(self.files, name, missing)
+            LOGGER.info("stage %s: computing, start %d", ", ".join(stages), missing[0].latest())
             results = compute(stages, progress)
             seconds = progress.seconds()
             LOGGER.info("stage %s: computed in %.1f s", ", ".join(stages), seconds)
-            for lease, (tensors, meta) in zip(own, results, strict=True):
-                told = {"computed": lease.latest(), "seconds": seconds / len(own), **self.provenance}
-                self.publish(lease.stage, tensors, {**meta, **told}, describe[lease.stage])
+            for lease, (tensors, meta) in zip(missing, results, strict=True):
+                provenance = {"computed": lease.latest(), "seconds": seconds / len(missing), **self.provenance}
+                self.publish(lease.stage, tensors, {**meta, **provenance}, describe[lease.stage])
             progress.clear()
             for stage in stages:
                 if (entry := self._whole(stage)) is None:  # published by us or by the holder before us
                     raise Halted(self.url, f"stage {stage} was published there and cannot be read back whole")
-                found[stage] = entry
-            return found
+                entries[stage] = entry
+            return entries
 
     def held_elsewhere(self, stages: Iterable[str]) -> str | None:
         """One of these stages that is not published and that somebody else computes now; None if there is none."""
@@ -291,14 +292,6 @@ class Store:
             for name in self.files.names("entries")
             if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
         ]
-
-
-def _format(content: bytes) -> Any:
-    """The format that a marker states; None if it cannot be read."""
-    try:
-        return json.loads(content)["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
 
 
 def record_name(stage: str) -> str:

@@ -22,14 +22,10 @@ CHUNK = 1 << 22
 """Bytes of a piece, which is summed and written at once."""
 ROW = 4096
 """Bytes of one row of a piece in `checksum`: damage within one row is always noticed."""
-_DTYPES = {
-    name: np.dtype(f"<{code}")
-    for name, code in zip(
-        ["BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "C64"],
-        ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8"],
-        strict=True,
-    )
-}
+CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8")
+"""The dtypes that are stored, as NumPy abbreviates them."""
+_SPELLED = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "C64")
+_DTYPES = {name: np.dtype(f"<{code}") for name, code in zip(_SPELLED, CODES, strict=True)}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
@@ -69,16 +65,16 @@ def _little_endian(name: str, array: np.ndarray) -> np.ndarray:
 def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
     """The tensors of a safetensors file (its bytes, uint8) as views of it; Damaged if it is not a safetensors file."""
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    found = {}
+    tensors = {}
     try:
         header: dict[str, Any] = json.loads(content[8:start].tobytes())
         for name, described in header.items():
             first, last = described["data_offsets"]
             array = content[start + first : start + last].view(_DTYPES[described["dtype"]])
-            found[name] = array.reshape(described["shape"])
+            tensors[name] = array.reshape(described["shape"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"not safetensors ({error})") from None
-    return found
+    return tensors
 
 
 def pieces(parts: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
@@ -122,5 +118,4 @@ class Checksum:
         return piece
 
     def result(self) -> str:
-        """The checksum as 64 hexadecimal digits."""
         return self._state.hexdigest()

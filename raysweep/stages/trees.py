@@ -13,24 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.stages.tensors import CODES
+
 TORCH_ONLY = "bfloat16"
 """The dtype of torch that NumPy does not have: its bits are stored as int16."""
-_STORED = {
-    "bool": "b1",
-    "int8": "i1",
-    "int16": "i2",
-    "int32": "i4",
-    "int64": "i8",
-    "uint8": "u1",
-    "uint16": "u2",
-    "uint32": "u4",
-    "uint64": "u8",
-    "float16": "f2",
-    "float32": "f4",
-    "float64": "f8",
-    "complex64": "c8",
-    TORCH_ONLY: "",
-}
+_STORED = {np.dtype(code).name: code for code in CODES} | {TORCH_ONLY: ""}
 """The dtypes that are stored, by their names in torch and in NumPy (in any order of bytes; they come back in the order
 of this machine)."""
 _NUMBERS_AND_WORDS = (bool, int, float, str, type(None))
@@ -103,9 +90,9 @@ def flatten(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if isinstance(value, np.generic):
             return {"array": named(np.asarray(value), path), "number": True}
         if is_array(value):
-            own = value.detach().cpu().resolve_conj().resolve_neg()
-            kind = str(own.dtype).removeprefix("torch.")
-            array = (own.view(sys.modules["torch"].int16) if kind == TORCH_ONLY else own).numpy()
+            tensor = value.detach().cpu().resolve_conj().resolve_neg()
+            kind = str(tensor.dtype).removeprefix("torch.")
+            array = (tensor.view(sys.modules["torch"].int16) if kind == TORCH_ONLY else tensor).numpy()
             return {"array": named(array, path), "torch": kind}
         if isinstance(value, Mapping):
             inner = [[key, describe(entry, f"{path}/{key}" if path else str(key))] for key, entry in value.items()]
@@ -119,7 +106,6 @@ def flatten(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def unflatten(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Any:
-    """The tree that `flatten` took apart."""
     if "array" in description:
         array = arrays[description["array"]]
         if "number" in description:
@@ -163,18 +149,18 @@ def read_only(tree: Any) -> Any:
 def versions(tree: Any) -> list[int]:
     """How often each tensor of torch in a tree was changed in place; one of inference mode does not count that."""
     if isinstance(tree, Mapping):
-        return [found for value in tree.values() for found in versions(value)]
+        return [version for value in tree.values() for version in versions(value)]
     if isinstance(tree, (list, tuple)):
-        return [found for value in tree for found in versions(value)]
+        return [version for value in tree for version in versions(value)]
     return [tree._version] if hasattr(tree, "is_inference") and not tree.is_inference() else []
 
 
 def lengths(tree: Any, path: str = "") -> list[tuple[str, int]]:
     """The path of every array with the length of its first axis; -1 for an array without axes."""
     if isinstance(tree, Mapping):
-        return [found for key, value in tree.items() for found in lengths(value, f"{path}/{key}")]
+        return [item for key, value in tree.items() for item in lengths(value, f"{path}/{key}")]
     if isinstance(tree, (list, tuple)):
-        return [found for i, value in enumerate(tree) for found in lengths(value, f"{path}/{i}")]
+        return [item for i, value in enumerate(tree) for item in lengths(value, f"{path}/{i}")]
     return [(path.removeprefix("/"), len(tree) if len(tree.shape) else -1)] if is_array(tree) else []
 
 

@@ -42,9 +42,9 @@ def growing(path: AnyPath) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="raysweep-", ignore_cleanup_errors=True) as room:
-        own = Path(room) / path.name
+        local = Path(room) / path.name
         with contextlib.suppress(OSError):
-            own.write_bytes(files.read(path))
+            local.write_bytes(files.read(path))
         done = threading.Event()
 
         def show() -> None:
@@ -52,7 +52,7 @@ def growing(path: AnyPath) -> Iterator[Path]:
             while True:
                 over = done.wait(SHOWN_EVERY if before else 0.05)
                 with contextlib.suppress(OSError):  # a log that cannot be uploaded now is uploaded later
-                    if (now := own.read_bytes()) != before:
+                    if (now := local.read_bytes()) != before:
                         files.replace(path, now)
                         before = now
                 if over:
@@ -61,7 +61,7 @@ def growing(path: AnyPath) -> Iterator[Path]:
         thread = threading.Thread(target=show, name="raysweep-growing", daemon=True)
         thread.start()
         try:
-            yield own
+            yield local
         finally:
             done.set()
             thread.join()

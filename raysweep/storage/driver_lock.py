@@ -81,8 +81,8 @@ def _lease(folder: AnyPath) -> tuple[leases.Statement, float] | None:
     """
     bucket = Folder(folder)
     with contextlib.suppress(FileNotFoundError):  # released between the two reads
-        if (found := leases.latest(bucket, STAGE)) is not None:
-            return found, min(found.silence, bucket.age(found.name))
+        if (statement := leases.latest(bucket, STAGE)) is not None:
+            return statement, min(statement.silence, bucket.age(statement.name))
     return None
 
 

@@ -62,7 +62,7 @@ def create(path: AnyPath, content: bytes) -> bool:
     """Create a file, atomically and durably; False, without a change, if the file exists with other content."""
     created = _create_on_disk(path, content) if isinstance(path, Path) else _create_object(path, content)
     # over NFS, or if a client repeats a request whose answer was lost, our own file is reported as existing already
-    return created or _found(path) == content
+    return created or _content(path) == content
 
 
 def _create_on_disk(path: Path, content: bytes) -> bool:
@@ -93,14 +93,14 @@ def _create_object(path: UPath, content: bytes) -> bool:
                 path.fs.pipe_file(path.path, content, mode="create")
             return exclusive
         except OSError as error:
-            if _found(path) is not None:
+            if _content(path) is not None:
                 return False
             if last or error.errno not in (errno.EBUSY, errno.EIO):  # two requests met and both failed: S3 says 409
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _found(path: AnyPath) -> bytes | None:
+def _content(path: AnyPath) -> bytes | None:
     try:
         return read(path)
     except FileNotFoundError:
@@ -182,10 +182,10 @@ def open_to_read(path: AnyPath) -> io.FileIO | io.BytesIO:
 def names(folder: AnyPath) -> list[str]:
     """Names in a folder, sorted; empty if there is no such folder."""
     try:
-        found = os.listdir(folder) if isinstance(folder, Path) else folder.fs.ls(folder.path.rstrip("/"), detail=False)
+        items = os.listdir(folder) if isinstance(folder, Path) else folder.fs.ls(folder.path.rstrip("/"), detail=False)
     except FileNotFoundError:
         return []
-    return sorted({str(name).rstrip("/").rpartition("/")[2] for name in found} - {""})
+    return sorted({str(name).rstrip("/").rpartition("/")[2] for name in items} - {""})
 
 
 @_system_errors()
@@ -194,13 +194,12 @@ def tree(folder: AnyPath) -> list[str]:
     if isinstance(folder, Path):
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     base = folder.path.rstrip("/") + "/"
-    found = map(str, folder.fs.find(base))  # for an object, this gives the object itself
-    return sorted(name.removeprefix(base) for name in found if name.startswith(base))
+    objects = map(str, folder.fs.find(base))  # for an object, this gives the object itself
+    return sorted(name.removeprefix(base) for name in objects if name.startswith(base))
 
 
 @_system_errors()
 def size(path: AnyPath) -> int:
-    """Size of a file in bytes."""
     return path.stat().st_size if isinstance(path, Path) else int(path.fs.info(path.path)["size"])
 
 
@@ -282,18 +281,18 @@ def why_not_writable(folder: AnyPath) -> str | None:
     It tries to create a file in the nearest folder that exists, because permission bits say little for root or about a
     read-only mount.
     """
-    place, said = folder, ""
+    place, prefix = folder, ""
     try:
         if isinstance(folder, Path):
             place = _nearest(folder)
             if not place.is_dir():
                 return f"{place} is not a folder"
-            said = f"{place}: "
+            prefix = f"{place}: "
         probe = place / f".raysweep-{uuid.uuid4().hex}"
         create(probe, b"")
         remove([probe])
     except OSError as error:  # before the attempt, such as a name that is too long
-        return said + (error.strerror or first_line(error))
+        return prefix + (error.strerror or first_line(error))
     return None
 
 

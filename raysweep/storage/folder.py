@@ -29,52 +29,42 @@ class Folder:
         self._was_there = os.path.exists(self.root)  # Path.exists raises for a name that no file can have
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create a file, whole or not at all; False, without a change, if the file exists with other content."""
         with self._one_line("written"):
             return files.create(self._to_write(name), content)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file in one step, whatever was there."""
         with self._one_line("written"):
             files.replace(self._to_write(name), content)
 
     def write(self, name: str, pieces: Iterable[memoryview]) -> None:
-        """Stream a large file to a name that nobody else uses. Durable on return; a crash may leave a part of it."""
         with self._one_line("written"):
             files.write(self._to_write(name), pieces)
 
     def read(self, name: str) -> bytes:
-        """A whole file."""
         with self._one_line("read"):
             return files.read(self._path / name)
 
     def open(self, name: str) -> io.FileIO | io.BytesIO:
-        """A file open for reading from its beginning, unbuffered."""
         with self._one_line("read"):
             return files.open_to_read(self._path / name)
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; empty if there is no such folder."""
         with self._one_line("read"):
             return files.names(self._path / folder)
 
     def size(self, name: str) -> int:
-        """Size of a file in bytes."""
         with self._one_line("read"):
             return files.size(self._path / name)
 
     def age(self, name: str) -> float:
-        """Seconds since a file was last written; 0 if the file system does not know."""
         with self._one_line("read"):
             return files.age(self._path / name)
 
     def move(self, name: str, target: str) -> bool:
-        """Rename a file; False if it is missing."""
         with self._one_line("written"):
             return files.move(self._path / name, self._to_write(target))
 
     def remove(self, name: str) -> None:
-        """Delete a file if it exists."""
         with self._one_line("written"):
             files.remove([self._path / name])
 
@@ -105,12 +95,12 @@ class Folder:
         except OSError as error:
             if done == "read" and isinstance(error, FileNotFoundError):
                 raise
-            said = f"cannot be {done}: {error.strerror or error}"
+            message = f"cannot be {done}: {error.strerror or error}"
             if done == "written" and (error.errno in files.READ_ONLY or isinstance(error, PermissionError)):
-                said = "is read-only here; expected one that can be written"
+                message = "is read-only here; expected one that can be written"
             elif done == "written" and error.errno in files.FULL:
-                said = (
+                message = (
                     f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again: "
                     "what was published is kept"
                 )
-            raise Halted(self.root, f"the store {said}") from error
+            raise Halted(self.root, f"the store {message}") from error

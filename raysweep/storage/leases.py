@@ -116,7 +116,6 @@ class Lease:
         }
 
     def content(self) -> bytes:
-        """The current content of its file."""
         return json.dumps({**self._who, "beat": self._beat, "renewed": time.time(), "seconds": self.seconds}).encode()
 
     def renew(self) -> None:
@@ -180,13 +179,13 @@ class Claim:
     def _expired(self, generation: int) -> bytes | None:
         """The bytes of an expired lease; None for a live one."""
         try:
-            found = _read(self._folder, self._stage, generation)
+            statement = _read(self._folder, self._stage, generation)
         except FileNotFoundError:  # released between the two reads
             return None
         now = time.monotonic()
-        if self._seen != found.content:
-            self._seen, self._since = found.content, now
-        return found.content if now - self._since >= found.seconds or found.expired else None
+        if self._seen != statement.content:
+            self._seen, self._since = statement.content, now
+        return statement.content if now - self._since >= statement.seconds or statement.expired else None
 
     def _stands(self, lease: Lease, expired: bytes | None) -> bool:
         """Whether nothing has changed since the lease was created: none is newer, and the expired one is still below.
@@ -244,13 +243,13 @@ def live(folder: Folder, expired: Mapping[str, bytes] | None = None) -> dict[str
 
     expired: by stage, the content of a lease that is known to have expired.
     """
-    found = {}
+    holders = {}
     for stage, generations in _all_generations(folder).items():
         with contextlib.suppress(FileNotFoundError):
             now = _read(folder, stage, generations[-1])
             if not now.expired and now.content != (expired or {}).get(stage):
-                found[stage] = now.holder
-    return found
+                holders[stage] = now.holder
+    return holders
 
 
 def latest(folder: Folder, stage: str) -> Statement | None:
@@ -271,8 +270,8 @@ def _generations(folder: Folder, stage: str) -> list[int]:
 
 def _all_generations(folder: Folder) -> dict[str, list[int]]:
     """stage -> the generations of its leases, ascending."""
-    found: dict[str, list[int]] = {}
+    by_stage: dict[str, list[int]] = {}
     for name in folder.names(FOLDER):
         if parts := re.fullmatch(r"([^.]+)\.(\d+)\.json", name):
-            found.setdefault(parts[1], []).append(int(parts[2]))
-    return {stage: sorted(generations) for stage, generations in found.items()}
+            by_stage.setdefault(parts[1], []).append(int(parts[2]))
+    return {stage: sorted(generations) for stage, generations in by_stage.items()}

@@ -93,15 +93,15 @@ def _elsewhere(address: str, protocol: str, key: str) -> UPath:
 
 def storage(address: str | AnyPath) -> AnyPath:
     """Like `locate`; InputError, in one line, if the place is in a bucket that cannot be reached."""
-    found = locate(address)
-    if not isinstance(found, Path):
+    place = locate(address)
+    if not isinstance(place, Path):
         try:
-            found.fs.ls(found.path, detail=False)
+            place.fs.ls(place.path, detail=False)
         except FileNotFoundError:
             pass
         except Exception as error:  # each object store's client has its own errors
-            raise InputError("--storage", f"{found} cannot be reached: {first_line(error)}") from None
-    return found
+            raise InputError("--storage", f"{place} cannot be reached: {first_line(error)}") from None
+    return place
 
 
 def absolute(where: AnyPath) -> str:

@@ -38,12 +38,12 @@ def life(process: int) -> list[str] | None:
         return None
 
 
-def lives(process: int, said: list[str] | None) -> bool:
+def lives(process: int, recorded: list[str] | None) -> bool:
     """Whether the process with this recorded `life` is visible from here and alive."""
-    return said is not None and life(process) == said
+    return recorded is not None and life(process) == recorded
 
 
-def is_dead(process: int, said: list[str] | None) -> bool:
+def is_dead(process: int, recorded: list[str] | None) -> bool:
     """Whether the process with this recorded `life` would be visible from here if it were alive, but is not."""
     here = life(os.getpid())
-    return here is not None and said is not None and said[:2] == here[:2] and life(process) != said
+    return here is not None and recorded is not None and recorded[:2] == here[:2] and life(process) != recorded

@@ -66,15 +66,14 @@ def phase(folder: AnyPath) -> Phase | None:
     try:
         if abs(time.time() - plain.pop("at")) > FRESH:
             return None
-        found = Phase(**plain)
-        known = isinstance(found.name, str) and 0 <= found.done <= found.of and (found.left is None or found.left >= 0)
+        read = Phase(**plain)
+        valid = isinstance(read.name, str) and 0 <= read.done <= read.of and (read.left is None or read.left >= 0)
     except (KeyError, TypeError):
         return None
-    return found if known else None
+    return read if valid else None
 
 
 def clear_phase(folder: AnyPath) -> None:
-    """Remove the sign, because the phase is over."""
     with contextlib.suppress(*LOST):
         files.remove([folder / PHASE])
 
@@ -88,11 +87,11 @@ def mirrored(folder: AnyPath) -> Mirrored | None:
     """What MLflow has, as a driver wrote it last; None if none was written."""
     plain = _read(folder / MIRRORED)
     try:
-        found = Mirrored(**plain)
+        read = Mirrored(**plain)
     except TypeError:
         return None
-    texts = all(isinstance(text, (str, type(None))) for text in (found.tracking_uri, found.status, found.experiment))
-    return found if texts and isinstance(found.runs, dict) else None
+    texts = all(isinstance(text, (str, type(None))) for text in (read.tracking_uri, read.status, read.experiment))
+    return read if texts and isinstance(read.runs, dict) else None
 
 
 def leave_steps(folder: AnyPath, plain: dict[str, Any]) -> None:
@@ -124,7 +123,6 @@ def has_died(folder: AnyPath) -> bool:
 
 
 def forget_death(folder: AnyPath) -> None:
-    """Remove the sign, because the rows are there by now."""
     with contextlib.suppress(*LOST):
         files.remove([folder / COMPUTING])
 

@@ -31,12 +31,12 @@ def resolvent(values: Array, counts: Array, n: Array) -> Array:
 
     Newton on 1/n - 1/Σ s/(s+κ). The second term is concave in κ, so that Newton from 0 rises to the root.
     """
-    wanted = np.asarray(n, float)
-    kappa = np.zeros(len(wanted))
+    size = np.asarray(n, float)
+    kappa = np.zeros(len(size))
     for _ in range(100):
         part = values / (values + kappa[:, None])
         total = part @ counts
-        step = total * (total / wanted - 1) / ((part / (values + kappa[:, None])) @ counts)
+        step = total * (total / size - 1) / ((part / (values + kappa[:, None])) @ counts)
         kappa = np.maximum(kappa + step, 0.0)
         if not (np.abs(step) > 1e-15 * kappa).any():
             break
@@ -63,18 +63,18 @@ def risk(
     """
     size, dim = np.asarray(n, float), float(counts.sum())
     sigma = np.broadcast_to(np.asarray(noise, float), size.shape)
-    found = np.zeros(len(size))
+    result = np.zeros(len(size))
     none, under, over = size == 0, (size > 0) & (size < dim), size >= dim  # without noise the last is 0
-    found[none] = difference[none] @ values
+    result[none] = difference[none] @ values
     if under.any():
         layers = np.broadcast_to(np.asarray(depth, float), size.shape)[under]
-        found[under] = _under(
+        result[under] = _under(
             values, counts, size[under], sigma[under], source[under], target[under], difference[under], layers
         )
     noisy = over & (sigma > 0)
     with np.errstate(divide="ignore"):
-        found[noisy] = sigma[noisy] ** 2 * dim / np.maximum(size[noisy] - dim - 1, 0.0)
-    return found
+        result[noisy] = sigma[noisy] ** 2 * dim / np.maximum(size[noisy] - dim - 1, 0.0)
+    return result
 
 
 def _under(

@@ -29,15 +29,15 @@ def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: Ar
         return log_squared_norm_of_logs(2 * log_c / layers + np.log(orthogonal), np.log(fitted), layers)
 
 
-def log_squared_norm_of_logs(log_moved: Array, log_fitted: Array, layers: Array) -> Array:
+def log_squared_norm_of_logs(log_kept: Array, log_fitted: Array, layers: Array) -> Array:
     """`log_squared_norm` from log c^(2/L) p and log q, so that the numbers themselves may overflow or underflow."""
     power = (layers - 1) / layers
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        y = np.maximum(log_fitted, layers * log_moved)  # s >= q and s^(1/L) >= c^(2/L) p
+        y = np.maximum(log_fitted, layers * log_kept)  # s >= q and s^(1/L) >= c^(2/L) p
         open_rows = np.isfinite(y)
         for _ in range(100):
-            total = np.logaddexp(log_moved + power * y, log_fitted)
-            share = np.exp(log_moved + power * y - total)
+            total = np.logaddexp(log_kept + power * y, log_fitted)
+            share = np.exp(log_kept + power * y - total)
             step = np.where(open_rows, (total - y) / (1 - power * share), 0.0)
             y = y + step
             if not (np.abs(step) > 1e-15 * layers * np.maximum(1.0, np.abs(y))).any():

@@ -68,8 +68,8 @@ def _counts(n: Array, d: Array) -> Array:
     """
     m = d - n
     steady = np.stack([n / 3.5, n / 2, n * d / m / 2, 1 / (8 / m + 1 / n), n / 1.3, n * d / m / 12], axis=1)
-    wanted = np.ceil(-np.log(_LEFT) / np.log1p(steady))
-    counts = _COUNTS[np.minimum(np.searchsorted(_COUNTS, wanted), len(_COUNTS) - 1)]
+    required = np.ceil(-np.log(_LEFT) / np.log1p(steady))
+    counts = _COUNTS[np.minimum(np.searchsorted(_COUNTS, required), len(_COUNTS) - 1)]
     counts[m < _HEAVY, 3] = _HEAVY_COUNT
     return counts
 
@@ -129,9 +129,9 @@ def _means(states: Array, counts: Counts) -> tuple[Array, Array]:
     _, member = distinct(states[:, [0, 1, 2, 3, 5]])
     for index in np.flatnonzero(np.bincount(member) > _SCALES):
         rows = np.flatnonzero(member == index)
-        found = _between_scales(states[rows], counts)
-        if found is not None:
-            first[rows], second[rows] = found
+        interpolated = _between_scales(states[rows], counts)
+        if interpolated is not None:
+            first[rows], second[rows] = interpolated
             alone[rows] = False
     table = states[alone]
     first[alone], second[alone] = (_remembered if len(table) <= _REMEMBERED else _computed)(table.tobytes(), counts)
@@ -192,10 +192,8 @@ def _rescaled(states: Array, counts: Counts, noisy: bool) -> tuple[Array, Array]
     log_s = log_squared_norm_of_logs(2 * log_c / depth + np.log(p[..., None]), log_fitted, depth)
     log_r = log_c / depth + (depth - 1) / (2 * depth) * log_s
     with np.errstate(under="ignore"):
-        return (
-            (weight * np.exp(log_r + log_weight)).sum((-2, -1)),
-            (weight * np.exp(2 * log_r + log_weight)).sum((-2, -1)),
-        )
+        first, second = ((weight * np.exp(k * log_r + log_weight)).sum((-2, -1)) for k in (1, 2))
+        return first, second
 
 
 @functools.lru_cache(maxsize=4096)
@@ -211,8 +209,8 @@ def _stacked(
     rule: functools._lru_cache_wrapper[tuple[Array, ...]], n: Array, d: Array, counts: Counts, *more: Array
 ) -> list[Array]:
     """The results of a rule for all rows, stacked."""
-    found = [rule(int(samples), int(dim), counts, *rest) for samples, dim, *rest in zip(n, d, *more, strict=True)]
-    return [np.stack(each) for each in zip(*found, strict=True)]
+    results = [rule(int(samples), int(dim), counts, *rest) for samples, dim, *rest in zip(n, d, *more, strict=True)]
+    return [np.stack(each) for each in zip(*results, strict=True)]
 
 
 def _chunks(rows: int, each: int) -> list[slice]:

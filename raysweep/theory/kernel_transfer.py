@@ -51,9 +51,8 @@ def start_covariance(source: Array, inputs: Array) -> Array:
     """
     weights = carried(source, np.eye(len(source)), inputs)
     across = weights @ relu.activations(source, inputs)
-    return np.asarray(
-        relu.activations(inputs, inputs) - across - across.T + weights @ relu.activations(source, source) @ weights.T
-    )
+    fitted = weights @ relu.activations(source, source) @ weights.T
+    return np.asarray(relu.activations(inputs, inputs) - across - across.T + fitted)
 
 
 def mean_excess(source: Array, inputs: Array) -> tuple[float, float]:

@@ -29,9 +29,8 @@ def scratch_risk(n: ArrayLike, dim: ArrayLike, noise: ArrayLike, target_norm: Ar
     samples, d, sigma, norm = broadcast(n, dim, noise, target_norm)
     signal = norm**2 * np.maximum(1 - samples / d, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(
-            samples < d - 1, samples / (d - samples - 1), np.where(samples > d + 1, d / (samples - d - 1), np.inf)
-        )
+        factor = np.where(samples > d + 1, d / (samples - d - 1), np.inf)
+        factor = np.where(samples < d - 1, samples / (d - samples - 1), factor)
         return np.where((sigma > 0) & (samples > 0), signal + sigma**2 * factor, signal)
 
 
@@ -47,9 +46,8 @@ def risk(
     effective_ridge: λ for features of scale 1; for features of scale φ it is λ/φ².
     """
     cosine, sine = cosine_sine(angle)
-    along, across, samples, sigma, ridge = broadcast(
-        cosine * target_norm, sine * target_norm, n, noise, effective_ridge
-    )
+    columns = (cosine * target_norm, sine * target_norm, n, noise, effective_ridge)
+    along, across, samples, sigma, ridge = broadcast(*columns)
     spread = sigma**2 + across**2
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse_mean = np.where(samples > 2, 1 / (samples - 2), np.inf)

@@ -54,12 +54,8 @@ def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike
 
 def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, depth: ArrayLike) -> Array:
     """Weight of each mode after pretraining for `length` from layers init_scale·I, by `follow`."""
-    return follow(
-        np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum))),
-        spectrum,
-        length,
-        depth,
-    )
+    start = np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum)))
+    return follow(start, spectrum, length, depth)
 
 
 def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> Array:
@@ -110,9 +106,9 @@ def _rise(weight: Array, goal: Array, time: Array, depth: Array, log_start: Arra
             gained = log_y - log_start
             value = -np.expm1(-m * gained) / m + share * (np.exp((1 - m) * log_y) * _phi(z, -m) - offset) - total
             following = np.clip(z - value * np.exp(m * gained), start, _SATURATED)
-            moved = np.abs(following - z)
+            change = np.abs(following - z)
             z = following
-            if (moved <= 1e-12 * np.maximum(1, np.abs(z))).all():
+            if (change <= 1e-12 * np.maximum(1, np.abs(z))).all():
                 break
     return weight * np.exp((-np.logaddexp(0, -z) - log_start) / depth)
 
@@ -131,9 +127,9 @@ def _fall(weight: Array, time: Array, depth: Array, log_start: Array) -> Array:
             phi = _phi(z, m)
             value = (1 + m) * (-np.logaddexp(0, -z) - log_start) + np.log(phi) - target
             following = np.clip(z - value * phi, start, _SATURATED)
-            moved = np.abs(following - z)
+            change = np.abs(following - z)
             z = following
-            if (moved <= 1e-12 * np.maximum(1, np.abs(z))).all():
+            if (change <= 1e-12 * np.maximum(1, np.abs(z))).all():
                 break
     return weight * np.exp((np.logaddexp(0, -z) + log_start) / depth)
 

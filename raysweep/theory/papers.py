@@ -16,8 +16,8 @@ _CITED = re.compile(r"(?<![\w'])([FTODM])(?:'s\b|(?= (?:Fig|Tab|Thm|Theorem|Lemm
 
 def cited(text: str) -> list[str]:
     """The letters by which a text cites papers ("O Fig. 3", "T's bound"), in the order of PAPERS."""
-    found = set(_CITED.findall(text))
-    return [letter for letter in PAPERS if letter in found]
+    letters = set(_CITED.findall(text))
+    return [letter for letter in PAPERS if letter in letters]
 
 
 def legend(text: str) -> str:

@@ -67,23 +67,17 @@ def _state(
     z, side = _start(layers, start, norm)
     z[(time == np.inf) | (side == 0)] = np.inf
     moving = np.isfinite(time) & (time > 0) & (side != 0)
-    z[moving] = _advance(
-        z[moving],
-        layers[moving],
-        side[moving],
-        time[moving] * layers[moving] * norm[moving] ** (2 - 2 / layers[moving]),
-    )
+    total = time[moving] * layers[moving] * norm[moving] ** (2 - 2 / layers[moving])
+    z[moving] = _advanced(np.stack([z[moving], layers[moving], side[moving], total]).tobytes())
     return z[index].reshape(shape), side[index].reshape(shape), norm[index].reshape(shape)
 
 
-def _advance(z0: Array, depth: Array, side: Array, total: Array) -> Array:
-    """The z that solves ∫_{z0}^{z} (1 + side·e^-u)^(1-2/L) du = total."""
-    return _solved(np.stack([z0, depth, side, total]).tobytes())
-
-
 @functools.lru_cache(maxsize=256)  # a report draws several curves over the same pretraining settings
-def _solved(packed: bytes) -> Array:
-    """`_advance` by Newton inside a bracket; packed: its four arrays as float64 bytes."""
+def _advanced(packed: bytes) -> Array:
+    """The z that solves ∫_{z0}^{z} (1 + side·e^-u)^(1-2/L) du = total, by Newton inside a bracket.
+
+    packed: z0, depth, side and total as float64 bytes.
+    """
     z0, depth, side, total = np.frombuffer(packed).reshape(4, -1)
     power = 1 - 2 / depth
     low = z0.copy()
@@ -102,9 +96,9 @@ def _solved(packed: bytes) -> Array:
             step = z - excess * np.exp(-power * _log1p_exp(z, side))
         inside = (step > low) & (step < high)
         following = np.where(inside, step, 0.5 * (low + high))
-        moved = np.abs(following - z)
+        change = np.abs(following - z)
         z = following
-        if (moved <= 1e-11 * np.maximum(1.0, np.abs(z))).all():  # then the error of Newton is about its square
+        if (change <= 1e-11 * np.maximum(1.0, np.abs(z))).all():  # then the error of Newton is about its square
             break
     z.setflags(write=False)
     return z
@@ -127,9 +121,8 @@ def _below(z: Array, power: Array) -> Array:
     total = near - _tail(np.exp(-near), power, 1.0)
     far = z < -_CROSSING
     if far.any():
-        total = total + np.where(
-            far, _series(np.minimum(z, -_CROSSING), power) - _series(np.full_like(z, -_CROSSING), power), 0.0
-        )
+        crossing = _series(np.full_like(z, -_CROSSING), power)
+        total = total + np.where(far, _series(np.minimum(z, -_CROSSING), power) - crossing, 0.0)
     return total
 
 
@@ -140,9 +133,8 @@ def _above(z: Array, power: Array) -> Array:
     total = near - _tail(np.exp(-near), power, -1.0)
     far = z < half
     if far.any():
-        total = total - np.where(
-            far, _inverse_series(np.full_like(z, half), power) - _inverse_series(np.minimum(z, half), power), 0.0
-        )
+        crossing = _inverse_series(np.full_like(z, half), power)
+        total = total - np.where(far, crossing - _inverse_series(np.minimum(z, half), power), 0.0)
     return total
 
 

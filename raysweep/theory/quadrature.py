@@ -54,15 +54,15 @@ def ratio_rule(above: int, below: int, growth: float, count: int, heavy: bool) -
         share, weights = beta_rule(alpha, beta, count)
         return np.log(share) - np.log1p(-share), np.log(weights)
     middle, width = np.log(above / below), np.sqrt(1 / alpha + 1 / beta)
-    ends = np.arcsinh((np.array(_ends(alpha, beta - growth)) - middle) / width)
-    place = np.linspace(ends[0], ends[1], count)
+    edges = np.arcsinh((np.array(_edges(alpha, beta - growth)) - middle) / width)
+    place = np.linspace(edges[0], edges[1], count)
     log_v = middle + width * np.sinh(place)
     log_weight = alpha * log_v - (alpha + beta) * np.logaddexp(0, log_v) + np.log(width * np.cosh(place))
     top = log_weight.max()
     return log_v, log_weight - top - np.log(np.exp(log_weight - top).sum())
 
 
-def _ends(alpha: float, beta: float) -> list[float]:
+def _edges(alpha: float, beta: float) -> list[float]:
     """The points on both sides of the maximum where the concave alpha·l - (alpha+beta) log(1+e^l) is lower by _FALL."""
 
     def height(log_v: float) -> float:
@@ -70,7 +70,7 @@ def _ends(alpha: float, beta: float) -> list[float]:
 
     top = np.log(alpha / beta)
     floor = height(top) - _FALL
-    ends = []
+    edges = []
     for side in (-1.0, 1.0):
         step = 1.0
         while height(top + side * step) > floor:
@@ -79,8 +79,8 @@ def _ends(alpha: float, beta: float) -> list[float]:
         for _ in range(30):
             middle = (inner + outer) / 2
             inner, outer = (middle, outer) if height(middle) > floor else (inner, middle)
-        ends.append(outer)
-    return ends
+        edges.append(outer)
+    return edges
 
 
 def barycentric_weights(nodes: Array) -> Array:

@@ -69,17 +69,18 @@ def of_cell(
     good = [row for row in rows if row["status"] == OK]
     metrics: list[Point] = []
     not_finite = []
-    names = _names(rows)
+    names = sorted({name for row in rows for name in row["metrics"]})
     taken = {*names, *axes}
     for name in names:
-        draws = [(row["seed"], _number(row["metrics"].get(name))) for row in good]
-        finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
+        values = (row["metrics"].get(name) for row in good)
+        draws = [math.nan if value is None else float(value) for value in values]
+        finite = [value for value in draws if math.isfinite(value)]
         of_draws = not name.endswith("_theory")  # a closed form is the same for every draw
         if finite and len(finite) == len(draws):
-            mean, error = _mean([value for _, value in finite])
+            mean, error = _mean(finite)
             metrics.append((name, mean, 0))
             metrics += [(_added(f"{name}_se", taken), error, 0)] * (of_draws and math.isfinite(error))
-        elif not all(math.isnan(value) for _, value in draws):
+        elif not all(map(math.isnan, draws)):
             not_finite.append(name)
     metrics.append((_added("draws_ok", taken), float(len(good)), 0))
     further = {"seconds": math.fsum(float(row.get("seconds") or 0.0) for row in rows)}
@@ -132,17 +133,8 @@ def cut(value: str, longest: int) -> str:
     return value if len(value) <= longest else value[: longest - 1] + "…"
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _names(rows: Sequence[Row]) -> list[str]:
-    """The names of the metrics of rows, sorted."""
-    return sorted({name for row in rows for name in row["metrics"]})
 
 
 def _added(key: str, taken: Collection[str]) -> str:

@@ -17,7 +17,7 @@ def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
         if is_absent(tracking_uri):
             return
         store = tracking_store(tracking_uri)
-        if experiment := store.known_experiment(space_name):
+        if experiment := store.find_experiment(space_name):
             runs.delete_sweep(store, experiment, sweep_id)
     except Exception as error:
         raise Unreachable(f"cannot use {tracking_uri}: {reason(error)}") from None

@@ -14,7 +14,7 @@ from raysweep.tracking.histories import Point
 from raysweep.tracking.server import connect
 
 KIND = {"mlflow.experimentKind": "custom_model_development"}
-"""The tag by which MLflow marks an experiment as model training. Links to its page say it too (server.runs_page)."""
+"""The tag by which MLflow marks an experiment as model training. Links to its page say it too (server.listedpage)."""
 PAGE = 1000
 
 
@@ -40,44 +40,43 @@ class Client:
     def __init__(self, tracking_uri: str) -> None:
         self._client = connect(tracking_uri)
 
-    def known_experiment(self, name: str) -> str | None:
+    def find_experiment(self, name: str) -> str | None:
         """The id of an experiment; None if there is none."""
-        found = self._client.get_experiment_by_name(name)
-        return found and str(found.experiment_id)
+        experiment = self._client.get_experiment_by_name(name)
+        return experiment and str(experiment.experiment_id)
 
     def experiment(self, name: str, artifacts: str | None) -> str:
         """The id of an experiment, which is created, restored and marked as model training where necessary.
 
         artifacts: where the artifacts of a new one are kept; None if MLflow decides.
         """
-        found = self._client.get_experiment_by_name(name)
-        if found is None:
+        experiment = self._client.get_experiment_by_name(name)
+        if experiment is None:
             try:
                 return str(self._client.create_experiment(name, artifact_location=artifacts, tags=KIND))
-            except Exception:
-                found = self._client.get_experiment_by_name(name)  # another sweep of the same space created it first
-                if found is None:
+            except Exception:  # another sweep of the same space created it first
+                experiment = self._client.get_experiment_by_name(name)
+                if experiment is None:
                     raise
-        if found.lifecycle_stage == "deleted":
-            self._client.restore_experiment(found.experiment_id)
+        if experiment.lifecycle_stage == "deleted":
+            self._client.restore_experiment(experiment.experiment_id)
         for key, value in KIND.items():
-            if key not in found.tags:  # keep what the user chose
-                self._client.set_experiment_tag(found.experiment_id, key, value)
-        return str(found.experiment_id)
+            if key not in experiment.tags:  # keep what the user chose
+                self._client.set_experiment_tag(experiment.experiment_id, key, value)
+        return str(experiment.experiment_id)
 
     def runs(self, experiment_id: str, tags: Mapping[str, str]) -> list[Run]:
         """The runs with these tags that are not deleted, the oldest first."""
         where = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-        found, token = [], None
+        listed, token = [], None
         while True:
             page = self._client.search_runs([experiment_id], where, max_results=PAGE, page_token=token)
-            found += page
+            listed += page
             if not (token := page.token):
                 break
-        found.sort(key=lambda run: (run.info.start_time, run.info.run_id))
-        return [
-            Run(run.info.run_id, run.info.status, run.data.tags, run.data.metrics, run.data.params) for run in found
-        ]
+        listed.sort(key=lambda run: (run.info.start_time, run.info.run_id))
+        parts = ((run.info, run.data) for run in listed)
+        return [Run(info.run_id, info.status, data.tags, data.metrics, data.params) for info, data in parts]
 
     def add(self, experiment_id: str, contents: Sequence[Content]) -> Iterator[str]:
         """Write new runs, and yield the id of each as soon as it is there."""
@@ -118,5 +117,5 @@ class Client:
             self._client.log_artifacts(run_id, str(path), artifact_path=name)
             return
         with tempfile.TemporaryDirectory() as folder:  # MLflow names an artifact after its file
-            own = path if path.name == name else Path(shutil.copyfile(path, Path(folder) / name))
-            self._client.log_artifact(run_id, str(own))
+            file = path if path.name == name else Path(shutil.copyfile(path, Path(folder) / name))
+            self._client.log_artifact(run_id, str(file))

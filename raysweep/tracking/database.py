@@ -40,8 +40,8 @@ def tracking_store(tracking_uri: str) -> Client | Database:
     if not tracking_uri.startswith("sqlite:///") or "?" in tracking_uri:
         return Client(tracking_uri)
     server.create_if_absent(tracking_uri)
-    found = Database(tracking_uri)
-    return found if found.is_known() else Client(tracking_uri)
+    database = Database(tracking_uri)
+    return database if database.is_supported() else Client(tracking_uri)
 
 
 class Database:
@@ -61,14 +61,13 @@ class Database:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """A connection of its own, for the file may be another by now. What the block writes is there whole, or not."""
-        with contextlib.closing(
-            sqlite3.connect(self._address, uri=True, timeout=PATIENCE, isolation_level=None)
-        ) as database:
+        connection = sqlite3.connect(self._address, uri=True, timeout=PATIENCE, isolation_level=None)
+        with contextlib.closing(connection) as database:
             database.executescript("PRAGMA foreign_keys = ON; BEGIN IMMEDIATE")
             yield database
             database.execute("COMMIT")
 
-    def is_known(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether the tables are at a revision that this module knows."""
         try:
             with self._transaction() as database:
@@ -79,28 +78,28 @@ class Database:
                 return False
             raise
 
-    def known_experiment(self, name: str) -> str | None:
+    def find_experiment(self, name: str) -> str | None:
         with self._transaction() as database:
-            found = database.execute("SELECT experiment_id FROM experiments WHERE name = ?", [name]).fetchone()
-        return found and str(found[0])
+            row = database.execute("SELECT experiment_id FROM experiments WHERE name = ?", [name]).fetchone()
+        return row and str(row[0])
 
     def experiment(self, name: str, artifacts: str | None) -> str:
         with self._transaction() as database:
             now = _now()
-            found = database.execute(
+            row = database.execute(
                 "SELECT experiment_id, lifecycle_stage FROM experiments WHERE name = ?", [name]
             ).fetchone()
-            if found is None and artifacts:
+            if row is None and artifacts:
                 new = database.execute(
                     "INSERT INTO experiments (name, artifact_location, lifecycle_stage, creation_time, "
                     "last_update_time) VALUES (?, ?, 'active', ?, ?)",
                     [name, artifacts, now, now],
                 )
-                found = (new.lastrowid, "active")
-            if found and found[1] == "active":
-                tags = [(*tag, found[0]) for tag in KIND.items()]
+                row = (new.lastrowid, "active")
+            if row and row[1] == "active":
+                tags = [(*tag, row[0]) for tag in KIND.items()]
                 database.executemany("INSERT OR IGNORE INTO experiment_tags VALUES (?, ?, ?)", tags)
-                return str(found[0])
+                return str(row[0])
         return self._client.experiment(name, artifacts)
 
     def runs(self, experiment_id: str, tags: Mapping[str, str]) -> list[Run]:
@@ -109,19 +108,19 @@ class Database:
         values = [int(experiment_id), *(part for tag in tags.items() for part in tag)]
         data: dict[str, dict[str, dict[str, Any]]] = {}
         with self._transaction() as database:
-            found = database.execute(
+            rows = database.execute(
                 f"SELECT run_uuid, status FROM runs WHERE run_uuid IN ({chosen}) ORDER BY start_time, run_uuid", values
             ).fetchall()
             for table in ("tags", "params", "latest_metrics"):
-                of_runs: dict[str, dict[str, Any]] = {run_id: {} for run_id, _ in found}
+                of_runs: dict[str, dict[str, Any]] = {run_id: {} for run_id, _ in rows}
                 value = "CASE WHEN is_nan THEN NULL ELSE value END" if table == "latest_metrics" else "value"
-                for run_id, key, own in database.execute(
+                for run_id, key, number in database.execute(
                     f"SELECT run_uuid, key, {value} FROM {table} WHERE run_uuid IN ({chosen})", values
                 ):
-                    of_runs[run_id][key] = math.nan if own is None else own
+                    of_runs[run_id][key] = math.nan if number is None else number
                 data[table] = of_runs
         tag, metric, param = data["tags"], data["latest_metrics"], data["params"]
-        return [Run(run_id, status, tag[run_id], metric[run_id], param[run_id]) for run_id, status in found]
+        return [Run(run_id, status, tag[run_id], metric[run_id], param[run_id]) for run_id, status in rows]
 
     def add(self, experiment_id: str, contents: Sequence[Content]) -> Iterator[str]:
         """Write new runs in one transaction, and yield their ids."""

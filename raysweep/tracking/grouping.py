@@ -93,7 +93,7 @@ def unwritten(record: Record, cells: Cells, rows: Rows, written: Mapping[str, st
     size, missing = cells_per_run(record, cells), 0
     for group in groups(size, cells):
         members = complete_members(group, size, cells, rows)
-        own = [row for cell in members for row in rows.of_cell(cell)]
-        if members and written.get(run_name(group, size, cells)) != mark(own):
+        draws = [row for cell in members for row in rows.of_cell(cell)]
+        if members and written.get(run_name(group, size, cells)) != mark(draws):
             missing += len(members)
     return missing

@@ -38,7 +38,7 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
     A history of more than LONGEST points is thinned evenly; its first and last point stay. MLflow's steps are whole
     numbers: if a stage logged at others, the points are numbered from 0. Points that are not finite are left out.
     """
-    found: list[Point] = []
+    points: list[Point] = []
     names = dict.fromkeys(
         (stage, name) for curves in draws for stage, curve in curves.items() for name in curve if name != STEP
     )
@@ -49,12 +49,12 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
             steps, means = steps[kept], means[kept]
         whole = are_whole(steps)
         key = _key(stage, name)
-        found += [
+        points += [
             (key, float(value), int(step) if whole else number)
             for number, (step, value) in enumerate(zip(steps, means, strict=True))
             if math.isfinite(value)
         ]
-    return found
+    return points
 
 
 def _key(stage: str, name: str) -> str:

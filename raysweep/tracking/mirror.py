@@ -73,7 +73,7 @@ class Mirror:
 
     tracking_uri: an address that `server.check` accepts.
     sweep: what the parent run says of the sweep.
-    known: what `keep` was given last, by this driver or an earlier one; None if there was none.
+    previous: what `keep` was given last, by this driver or an earlier one; None if there was none.
     keep: called by the writing thread with what MLflow has, at most every KEEP_EVERY seconds and at the end.
     head_start: seconds after which writing begins, or at the end of the sweep if that is sooner.
     """
@@ -82,14 +82,14 @@ class Mirror:
         self,
         tracking_uri: str,
         sweep: SweepRun,
-        known: Mirrored | None = None,
-        keep: Callable[[Mirrored], None] = lambda known: None,
+        previous: Mirrored | None = None,
+        keep: Callable[[Mirrored], None] = lambda mirrored: None,
         head_start: float = 0.0,
     ) -> None:
         self._head_start = head_start
         self._uri, self._sweep = tracking_uri, sweep
-        self._known = known or Mirrored(sweep.sweep_id, tracking_uri)
-        self._written, self._status = dict(self._known.runs), self._known.status
+        self._previous = previous or Mirrored(sweep.sweep_id, tracking_uri)
+        self._written, self._status = dict(self._previous.runs), self._previous.status
         self._keep, self._kept, self._news = keep, float("-inf"), False
         self._handed: dict[str, int] = {}
         self._axes = list(sweep.space.get("axes") or {})
@@ -154,7 +154,6 @@ class Mirror:
 
     @property
     def handed(self) -> int:
-        """How many cells were handed over so far."""
         with self._changed:
             return sum(self._handed.values())
 
@@ -281,7 +280,7 @@ class Mirror:
         with self._changed:
             written = dict(self._written)
         experiment = self._runs.experiment_id if self._runs else None
-        self._keep(replace(self._known, runs=written, status=self._status, experiment=experiment))
+        self._keep(replace(self._previous, runs=written, status=self._status, experiment=experiment))
 
     def _attempt(self, work: Callable[[Runs], None]) -> bool:
         try:
@@ -298,5 +297,5 @@ class Mirror:
 
 
 def _write(tasks: Sequence[_Task], runs: Runs) -> None:
-    found = {task.run: task.content(runs) for task in tasks}
-    runs.write({run: content for run, content in found.items() if content})
+    contents = {task.run: task.content(runs) for task in tasks}
+    runs.write({run: content for run, content in contents.items() if content})

@@ -87,15 +87,15 @@ class Runs:
         self.children: dict[str, Child] = {}
         fixed = dict(sweep.space.get("fixed") or {})
         params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
-        found = parents(store, self.experiment_id, sweep.sweep_id)
-        for double in found[1:]:  # the request to create it was sent twice, because an answer was lost
+        existing = parents(store, self.experiment_id, sweep.sweep_id)
+        for double in existing[1:]:  # the request to create it was sent twice, because an answer was lost
             _delete_tree(store, self.experiment_id, double)
-        if found:
-            self._parent_id = found[0].run_id
+        if existing:
+            self._parent_id = existing[0].run_id
             store.set_status(self._parent_id, "RUNNING")
             tags = {"raysweep.code_version": sweep.code_version}
             # its creator may have been killed before it wrote the parameters
-            store.log(self._parent_id, [], {} if found[0].params else params, tags)
+            store.log(self._parent_id, [], {} if existing[0].params else params, tags)
             self.settle()
         else:
             tags = {"raysweep.kind": "sweep", "raysweep.workload": str(sweep.space.get("workload", ""))}
@@ -118,9 +118,8 @@ class Runs:
             tags = {"raysweep.kind": "cell", "raysweep.rows": content.digest, "mlflow.parentRunId": self._parent_id}
             tags = self._common | content.tags | tags
             new[name] = replace(content, name=cut(content.name, 250), tags=tags)
-        for (name, content), run_id in zip(
-            new.items(), self._store.add(self.experiment_id, list(new.values())), strict=True
-        ):
+        ids = self._store.add(self.experiment_id, list(new.values()))
+        for (name, content), run_id in zip(new.items(), ids, strict=True):
             self.children[name] = Child(run_id, content.digest, content.last(), content.params)
 
     def close(self, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int) -> None:
@@ -134,14 +133,9 @@ class Runs:
         for name, path in artifacts.items():
             if path.exists():
                 self._store.log_artifact(self._parent_id, name, path)
-        numbers = {
-            name: float(value)
-            for name, value in summary.items()
-            if isinstance(value, (int, float)) and abs(value) < float("inf")
-        }
-        tags = {
-            f"raysweep.{name}": cut(str(value), LONGEST_TAG) for name, value in summary.items() if name not in numbers
-        }
+        finite = {name for name, value in summary.items() if isinstance(value, (int, float)) and abs(value) < math.inf}
+        numbers = {name: float(summary[name]) for name in summary if name in finite}
+        tags = {f"raysweep.{name}": cut(str(summary[name]), LONGEST_TAG) for name in summary if name not in finite}
         tags["raysweep.mirror"] = f"incomplete: {counted(missing, 'cell')} missing" if missing else "complete"
         self._store.log(self._parent_id, [(name, value, 0) for name, value in numbers.items()], {}, tags)
         self._store.set_status(self._parent_id, status)

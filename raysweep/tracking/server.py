@@ -79,7 +79,6 @@ def is_server(tracking_uri: str) -> bool:
 
 
 def is_absent(tracking_uri: str) -> bool:
-    """Whether the address is a SQLite file that does not exist."""
     return tracking_uri.startswith("sqlite") and not sqlite_file(tracking_uri).exists()
 
 
@@ -95,7 +94,6 @@ def connect(tracking_uri: str) -> MlflowClient:
 
 
 def create_if_absent(tracking_uri: str) -> None:
-    """Create a missing SQLite database."""
     if is_absent(tracking_uri):
         _create(sqlite_file(tracking_uri))
 
@@ -276,12 +274,12 @@ def runs_page(folder: AnyPath, tracking_uri: str | None) -> list[str]:
 
     Without `workflowType=machine_learning` in its address, MLflow's page opens on traces, and a sweep has none.
     """
-    known = signs.mirrored(folder)
-    if known is None or tracking_uri is None or known.tracking_uri != tracking_uri:
+    mirrored = signs.mirrored(folder)
+    if mirrored is None or tracking_uri is None or mirrored.tracking_uri != tracking_uri:
         return []
-    if not re.fullmatch(r"\d+", known.experiment or ""):
+    if not re.fullmatch(r"\d+", mirrored.experiment or ""):
         return []
-    page = f"/#/experiments/{known.experiment}?workflowType=machine_learning"
+    page = f"/#/experiments/{mirrored.experiment}?workflowType=machine_learning"
     if tracking_uri.startswith(("http:", "https:")):
         return [f"runs: {tracking_uri.rstrip('/')}{page}"]
     if tracking_uri.startswith("sqlite:"):

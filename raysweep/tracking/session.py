@@ -61,11 +61,11 @@ class Session:
         self._stages = cell_stages(workload, cells, space.keep)
         self._handed_over: set[int] = set()
         self.closed = False
-        known = signs.mirrored(folder)
-        uri_known = address.recorded(uri, folder.parent)
-        if known is None or (known.sweep_id, known.tracking_uri) != (record.sweep_id, uri_known):
-            known = signs.Mirrored(record.sweep_id, uri_known)
-            signs.leave_mirrored(folder, known)
+        mirrored = signs.mirrored(folder)
+        recorded_uri = address.recorded(uri, folder.parent)
+        if mirrored is None or (mirrored.sweep_id, mirrored.tracking_uri) != (record.sweep_id, recorded_uri):
+            mirrored = signs.Mirrored(record.sweep_id, recorded_uri)
+            signs.leave_mirrored(folder, mirrored)
         run = SweepRun(
             space.as_dict(),
             record.sweep,
@@ -74,7 +74,7 @@ class Session:
             address.artifacts(uri, folder.parent),
             paths.absolute(folder),
         )
-        self.mirror = Mirror(uri, run, known, functools.partial(signs.leave_mirrored, folder), HEAD_START)
+        self.mirror = Mirror(uri, run, mirrored, functools.partial(signs.leave_mirrored, folder), HEAD_START)
         for cell in rows.complete():
             self.complete(cell)
 
@@ -82,10 +82,8 @@ class Session:
         """Record that a cell is complete. Its run is written once all cells that share the run are complete."""
         if self._size:
             group = cell // self._size
-            first = group * self._size
-            if group not in self._handed_over and all(
-                map(self._rows.is_complete, range(first, min(first + self._size, len(self._cells))))
-            ):
+            members = range(group * self._size, min((group + 1) * self._size, len(self._cells)))
+            if group not in self._handed_over and all(map(self._rows.is_complete, members)):
                 self._hand_over(group)
 
     def _hand_over(self, group: int) -> None:
@@ -133,15 +131,9 @@ class Session:
         }
         for name, content in written.items():
             files.replace(self._folder / name, content)
-        summary: dict[str, Any] = {
-            "rows": sum(statuses.values()),
-            **{f"rows_{word}": count for word, count in statuses.items()},
-        }
-        with (
-            self._telling_that_nobody_has_to_wait(say),
-            copies.copied(self._folder, (*written, "report")) as home,
-            shown,
-        ):
+        summary: dict[str, Any] = {f"rows_{word}": count for word, count in statuses.items()}
+        summary["rows"] = sum(statuses.values())
+        with self._reassuring(say), copies.copied(self._folder, (*written, "report")) as home, shown:
             artifacts = {name: home / name for name in (*written, "report")}
             artifacts["figures"] = artifacts["report"] / "figures"
             artifacts = {name: path for name, path in artifacts.items() if path.exists()}
@@ -163,11 +155,11 @@ class Session:
     def counts(self) -> tuple[int, int]:
         """How many of the cells that were handed over are in MLflow, and how many were handed over."""
         waiting = self.mirror.pending  # read before `handed`, because both may grow meanwhile
-        of = self.mirror.handed
-        return of - waiting, of
+        handed = self.mirror.handed
+        return handed - waiting, handed
 
     @contextlib.contextmanager
-    def _telling_that_nobody_has_to_wait(self, say: Callable[[str], None]) -> Iterator[None]:
+    def _reassuring(self, say: Callable[[str], None]) -> Iterator[None]:
         """Say that Ctrl-C is safe now: at once if more than MANY cells are left, else if the block takes longer than
         LONG seconds."""
 

@@ -78,34 +78,34 @@ def lanczos(
     product: Callable[[Tensor], Tensor],
     start: Tensor,
     starts: Callable[[], Tensor] | None = None,
-    known: Sequence[Tensor] = (),
+    fixed: Sequence[Tensor] = (),
 ) -> Iterator[tuple[list[float], list[float], list[Tensor]]]:
     """(diagonal, beside, basis) after each product: of the tridiagonal matrix, the vectors in which it is that.
 
     All grow by one, `beside` by the length of what is left of the product. At most as many products as the matrix has
-    rows, fewer by vectors known, orthonormal ones to which all others are orthogonal. Where nothing is left, it goes on
-    from a new vector of `starts`, and ends if there is none. It ends after a number that is not finite.
+    rows, less the number of `fixed` vectors: orthonormal ones to which all others are orthogonal. Where nothing is
+    left, it goes on from a new vector of `starts`, and ends if there is none. A number that is not finite ends it.
     """
     basis: list[Tensor] = []
     diagonal: list[float] = []
     beside: list[float] = []
-    vector = _orthogonal(start, known)
+    vector = _orthogonal(start, fixed)
     vector = vector / vector.norm()
-    while len(basis) < len(start) - len(known):
+    while len(basis) < len(start) - len(fixed):
         basis.append(vector)
         image = product(vector)
         diagonal.append(float(vector @ image))
         length = float("nan")
         if np.isfinite(diagonal[-1]):
-            image = _orthogonal(image, [*known, *basis])
+            image = _orthogonal(image, [*fixed, *basis])
             length = float(image.norm())
         over = length <= (1e-6 if image.dtype == torch.float32 else 1e-12) * max(map(abs, diagonal))
         beside.append(0.0 if over and starts else length)
         yield diagonal, beside, basis
         if not np.isfinite(length) or (over and starts is None):
             return
-        if over and starts and len(basis) < len(start) - len(known):
-            image = _orthogonal(starts(), [*known, *basis])
+        if over and starts and len(basis) < len(start) - len(fixed):
+            image = _orthogonal(starts(), [*fixed, *basis])
             length = float(image.norm())
         vector = image / length
 

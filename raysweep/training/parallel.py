@@ -36,14 +36,12 @@ def meet() -> None:
 
 
 def workers() -> int:
-    """How many workers train together."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1
     return int(distributed.get_world_size())
 
 
 def rank() -> int:
-    """The number of this worker, from 0."""
     return distributed.get_rank() if workers() > 1 else 0
 
 
@@ -62,10 +60,10 @@ def share(sequences: np.ndarray, group: int = 1) -> tuple[np.ndarray, int]:
     or to its gradient.
     """
     each = group * -(-len(sequences) // (workers() * group))
-    own = sequences[rank() * each : (rank() + 1) * each]
-    if lacking := each - len(own):
-        own = np.concatenate([own.astype(np.int32), np.full((lacking, *own.shape[1:]), -1, np.int32)])
-    return own, rank() * each
+    part = sequences[rank() * each : (rank() + 1) * each]
+    if lacking := each - len(part):
+        part = np.concatenate([part.astype(np.int32), np.full((lacking, *part.shape[1:]), -1, np.int32)])
+    return part, rank() * each
 
 
 def add_up(values: Tensor) -> Tensor:

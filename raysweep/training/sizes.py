@@ -52,11 +52,11 @@ def halved(halvings: Halvings) -> Iterator[Used]:
 def samples(count: int, bytes_each: float = 0.0) -> int:
     """How many of `count` samples to compute at a time, at least 1. bytes_each: of PIECE_BYTES; 0 if no limit."""
     most = count if not bytes_each else min(count, int(PIECE_BYTES / bytes_each))
-    _used.samples = max(_used.samples, found := max(1, most >> _halvings.samples))
-    return found
+    _used.samples = max(_used.samples, size := max(1, most >> _halvings.samples))
+    return size
 
 
 def models(count: int) -> int:
     """How many of `count` models to compute side by side at most, at least 1."""
-    _used.models = max(_used.models, found := max(1, count >> _halvings.models))
-    return found
+    _used.models = max(_used.models, size := max(1, count >> _halvings.models))
+    return size

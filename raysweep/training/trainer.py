@@ -21,13 +21,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raysweep.training import devices, draws, parallel, prefetch, sizes
+from raysweep.training import devices, draws, graphs, parallel, prefetch, sizes
 
 BETAS, CLIP = (0.9, 0.95), 1.0  # O Table 3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as AdamW calls them
 DROPOUT_SEQUENCES = 16
 """Sequences of a batch whose dropout masks are drawn at a time. So masks do not depend on the size of a gang, nor on
 the memory that was free, unless it is too little for so many."""
+UNRECORDED = 3  # steps in which kernels are compiled and chosen
 LOOK = 64  # steps between two looks at whether the loss is finite; each makes a GPU wait
 
 Batches = Callable[[int], np.ndarray]
@@ -46,6 +47,8 @@ class Recipe:
     lr_factors: rate of each tensor relative to the stated one, by name; 1 where none is given.
     sample_bytes: memory that a sequence takes in a forward and backward pass; 0 if it does not limit a micro-batch.
     dropout: whether the module draws random numbers. They are named by (seed, role, step, sequence).
+    records: whether a GPU may record the kernels of a step once (graphs.py): the module starts the same ones for all
+        tokens. Never in a gang, nor with dropout.
     """
 
     lr: float
@@ -56,6 +59,7 @@ class Recipe:
     dropout: bool = False
     seed: int = 0
     role: str = ""
+    records: bool = False
 
 
 def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
@@ -100,9 +104,9 @@ def compiler() -> bool:
 @torch.no_grad()
 def load(module: nn.Module, weights: Mapping[str, Any]) -> None:
     """Overwrite weights of a module, by name."""
-    own = dict(module.named_parameters())
+    parameters = dict(module.named_parameters())
     for name, values in weights.items():
-        own[name].copy_(_spread(values, own[name]))
+        parameters[name].copy_(_spread(values, parameters[name]))
 
 
 def _spread(values: Any, like: Tensor) -> Tensor:
@@ -145,6 +149,8 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(list(groups.values()), betas=BETAS, fused=True)
         self._where = next(iter(self._named.values())).device
         self._alive = torch.ones((), dtype=torch.bool, device=self._where)
+        self._records = recipe.records and self._where.type == "cuda" and not recipe.dropout and parallel.workers() == 1
+        self._steps_here, self._recorded = 0, dict[torch.Size, Callable[..., Tensor]]()
 
     @property
     def alive(self) -> bool:
@@ -174,11 +180,11 @@ class Trainer:
 
     def _state(self, weight: Tensor) -> dict[str, Tensor]:
         """What the optimizer keeps of a tensor, in the form that AdamW itself gives it at its first step."""
-        found: dict[str, Tensor] = self.optimizer.state[weight]
-        if not found:
-            found["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
-            found |= {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
-        return found
+        state: dict[str, Tensor] = self.optimizer.state[weight]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
+            state |= {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
+        return state
 
     def train(self, batches: Batches, until: int, after_step: Callable[[Trainer, Tensor], None] | None = None) -> None:
         """Take steps up to this one. After each, call after_step(trainer, mean loss of the step)."""
@@ -186,8 +192,8 @@ class Trainer:
         def prepared(step: int) -> tuple[int, Tensor, int, int]:
             batch = batches(step)
             group = min(DROPOUT_SEQUENCES, len(batch)) if self.recipe.dropout else 1
-            own, first = parallel.share(batch, group)
-            return predictions(batch), on_host(own, self._where), first, group
+            share, first = parallel.share(batch, group)
+            return predictions(batch), on_host(share, self._where), first, group
 
         begun = self.step
         self.module.train()
@@ -202,22 +208,19 @@ class Trainer:
                     after_step(self, loss)
         self.module.eval()
 
-    def _step(self, count: int, own: Tensor, first: int, group: int) -> Tensor:
+    def _step(self, count: int, share: Tensor, first: int, group: int) -> Tensor:
         """One step on this worker's part of a batch with so many tokens to predict. Gives the mean loss."""
         recipe, loss = self.recipe, torch.zeros((), device=self._where)
-        size = sizes.samples(len(own), recipe.sample_bytes)
+        size = sizes.samples(len(share), recipe.sample_bytes)
         while group > size:
             group //= 2
-        pieces = moved(own, self._where).split(group if recipe.dropout else size)
+        pieces = to_device(share, self._where).split(group if recipe.dropout else size)
         for number, tokens in enumerate(pieces):
             if recipe.dropout:
                 self._draw(first)
             if parallel.workers() > 1:  # gradients are exchanged once a step
                 self.module.set_requires_gradient_sync(number == len(pieces) - 1)
-            with mixed_precision(self._where):
-                part = self.losses(self.module, tokens).sum() / count
-            (part * parallel.workers()).backward()  # FSDP takes the mean over workers
-            loss += part.detach()
+            loss += self._add_gradient(tokens, count)
             first += len(tokens)
         loss = parallel.add_up(loss)
         norm = whole_of(nn.utils.clip_grad_norm_(self._named.values(), CLIP))
@@ -226,9 +229,25 @@ class Trainer:
         for each in self.optimizer.param_groups:
             each["lr"] = rate * each["factor"]
         self.optimizer.step()
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad(set_to_none=not self._records)
         self.step += 1
+        self._steps_here += 1
         return loss
+
+    def _add_gradient(self, tokens: Tensor, count: int) -> Tensor:
+        """Add the gradient of the loss at these tokens, a part of the mean over `count`. Gives that part."""
+        if not self._records or self._steps_here < UNRECORDED:
+            return self._gradient(tokens, count)
+        total = torch.full((), count, dtype=torch.float32, device=self._where)
+        if tokens.shape not in self._recorded:
+            self._recorded[tokens.shape] = graphs.recorded(self._gradient, tokens, total)
+        return self._recorded[tokens.shape](tokens, total)
+
+    def _gradient(self, tokens: Tensor, count: int | Tensor) -> Tensor:
+        with mixed_precision(self._where):
+            part = self.losses(self.module, tokens).sum() / count
+        (part * parallel.workers()).backward()  # FSDP takes the mean over workers
+        return part.detach()
 
     def _draw(self, sequence: int) -> None:
         """Name the random numbers of the module from this sequence of the batch on."""
@@ -245,13 +264,13 @@ def predictions(tokens: np.ndarray) -> int:
 def sequence_losses(module: nn.Module, losses: Losses, tokens: np.ndarray, batch: int = 64) -> np.ndarray:
     """Sum of the losses of each sequence, float64 (sequences,). The workers of a gang share the sequences."""
     parallel.meet()  # a worker may have made its tokens of gigabytes of text
-    own, first = parallel.share(tokens)
+    share, first = parallel.share(tokens)
     where = next(module.parameters()).device
-    pieces = on_host(own, where).split(sizes.samples(min(batch, len(own))))
+    pieces = on_host(share, where).split(sizes.samples(min(batch, len(share))))
     with mixed_precision(where):
-        found = torch.cat([losses(module, moved(piece, where)).double().sum(1) for piece in pieces])
+        sums = torch.cat([losses(module, to_device(piece, where)).double().sum(1) for piece in pieces])
     whole = torch.zeros(len(tokens), dtype=torch.float64, device=where)
-    whole[first : first + len(own)] = found[: max(0, len(tokens) - first)]
+    whole[first : first + len(share)] = sums[: max(0, len(tokens) - first)]
     return parallel.add_up(whole).cpu().numpy()
 
 
@@ -261,13 +280,13 @@ def mean_loss(module: nn.Module, losses: Losses, tokens: np.ndarray) -> float:
 
 
 def on_host(tokens: np.ndarray, where: torch.device) -> Tensor:
-    """Tokens as a tensor of the host in their own type; in pinned memory, if they go to a GPU."""
+    """Tokens as a tensor of the host in their type; in pinned memory, if they go to a GPU."""
     narrow = tokens.astype(np.int32) if tokens.dtype.kind == "u" and tokens.itemsize > 1 else tokens
     tensor = torch.from_numpy(np.ascontiguousarray(narrow))
     return tensor.pin_memory() if where.type == "cuda" else tensor
 
 
-def moved(tokens: Tensor, where: torch.device) -> Tensor:
+def to_device(tokens: Tensor, where: torch.device) -> Tensor:
     """Tokens of `on_host` as int64 on a device. A GPU does not wait for them."""
     return tokens.to(where, non_blocking=True).long()
 

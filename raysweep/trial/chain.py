@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError, told
+from raysweep.errors import InputError, RaysweepError, summary
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages, identities
 from raysweep.stages import trees
@@ -35,7 +35,7 @@ Errors = dict[str, list[str]]
 """By kept stage, the traceback of each time that it was tried alone and failed, though memory was not short."""
 
 
-class KnownToFail(Exception):
+class FailedBefore(Exception):
     """A stage has failed TRIES times before."""
 
 
@@ -62,8 +62,8 @@ def compute(
     walk = _Walk(workload, columns, seeds, store, keep, rule=rule, errors=errors)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
     if workload.identify is not None:
-        walk.found.identities = identities(workload, columns, enumerate(seeds.tolist()))
-    return walk.found
+        walk.computation.identities = identities(workload, columns, enumerate(seeds.tolist()))
+    return walk.computation
 
 
 def reach(
@@ -97,7 +97,6 @@ class _Instance:
 
     @property
     def row(self) -> int:
-        """The number of the row that stands for all."""
         return int(self.rows[0])
 
 
@@ -123,8 +122,8 @@ class _Walk:
         self._only, self._rule = only, rule
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
         self._stages = RowStages(workload, columns, keep)
-        self._looked: dict[str, Any] = {}
-        self.found = Computation.empty([metric.name for metric in workload.metrics], len(seeds))
+        self._looked: dict[str, dict[str, Any] | None] = {}
+        self.computation = Computation.empty([metric.name for metric in workload.metrics], len(seeds))
 
     def descend(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> None:
         """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
@@ -148,10 +147,10 @@ class _Walk:
         for call in self._calls(index, self._distinct(index, rows, parents)):
             artifacts: Sequence[Artifact | None]
             if index in self._kept:
-                artifacts = self._from_store([self._own(index, instance.row)[-1] for instance in call], call)
+                artifacts = self._from_store([self._row_stages(index, instance.row)[-1] for instance in call], call)
             else:
                 result, context = self._run(index, call)
-                self.found.enter(context.stage, [instance.rows for instance in call], result, context.curve)
+                self.computation.enter(context.stage, [instance.rows for instance in call], result, context.curve)
                 artifacts = _in_memory(result, call, self._chain.stages[index].together is not None)
             following = np.concatenate([instance.rows for instance in call])
             yield following, [a for instance, a in zip(call, artifacts, strict=True) for _ in instance.rows]
@@ -161,7 +160,7 @@ class _Walk:
     ) -> Iterator[tuple[np.ndarray, list[Artifact | None]]]:
         """Rows that have come to their last point of a stage, with what it left there. Rows share the points that they
         have in common."""
-        chains = {row: self._own(index, row) for row in rows.tolist()}
+        chains = {row: self._row_stages(index, row) for row in rows.tolist()}
         starts = dict(zip(rows.tolist(), parents, strict=True))
         open_: list[tuple[list[int], int]] = [(rows.tolist(), 0)]
         while open_:
@@ -173,12 +172,12 @@ class _Walk:
                 if len(chains[row]) > passed:
                     following.setdefault(chains[row][passed].id, []).append(row)
             for some in following.values():
-                own, here = chains[some[0]][passed], _Instance(np.asarray(some), starts[some[0]])
+                stage, here = chains[some[0]][passed], _Instance(np.asarray(some), starts[some[0]])
                 if index in self._kept:
-                    (artifact,) = self._from_store([own], [here])
+                    (artifact,) = self._from_store([stage], [here])
                 else:
-                    result, context = self._run(index, [here], own.point, own.before)
-                    self.found.enter(context.stage, [here.rows], result, context.curve)
+                    result, context = self._run(index, [here], stage.point, stage.before)
+                    self.computation.enter(context.stage, [here.rows], result, context.curve)
                     (artifact,) = _in_memory(result, [here], together=False)
                 starts |= dict.fromkeys(some, artifact)
                 open_.append((some, passed + 1))
@@ -187,28 +186,28 @@ class _Walk:
         """The distinct stages of these rows, in the order of their first rows."""
         if len(self._chain) == 1 and self._chain.stages[0].together == ANY and 0 not in self._kept:
             return [_Instance(rows[i : i + 1], parents[i]) for i in range(len(rows))]
-        names = self._chain.known[index]
-        found: dict[tuple[Any, ...], list[int]] = {}
+        names = self._chain.dependencies[index]
+        groups: dict[tuple[Any, ...], list[int]] = {}
         for position, row in enumerate(rows.tolist()):
             points = self._stages.points(row)[: index + 1]
             key = (int(self._seeds[row]), points, *(self._columns[name][row] for name in names))
-            found.setdefault(key, []).append(position)
-        return [_Instance(rows[members], parents[members[0]]) for members in found.values()]
+            groups.setdefault(key, []).append(position)
+        return [_Instance(rows[members], parents[members[0]]) for members in groups.values()]
 
     def _calls(self, index: int, distinct: list[_Instance]) -> list[list[_Instance]]:
         """The distinct stages in groups, one for each call of the stage's function."""
         stage = self._chain.stages[index]
         if stage.together is None:
             return [[instance] for instance in distinct]
-        names = [name for name in self._chain.known[index] if name not in stage.together]
-        found: dict[tuple[Any, ...], list[_Instance]] = {}
+        names = [name for name in self._chain.dependencies[index] if name not in stage.together]
+        by_call: dict[tuple[Any, ...], list[_Instance]] = {}
         for instance in distinct:
             # parents of one stage can be stacked; where they are not, the rows of a call have the same one
             start = self._start(index, instance) if self._chain.stacked(index) else id(instance.parent)
-            own = () if stage.together == ANY else (int(self._seeds[instance.row]),)
+            seed = () if stage.together == ANY else (int(self._seeds[instance.row]),)
             values = () if stage.together == ANY else (self._columns[name][instance.row] for name in names)
-            found.setdefault((start, *own, *values), []).append(instance)
-        groups = list(found.values())
+            by_call.setdefault((start, *seed, *values), []).append(instance)
+        groups = list(by_call.values())
         if not stage.size:
             return groups
         calls = []
@@ -222,10 +221,10 @@ class _Walk:
         points, stages = self._stages.points(instance.row), self._chain.stages
         return next((i for i in range(index - 1, -1, -1) if stages[i].points is None or points[i]), -1)
 
-    def _own(self, index: int, row: int) -> list[RowStage]:
+    def _row_stages(self, index: int, row: int) -> list[RowStage]:
         """A stage of a row with its identity; one for each point."""
-        found = self._stages.of_row(row, int(self._seeds[row]), index)
-        return [own for own in found if own.index == index]
+        stages = self._stages.of_row(row, int(self._seeds[row]), index)
+        return [stage for stage in stages if stage.index == index]
 
     def _run(
         self,
@@ -251,7 +250,7 @@ class _Walk:
     def _rows(self, index: int, call: Sequence[_Instance]) -> Rows:
         """The rows as the function of a stage sees them: only what it may depend on."""
         stage, first = self._chain.stages[index], [instance.row for instance in call]
-        names = [name for name in self._chain.known[index] if name != stage.until]
+        names = [name for name in self._chain.dependencies[index] if name != stage.until]
         return Rows({name: self._columns[name][first] for name in names}, self._seeds[first], stage.name)
 
     def _parent(self, index: int, call: Sequence[_Instance]) -> Artifact | Stacked | None:
@@ -262,46 +261,47 @@ class _Walk:
         return Stacked(parents)
 
     def _from_store(self, stages: Sequence[RowStage], call: Sequence[_Instance]) -> list[Artifact]:
-        """The artifacts of kept stages of one call; those that are wanted and not there are computed together."""
-        wanted = [
-            (own, instance)
-            for own, instance in zip(stages, call, strict=True)
-            if self._look(own.id) is None and any(self._wanted(own, row) for row in instance.rows.tolist())
+        """The artifacts of kept stages of one call; those that are needed and not there are computed together."""
+        missing = [
+            (stage, instance)
+            for stage, instance in zip(stages, call, strict=True)
+            if self._look(stage.id) is None and any(self._needed(stage, row) for row in instance.rows.tolist())
         ]
-        if wanted:
-            self._compute([own for own, _ in wanted], [instance for _, instance in wanted])
-        found = []
-        for own, instance in zip(stages, call, strict=True):
-            meta = self._look(own.id) or {}
-            code = code_version(self._workload, self._chain.stages[own.index])
-            self.found.enter_stored(own.stage, own.id, instance.rows, meta, self._chain.metrics[own.index], code)
-            found.append(
+        if missing:
+            self._compute([stage for stage, _ in missing], [instance for _, instance in missing])
+        artifacts = []
+        for stage, instance in zip(stages, call, strict=True):
+            meta = self._look(stage.id) or {}
+            code = code_version(self._workload, self._chain.stages[stage.index])
+            self.computation.enter_stored(
+                stage.stage, stage.id, instance.rows, meta, self._chain.metrics[stage.index], code
+            )
+            artifacts.append(
                 Artifact(
-                    lambda own=own, instance=instance: self._tensors(own, instance),  # type: ignore[misc]
+                    lambda stage=stage, instance=instance: self._tensors(stage, instance),  # type: ignore[misc]
                     meta.get("metrics", {}),
                     meta.get("status", OK),
                     meta.get("curve", {}),
                     instance.parent,
                 )
             )
-        return found
+        return artifacts
 
     def _look(self, stage: str) -> dict[str, Any] | None:
         """What the store has of a stage besides its tensors; None if the stage is not there."""
         if self._looked.get(stage) is None:
             record = self._store.look(stage)
             self._looked[stage] = record["meta"] if record is not None else None
-        found: dict[str, Any] | None = self._looked[stage]
-        return found
+        return self._looked[stage]
 
-    def _wanted(self, own: RowStage, row: int) -> bool:
+    def _needed(self, stage: RowStage, row: int) -> bool:
         """Whether a stage that is not in the store must be computed for a row: its metrics are asked for, or a later
         stage needs it."""
         if self._only is not None:
-            return own.id in self._only
+            return stage.id in self._only
         stages = self._stages.of_row(row, int(self._seeds[row]))
-        for other in stages[stages.index(own) :]:
-            if other.kept and other is not own and self._look(other.id) is not None:
+        for other in stages[stages.index(stage) :]:
+            if other.kept and other is not stage and self._look(other.id) is not None:
                 return False
             if other.kept and self._chain.metrics[other.index]:
                 return True
@@ -309,12 +309,12 @@ class _Walk:
 
     def _compute(self, stages: Sequence[RowStage], instances: Sequence[_Instance]) -> list[Any]:
         """The store's entries of kept stages; those that are not there are computed together and published."""
-        own = {stage.id: (stage, instance) for stage, instance in zip(stages, instances, strict=True)}
+        by_id = {stage.id: (stage, instance) for stage, instance in zip(stages, instances, strict=True)}
         index, together = stages[0].index, self._chain.stages[stages[0].index].together is not None
 
         def work(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
-            call = [own[stage][1] for stage in ids]
-            result, context = self._run(index, call, own[ids[0]][0].point, own[ids[0]][0].before, progress)
+            call = [by_id[stage][1] for stage in ids]
+            result, context = self._run(index, call, by_id[ids[0]][0].point, by_id[ids[0]][0].before, progress)
             if FAILED in result.status:  # the store is for what can be used: who tries again would read it there
                 name = f"{self._workload.name}.{self._chain.stages[index].name}"
                 raise RuntimeError(f"{name} gave the status failed, and no error")
@@ -322,21 +322,17 @@ class _Walk:
             for position in range(len(call)):
                 tensors = trees.entry(result.tensors, position) if together else result.tensors
                 arrays, described = trees.flatten(tensors)
-                computed.append(
-                    (
-                        arrays,
-                        {
-                            "tree": described,
-                            "metrics": {  # all that are declared now: one that is not there was declared later
-                                name: float(result.metrics[name][position]) if name in result.metrics else np.nan
-                                for name in self._chain.metrics[index]
-                            },
-                            "status": str(result.status[position]),
-                            "curve": context.curve.of_row(position),
-                            "code_version": code_version(self._workload, self._chain.stages[index]),
-                        },
-                    )
-                )
+                meta = {
+                    "tree": described,
+                    "metrics": {  # all that are declared now: one that is not there was declared later
+                        name: float(result.metrics[name][position]) if name in result.metrics else np.nan
+                        for name in self._chain.metrics[index]
+                    },
+                    "status": str(result.status[position]),
+                    "curve": context.curve.of_row(position),
+                    "code_version": code_version(self._workload, self._chain.stages[index]),
+                }
+                computed.append((arrays, meta))
             return computed
 
         def watched(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
@@ -350,24 +346,24 @@ class _Walk:
                     self._errors.setdefault(ids[0], []).append(error)
                 raise
 
-        if any(len(self._errors.get(stage, ())) >= TRIES for stage in own):
-            raise KnownToFail
-        described = {stage.id: self._describe(stage, instance) for stage, instance in own.values()}
+        if any(len(self._errors.get(stage, ())) >= TRIES for stage in by_id):
+            raise FailedBefore
+        described = {stage.id: self._describe(stage, instance) for stage, instance in by_id.values()}
         entries: list[Any] = self._store.once_together(described, watched)
         for entry in entries:
             self._looked[entry.stage] = entry.meta
         return entries
 
-    def _tensors(self, own: RowStage, instance: _Instance) -> Any:
+    def _tensors(self, stage: RowStage, instance: _Instance) -> Any:
         """The tensors of a kept stage; it is computed if it is missing or damaged."""
-        entry = self._store.fetch(own.id) or self._compute([own], [instance])[0]
+        entry = self._store.fetch(stage.id) or self._compute([stage], [instance])[0]
         return trees.unflatten(entry.tensors(), entry.meta["tree"])
 
-    def _describe(self, own: RowStage, instance: _Instance) -> dict[str, Any]:
+    def _describe(self, stage: RowStage, instance: _Instance) -> dict[str, Any]:
         """What a stage is, for people who look at the store."""
-        row = self._rows(own.index, [instance]).row()
-        described = {"workload": self._workload.name, "stage": own.stage, "seed": row.pop("seed"), "parameters": row}
-        return described if own.point is None else {**described, "point": own.point}
+        row = self._rows(stage.index, [instance]).row()
+        described = {"workload": self._workload.name, "stage": stage.stage, "seed": row.pop("seed"), "parameters": row}
+        return described if stage.point is None else {**described, "point": stage.point}
 
 
 def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> list[Artifact]:
@@ -390,9 +386,9 @@ def _function(path: str) -> Callable[..., Any]:
     cannot be imported."""
     module, _, name = path.partition(":")
     try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except RaysweepError:
         raise
     except Exception as error:  # whatever a workload does while it is imported
-        raise InputError(path, f"cannot be imported: {told(error)}") from error
-    return found
+        raise InputError(path, f"cannot be imported: {summary(error)}") from error
+    return function

@@ -86,7 +86,7 @@ def results(work: Iterator[T]) -> Iterator[T]:
                 return
             if error is Died:
                 status = _status(child) if status is None else status
-                raise Died(_how(status))
+                raise Died(_ending(status))
             if error is not None:
                 raise error(*value)
             yield value
@@ -139,11 +139,11 @@ def _status(child: int, options: int = 0) -> int | None:
     return status if number else None
 
 
-def _how(status: int | None) -> str:
+def _ending(status: int | None) -> str:
     if status is None or status < 0:
         return "ended early"
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        name = next((own.name for own in signal.Signals if own == number), f"signal {number}")
+        name = next((each.name for each in signal.Signals if each == number), f"signal {number}")
         return f"was killed by {name}{_HINTS.get(number, '')}"
     return f"exited with code {os.waitstatus_to_exitcode(status)}"

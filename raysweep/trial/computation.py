@@ -43,7 +43,7 @@ class Computation:
 
     @classmethod
     def empty(cls, metrics: Sequence[str], count: int) -> Computation:
-        """Rows of which nothing is known yet. count: how many."""
+        """So many rows that have passed no stage yet."""
         return cls(
             {name: np.full(count, np.nan) for name in metrics},
             np.full(count, OK, dtype=object),
@@ -71,15 +71,15 @@ class Computation:
                 self.curves[row][stage] = one_after_the_other([*([before] if before else []), curve.of_row(position)])
 
     def enter_stored(
-        self, stage: str, identity: str, rows: np.ndarray, meta: Mapping[str, Any], known: Collection[str], code: str
+        self, stage: str, identity: str, rows: np.ndarray, meta: Mapping[str, Any], declared: Collection[str], code: str
     ) -> None:
         """Enter a kept stage of some rows.
 
         meta: what the store has of it besides its tensors; empty if it is not there and not needed.
-        known: the metrics that are declared for it.
+        declared: the names of the metrics that are declared for it.
         code: the present version of its code.
         """
-        lacks = set(known) - meta.get("metrics", {}).keys() if meta.get("status") == OK else set()
+        lacks = set(declared) - meta.get("metrics", {}).keys() if meta.get("status") == OK else set()
         for row in rows.tolist():
             if lacks:
                 self.lacking.setdefault(row, set()).update(lacks)

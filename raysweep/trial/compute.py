@@ -43,18 +43,18 @@ def compute(
     Raises InputError or RuntimeError if the workload gives back anything else.
     """
     if workload.compute:
-        found = _table(workload, columns, seeds)
+        computation = _table(workload, columns, seeds)
     else:
         stages = open_store(workload, store, sweep, keep)
         stages = view(stages) if view and stages else stages
-        found = chain.compute(workload, columns, seeds, stages, keep, rule, errors)
+        computation = chain.compute(workload, columns, seeds, stages, keep, rule, errors)
     if workload.closed_form is None:
-        return found
+        return computation
     theory = {
         f"{name}_theory": one_number_a_row(workload.name, f"{name}_theory", values, columns, seeds)
         for name, values in workload.closed_form(columns).items()
     }
-    return replace(found, metrics={**found.metrics, **theory})
+    return replace(computation, metrics={**computation.metrics, **theory})
 
 
 def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) -> Any:

@@ -40,7 +40,6 @@ class Curve:
         self._read: tuple[int, list[float], dict[str, np.ndarray]] | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything was logged."""
         return bool(self._points)
 
     def add(self, step: float, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class Curve:
         """
         if not math.isfinite(step):
             raise InputError(f"{self._stage}.log", f"expected a finite number as the step, got {float(step)}")
-        found = {}
+        values = {}
         for name, value in metrics.items():
             if name not in self._names:
                 check_metric(name, f"{self._stage}.log")
@@ -64,14 +63,14 @@ class Curve:
                     f"expected one number of {name} for all rows or one for each of {self._rows}, "
                     f"got the shape {tuple(kept.shape)}",
                 )
-            found[name] = kept
-        self._last = (float(step), found)
+            values[name] = kept
+        self._last = (float(step), values)
         if self._count % self._stride == 0:
             self._points.append(self._last)
         self._count += 1
         if len(self._points) > CURVE_POINTS:
             self._points, self._stride = self._points[::2], 2 * self._stride
-        return found
+        return values
 
     def tell(self) -> None:
         """Say in the log of the trial if more was logged than is kept."""
@@ -94,10 +93,10 @@ class Curve:
         points = list(self._points)
         if self._last is not None and points[-1] is not self._last:
             points.append(self._last)
-        names = list(dict.fromkeys(name for _, found in points for name in found))
+        names = list(dict.fromkeys(name for _, metrics in points for name in metrics))
         values = {name: np.full((len(points), self._rows), np.nan) for name in names}
-        for i, (_, found) in enumerate(points):
-            for name, value in found.items():
+        for i, (_, metrics) in enumerate(points):
+            for name, value in metrics.items():
                 values[name][i] = value.cpu().double().numpy() if hasattr(value, "cpu") else value
         self._read = (self._count, [step for step, _ in points], values)
         return self._read[1:]
@@ -107,7 +106,6 @@ class Curve:
         return {"step": int(self._last[0])} if self._last is not None else {}
 
     def state(self) -> dict[str, Any]:
-        """The curve so far, for a checkpoint."""
         steps, values = self._table()
         return {
             "stride": self._stride,
@@ -117,7 +115,6 @@ class Curve:
         }
 
     def go_on(self, state: Mapping[str, Any]) -> None:
-        """Continue from the curve of a checkpoint."""
         self._stride, self._count = state["stride"], state["count"]
         self._points = [
             (float(step), {name: values[index] for name, values in state["values"].items()})
@@ -164,8 +161,7 @@ class Context:
         per row in a stage that takes rows together. A row that was told so has the status stopped, also if it goes on.
         """
         if self._watch is not None:
-            told = self._watch.stopped
-            self.stopped = self.stopped | [_agreed(each) for each in told.tolist()]
+            self.stopped = self.stopped | [_agreed(each) for each in self._watch.stopped.tolist()]
         return self.stopped.copy() if self._together else bool(self.stopped.all())
 
     def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
@@ -185,10 +181,10 @@ class Context:
 
     def restored(self) -> Any | None:
         """The state of the last checkpoint of this stage, in the form in which it was given; None if there is none."""
-        found = self._progress.load() if self._progress is not None else None
-        if found is None or "state" not in found.meta:
+        checkpoint = self._progress.load() if self._progress is not None else None
+        if checkpoint is None or "state" not in checkpoint.meta:
             return None
-        tree = trees.unflatten(found.tensors(), found.meta["state"])
+        tree = trees.unflatten(checkpoint.tensors(), checkpoint.meta["state"])
         self.curve.go_on(tree["curve"])
         return tree["state"]
 

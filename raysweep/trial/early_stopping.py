@@ -61,26 +61,25 @@ class Rule:
                     points = np.asarray(curve["step"], float)[there], self.scored(values[there])
                     curves.setdefault(stage, []).append(points)
         make = self._medians if self.rule == "median" else self._rungs
-        self.tables = {stage: make(found) for stage, found in curves.items()}
+        self.tables = {stage: make(points) for stage, points in curves.items()}
 
     def scored(self, values: np.ndarray) -> np.ndarray:
-        """Values on a scale where lower is better."""
         return -values if self.maximize else values
 
     def _medians(self, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> Table:
-        steps = np.unique(np.concatenate([own for own, _ in curves]))
+        steps = np.unique(np.concatenate([logged for logged, _ in curves]))
         steps = steps[steps >= self.grace]
         at = np.full((len(curves), len(steps)), np.nan)
-        for number, (own, values) in enumerate(curves):
-            place = np.searchsorted(own, steps, side="right") - 1  # the last point that was logged by then
-            came = (place >= 0) & (steps <= own[-1]) if len(own) else np.zeros(len(steps), dtype=bool)
+        for number, (logged, values) in enumerate(curves):
+            place = np.searchsorted(logged, steps, side="right") - 1  # the last point that was logged by then
+            came = (place >= 0) & (steps <= logged[-1]) if len(logged) else np.zeros(len(steps), dtype=bool)
             at[number, came] = values[place[came]]
         enough = (~np.isnan(at)).sum(axis=0) >= FEWEST
         return steps[enough].tolist(), [float(np.nanmedian(column)) for column in at[:, enough].T]
 
     def _rungs(self, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> Table:
         steps, thresholds, rung = [], [], float(self.grace)
-        while len(come := [values[own >= rung][0] for own, values in curves if (own >= rung).any()]) >= FEWEST:
+        while len(come := [values[logged >= rung][0] for logged, values in curves if (logged >= rung).any()]) >= FEWEST:
             steps.append(rung)
             thresholds.append(float(np.sort(come)[max(1, int(len(come) // self.reduction)) - 1]))
             rung *= self.reduction
@@ -98,7 +97,6 @@ class Watch:
         self.stopped = np.zeros(rows, dtype=bool)
 
     def add(self, step: float, metrics: Mapping[str, Any]) -> None:
-        """Compare a logged point."""
         if not self._steps or self._rule.metric not in metrics:
             return
         value = metrics[self._rule.metric]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -46,12 +47,10 @@ class Function:
 
     @property
     def vectorized(self) -> bool:
-        """Whether one call gets many rows."""
         return self.description.vectorized
 
     @functools.cached_property
     def declaration(self) -> Workload:
-        """The declaration of the workload."""
         return functions.declared(self.description)
 
     def compute(self, columns: Columns, seeds: np.ndarray, rule: Rule | None = None) -> Computation:
@@ -66,7 +65,7 @@ class Function:
         call = _OF_RUN.setdefault(self.run, self.code) if self.run else self.code
         seed, logs = _asks(call, self.vectorized)
         calls = [np.arange(len(seeds))] if self.vectorized else [np.asarray([i]) for i in range(len(seeds))]
-        found: list[dict[str, np.ndarray]] = []
+        metrics_of_calls: list[dict[str, np.ndarray]] = []
         curves: list[dict[str, Curve]] = []
         stopped: list[np.ndarray] = []
         finite: list[np.ndarray] = []
@@ -85,11 +84,11 @@ class Function:
             for metric, values in metrics.items():
                 if not (isinstance(returned, Mapping) and returned[metric] is None):
                     finite[-1] &= np.isfinite(values)
-            known = self.description.returned or ()
-            found.append({name: np.full(len(rows), np.nan) for name in known} | metrics)
+            names = self.description.returned or ()
+            metrics_of_calls.append({name: np.full(len(rows), np.nan) for name in names} | metrics)
             stopped.append(context.stopped)
             curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
-        metrics = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+        metrics = {name: np.concatenate([each[name] for each in metrics_of_calls]) for name in metrics_of_calls[0]}
         status = np.full(len(seeds), OK, dtype=object)
         status[np.concatenate(stopped)] = STOPPED
         status[~np.concatenate(finite)] = DIVERGED
@@ -116,8 +115,8 @@ class Function:
 
     def _metrics(self, returned: Any, count: int, stopped: bool) -> dict[str, np.ndarray]:
         """What a call returned, as arrays of shape (count,). stopped: whether its rows were, which may lack metrics."""
-        name, known = self.description.name, self.description.returned
-        if stopped and known is not None and returned is None:
+        name, declared = self.description.name, self.description.returned
+        if stopped and declared is not None and returned is None:
             return {}
         if not isinstance(returned, Mapping):
             returned = {VALUE: returned}
@@ -131,10 +130,10 @@ class Function:
                 raise Unusable(str(error)) from None
             if metric in self.declaration.by_name:
                 raise Unusable(f"{name} returned {metric}, which is one of its arguments; expected another name")
-        if stopped and known is not None and set(metrics) <= set(known):
+        if stopped and declared is not None and set(metrics) <= set(declared):
             return metrics
-        if not metrics or (known is not None and set(known) != set(metrics)):
-            expected = ", ".join(known) + ", as the first row did" if known else "at least one"
+        if not metrics or (declared is not None and set(declared) != set(metrics)):
+            expected = ", ".join(declared) + ", as the first row did" if declared else "at least one"
             raise Unusable(f"{name} returned {', '.join(metrics) or 'no metric'}; expected {expected}")
         return metrics
 
@@ -148,14 +147,15 @@ class Function:
             if array.dtype.kind in "fiub" and array.shape == (count,):
                 return array.astype(np.float64)
         named = "" if metric == VALUE else f" as {shown(metric)}"
-        wanted = f"{count:,} numbers, one for each row" if self.vectorized else "one number"
-        raise Unusable(f"{self.description.name} returned {shown(values)}{named}; expected {wanted}")
+        expected = f"{count:,} numbers, one for each row" if self.vectorized else "one number"
+        raise Unusable(f"{self.description.name} returned {shown(values)}{named}; expected {expected}")
 
 
 @functools.lru_cache(maxsize=64)
 def _asks(call: Callable[..., Any], vectorized: bool) -> tuple[str, bool]:
     """The argument for the seed, and whether it wants the log."""
-    return functions.seed_argument(call, vectorized), functions.takes_log(call)
+    seeds = vectorized and "seeds" in inspect.signature(call).parameters
+    return "seeds" if seeds else "seed", functions.takes_log(call)
 
 
 def _plain(value: Any) -> Any:

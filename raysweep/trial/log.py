@@ -51,11 +51,11 @@ class _Stream:
 
     log: _Log | None = None
 
-    def __init__(self, own: str) -> None:
-        self._own = own
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def _present(self) -> Any:
-        return self.log or getattr(sys, self._own)
+        return self.log or getattr(sys, self._name)
 
     def write(self, text: str) -> int:
         return int(self._present().write(text))
@@ -81,9 +81,9 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
     """
     with contextlib.ExitStack() as stack:
         try:
-            own = stack.enter_context(copies.growing(path))
+            local = stack.enter_context(copies.growing(path))
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            stream = _Log(os.fdopen(os.open(own, flags, 0o666), "wb"), line_buffering=True)
+            stream = _Log(os.fdopen(os.open(local, flags, 0o666), "wb"), line_buffering=True)
         except OSError as error:
             LOGGER.warning("no log of pack %s: %s", pack, error)
             yield
@@ -98,8 +98,8 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
             yield
             LOGGER.info("done after %.1f s", time.perf_counter() - started)
         except BaseException as problem:
-            kind, said = type(problem).__name__, error_text(str(problem))
-            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, kind, said)
+            kind, message = type(problem).__name__, error_text(str(problem))
+            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, kind, message)
             raise
 
 
@@ -146,7 +146,7 @@ def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[f
 
     Returns for each pack how many seconds ago it began and the first line of its log, the oldest first.
     """
-    found = []
+    packs = []
     now = datetime.now(UTC).timestamp()
     for path in folder.glob("*.log"):
         if path.stem in finished:
@@ -154,10 +154,10 @@ def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[f
         for line in reversed(path.read_text(errors="replace").splitlines()):
             if " INFO done after " in line:  # a pack of stages, which leaves no row
                 break
-            stamp, _, said = line.partition(" INFO pack ")
-            if said:
+            stamp, _, description = line.partition(" INFO pack ")
+            if description:
                 began = datetime.fromisoformat(stamp).timestamp()
                 if began >= since - _CLOCKS:
-                    found.append((now - began, f"pack {said}"))
+                    packs.append((now - began, f"pack {description}"))
                 break
-    return sorted(found, reverse=True)
+    return sorted(packs, reverse=True)

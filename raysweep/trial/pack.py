@@ -82,7 +82,6 @@ class Job:
     errors: Errors = field(default_factory=dict, compare=False)
 
     def declaration(self) -> Workload:
-        """The declaration of the workload."""
         return self.function.declaration if self.function else workloads.get(self.workload)
 
     def table(self, cells: np.ndarray) -> dict[str, Any]:
@@ -104,7 +103,6 @@ class Job:
         return store
 
     def segment(self, pack: str) -> AnyPath:
-        """The path of the segment with the rows of a pack."""
         return segments.segment_path(paths.locate(self.ledger), pack, self.attempt)
 
     def log(self, pack: str, worker: int | None = None) -> AnyPath:
@@ -139,32 +137,34 @@ def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any
     started = perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
 
-    def own(store: Any) -> Any:
+    def viewed(store: Any) -> Any:
         return view(job.without_waiting(store)) if view else job.without_waiting(store)
 
     if job.function:
-        found = job.function.compute(columns, seeds, job.rule)
+        computation = job.function.compute(columns, seeds, job.rule)
     else:
-        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule, job.errors)
+        computation = compute(
+            job.declaration(), columns, seeds, job.store, job.sweep, viewed, job.keep, job.rule, job.errors
+        )
     seconds = (perf_counter() - started) / len(seeds)
-    lists = {name: values.tolist() for name, values in found.metrics.items()}
+    lists = {name: values.tolist() for name, values in computation.metrics.items()}
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
-        metrics = {name: values[i] for name, values in lists.items() if name not in found.lacking.get(i, ())}
-        row = new_row(job, int(cell), int(seed), str(found.status[i]), seconds, metrics)
+        metrics = {name: values[i] for name, values in lists.items() if name not in computation.lacking.get(i, ())}
+        row = new_row(job, int(cell), int(seed), str(computation.status[i]), seconds, metrics)
         if row["status"] == FAILED:
             row["error"] = f"{job.workload} gave the status failed, and no error"
-        if found.stages[i]:
-            row["stages"] = found.stages[i]
-        if i in found.other_code:
-            row["other_code"] = sorted(found.other_code[i])
-        if found.identities:
-            row["identity"] = found.identities[i]
-        if found.curves[i]:
-            row["curves"] = found.curves[i]
+        if computation.stages[i]:
+            row["stages"] = computation.stages[i]
+        if i in computation.other_code:
+            row["other_code"] = sorted(computation.other_code[i])
+        if computation.identities:
+            row["identity"] = computation.identities[i]
+        if computation.curves[i]:
+            row["curves"] = computation.curves[i]
         rows.append(row)
-    if found.shared_curves:
-        rows[0]["shared_curves"] = found.shared_curves
+    if computation.shared_curves:
+        rows[0]["shared_curves"] = computation.shared_curves
     return rows
 
 
@@ -200,14 +200,14 @@ def compute_rows(
         except (RaysweepError, WorkerLost, leases.Held):  # not caused by the rows: a full disk, a lost process
             raise
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
-            found = traceback.format_exc(limit=0 if brief else None)
-        if smaller := short_memory.smaller(job.halvings, found):
+            trace = traceback.format_exc(limit=0 if brief else None)
+        if smaller := short_memory.smaller(job.halvings, trace):
             job = replace(job, halvings=smaller)
             free_memory()
             continue
         tries -= 1
         together = f"{counted(len(seeds), 'row')} cannot be computed together"
-        problem = problem_of(found, together if len(seeds) > 1 else "a row cannot be computed", brief)
+        problem = problem_of(trace, together if len(seeds) > 1 else "a row cannot be computed", brief)
         errors = errors_of_stages(job, cells, seeds)
         if any(errors):
             failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
@@ -228,7 +228,7 @@ def compute_rows(
 
 def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
     """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
-    failed = {stage: error_text(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
+    failed = {stage: error_text(tracebacks[-1]) for stage, tracebacks in job.errors.items() if len(tracebacks) >= TRIES}
     if not failed:
         return []
     store = job.open_store()
@@ -247,21 +247,21 @@ def errors_of_rows(
     """
     workload = job.declaration()
     stages = RowStages(workload, job.columns, job.keep)
-    found = []
+    errors = []
     for cell, seed in zip(cells.tolist(), seeds.tolist(), strict=True):
         chain = stages.of_row(cell, seed)
-        needed = lacking(workload, chain, {own.id for own in chain if is_there(own.id)})
-        found.append(next((failed[own.id] for own in needed if own.id in failed), ""))
-    return found
+        needed = lacking(workload, chain, {stage.id for stage in chain if is_there(stage.id)})
+        errors.append(next((failed[stage.id] for stage in needed if stage.id in failed), ""))
+    return errors
 
 
-def problem_of(found: str, what: str, brief: bool = False) -> str:
+def problem_of(trace: str, what: str, brief: bool = False) -> str:
     """A traceback as it is recorded (see `error_text`). Says it in the log, and frees memory if that was short.
 
     brief: whether the log says it only if memory was short.
     """
-    problem = error_text(found)
-    out_of_memory = short_memory.is_short(found)
+    problem = error_text(trace)
+    out_of_memory = short_memory.is_short(trace)
     if out_of_memory or not brief:
         log.LOGGER.error("%s:\n%s", what, problem)
     if out_of_memory:
@@ -269,20 +269,20 @@ def problem_of(found: str, what: str, brief: bool = False) -> str:
     return problem
 
 
-def lost(what: str, how: str) -> str:
-    """The error of a row that was lost with its process. what: what was computed. how: how the process ended."""
-    return f"{DEADLY}{what} {how}"
+def lost(what: str, ending: str) -> str:
+    """The error of a row that was lost with its process. what: what was computed. ending: how the process ended."""
+    return f"{DEADLY}{what} {ending}"
 
 
 def died(times: int) -> str:
-    """How a process ended of which no more is known."""
+    """The ending of a process that left no trace."""
     return f"died {times} times (out of memory, killed from outside, or stuck)"
 
 
-def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, how: str) -> list[Row]:
-    """Failed rows for a pack whose process died every time. how: as in `lost`."""
+def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, ending: str) -> list[Row]:
+    """Failed rows for a pack whose process died every time. ending: as in `lost`."""
     return [
-        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": lost("this row", how)}
+        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": lost("this row", ending)}
         for cell, seed in zip(cells, seeds, strict=True)
     ]
 

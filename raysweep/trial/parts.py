@@ -45,8 +45,8 @@ def compute_parts(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray, ap
     while left and not over():
         work = (compute_rows(job, cells[part], seeds[part]) for part in tuple(left))
         try:
-            for found in child_process.results(work) if apart else work:
-                rows += found
+            for computed in child_process.results(work) if apart else work:
+                rows += computed
                 left.popleft()
                 if over():
                     break

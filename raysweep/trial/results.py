@@ -54,12 +54,13 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
     path, count = f"{workload.name}.{stage.name}", len(rows)
     if not isinstance(result, Result):
         raise InputError(path, f"expected a raysweep.Result from {stage.run}, got {shown(result)}")
-    known = workload.chain.metrics[index]
+    declared = workload.chain.metrics[index]
     if not isinstance(result.metrics, Mapping):
         raise InputError(path, f"expected metrics as a mapping from names to numbers, got {shown(result.metrics)}")
-    if unknown := sorted(map(str, set(result.metrics) - set(known))):
+    if unknown := sorted(map(str, set(result.metrics) - set(declared))):
         raise InputError(
-            path, f"gave the metric {unknown[0]}, which is not declared for it (declared: {', '.join(known) or 'none'})"
+            path,
+            f"gave the metric {unknown[0]}, which is not declared for it (declared: {', '.join(declared) or 'none'})",
         )
     metrics = {name: _numbers(path, name, values, rows, stage.together) for name, values in result.metrics.items()}
     try:
@@ -72,7 +73,7 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
                 got = "an array without axes" if length < 0 else f"{length:,}"
                 raise InputError(path, f"expected one entry of the tensor {name} for each of {count:,} rows, got {got}")
     status = statuses(path, result.status, count)
-    if OK in status and (missing := [name for name in known if name not in metrics]):
+    if OK in status and (missing := [name for name in declared if name not in metrics]):
         raise InputError(path, f"gave no {', no '.join(missing)}, declared for it; give NaN where there is none")
     return Checked(result.tensors, metrics, status)
 

@@ -114,19 +114,19 @@ def _held_elsewhere(job: Job, pack: Pack) -> str:
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
     """The rows of a pack, or the first of them. Rows that need a stage which failed before have failed with its
     error."""
-    errors = _known_errors(job, pack)
+    errors = _earlier_errors(job, pack)
     rows: list[Row | None] = [
         {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": error} if error else None
         for cell, seed, error in zip(pack.cells, pack.seeds, errors, strict=True)
     ]
     left = np.asarray([not error for error in errors])
     computed = iter(by(job, pack, pack.cells[left], pack.seeds[left]) if left.any() else [])
-    found: list[Row] = []
+    published: list[Row] = []
     for row in rows:
-        if (own := row or next(computed, None)) is None:
+        if (complete := row or next(computed, None)) is None:
             break
-        found.append(own)
-    return found
+        published.append(complete)
+    return published
 
 
 def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
@@ -146,19 +146,19 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
             except (RaysweepError, WorkerLost, leases.Held):
                 raise
             except (child_process.Died, child_process.Raised) as error:
-                found = str(error)
+                trace = str(error)
             except Exception:
-                found = traceback.format_exc()
-            if smaller := short_memory.smaller(job.halvings, found):
+                trace = traceback.format_exc()
+            if smaller := short_memory.smaller(job.halvings, trace):
                 job = replace(job, halvings=smaller)
                 free_memory()
                 continue
             left -= 1
-            problem = problem_of(found, f"{content(pack)} cannot be computed")
-            known = np.asarray(errors_of_stages(job, cells, seeds) or [""] * len(seeds), dtype=object)
-            if (known != "").any():
-                enter(known, cells, seeds)
-                cells, seeds = cells[known == ""], seeds[known == ""]
+            problem = problem_of(trace, f"{content(pack)} cannot be computed")
+            stage_errors = np.asarray(errors_of_stages(job, cells, seeds) or [""] * len(seeds), dtype=object)
+            if (stage_errors != "").any():
+                enter(stage_errors, cells, seeds)
+                cells, seeds = cells[stage_errors == ""], seeds[stage_errors == ""]
                 if len(seeds):
                     compute(job, cells, seeds)
                 return
@@ -169,14 +169,14 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
         compute(job, cells[:middle], seeds[:middle])
         compute(job, cells[middle:], seeds[middle:])
 
-    errors = np.asarray(_known_errors(job, pack), dtype=object)
+    errors = np.asarray(_earlier_errors(job, pack), dtype=object)
     enter(errors, pack.cells, pack.seeds)
     if (errors == "").any():
         compute(replace(job, errors={}), pack.cells[errors == ""], pack.seeds[errors == ""])
     return failed
 
 
-def _known_errors(job: Job, pack: Pack) -> list[str]:
+def _earlier_errors(job: Job, pack: Pack) -> list[str]:
     """For each row of a pack, the error of a stage that it needs and that failed before, or ""."""
     if not job.failed:
         return [""] * len(pack.seeds)
@@ -188,8 +188,8 @@ def _lacking(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list
     """The stages of a pack that some rows need and that the store has not."""
     stages, store = RowStages(job.declaration(), job.columns, job.keep), job.open_store()
     rows = zip(cells.tolist(), seeds.tolist(), strict=True)
-    own = dict.fromkeys(stage.id for row in rows for stage in stages.of_row(*row) if stage.id in pack.stages)
-    return [stage for stage in own if store.look(stage) is None]
+    needed = dict.fromkeys(stage.id for row in rows for stage in stages.of_row(*row) if stage.id in pack.stages)
+    return [stage for stage in needed if store.look(stage) is None]
 
 
 def lost_stages(job: Job, pack: Pack, times: int) -> dict[str, str]:

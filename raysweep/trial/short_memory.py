@@ -23,7 +23,6 @@ _NOTED = re.compile(_NOTE.format(r"(\d+)", r"(\d+)"))
 
 
 def is_short(problem: str) -> bool:
-    """Whether a traceback says that memory was short."""
     return _SHORT.search(problem) is not None
 
 
@@ -46,16 +45,13 @@ def smaller(halvings: Halvings, problem: str) -> Halvings | None:
     """
     if not is_short(problem):
         return None
-    noted = [tuple(map(int, found)) for found in _NOTED.findall(problem)]
+    noted = [tuple(map(int, match)) for match in _NOTED.findall(problem)]
     samples, models = (max((counts[i] for counts in noted), default=0) for i in range(2))
+    again = "memory is short; again with at most %s %s instead of %s"
     if samples > 1:
-        log.LOGGER.warning(
-            "memory is short; again with at most %s samples at a time instead of %s", samples // 2, samples
-        )
+        log.LOGGER.warning(again, samples // 2, "samples at a time", samples)
         return replace(halvings, samples=halvings.samples + 1)
     if models > 1:
-        log.LOGGER.warning(
-            "memory is short; again with at most %s models side by side instead of %s", models // 2, models
-        )
+        log.LOGGER.warning(again, models // 2, "models side by side", models)
         return replace(halvings, models=halvings.models + 1)
     return None

@@ -7,7 +7,7 @@ import importlib
 import sys
 from importlib.metadata import EntryPoint, entry_points
 
-from raysweep.errors import InputError, shown, told
+from raysweep.errors import InputError, shown, summary
 from raysweep.workloads.declaration import Workload
 from raysweep.workloads.function_description import check_metric
 
@@ -27,7 +27,6 @@ GROUP = "raysweep.workloads"
 
 
 def names() -> list[str]:
-    """Names of all workloads that can be run here."""
     return sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
@@ -41,18 +40,18 @@ def get(name: str) -> Workload:
         return importlib.import_module(BUILT_IN[name]).WORKLOAD
     point = _brought(name, tuple(sys.path))
     try:
-        found = point.load()
+        workload = point.load()
     except ValueError as error:
         raise InputError("workload", f"{name} cannot be loaded: {error}") from error
     except Exception as error:  # whatever a package does while it is imported
-        raise InputError("workload", f"{name} cannot be loaded: {told(error)}") from error
-    if not isinstance(found, Workload):
+        raise InputError("workload", f"{name} cannot be loaded: {summary(error)}") from error
+    if not isinstance(workload, Workload):
         raise InputError(
-            "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(found)}"
+            "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(workload)}"
         )
-    for metric in found.metrics:
+    for metric in workload.metrics:
         check_metric(metric.name, f"workload: {name}")
-    return found
+    return workload
 
 
 @functools.cache

@@ -21,7 +21,6 @@ VARIABLE = "RAYSWEEP_CACHE"
 
 
 def folder() -> Path:
-    """The folder of the cache."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysweep"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ class Cost:
     gpu_seconds: float | None = None
 
     def __add__(self, other: Cost) -> Cost:
-        """The cost of both, one after the other."""
         gpu = None if self.gpu_seconds is None or other.gpu_seconds is None else self.gpu_seconds + other.gpu_seconds
         return Cost(self.seconds + other.seconds, max(self.peak_bytes, other.peak_bytes), gpu)
 
@@ -100,7 +100,7 @@ class Chain:
     metrics: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(
+    def build(
         cls, workload: str, stages: Sequence[Stage], parameters: Sequence[Parameter], metrics: Mapping[str, str]
     ) -> Chain:
         """The chain of these stages. metrics: the stage of each, by name; empty for the last one.
@@ -128,8 +128,8 @@ class Chain:
         indices = range(len(names))
         return cls(
             tuple(ordered),
-            tuple(tuple(name for name, own in owners.items() if own == index) for index in indices),
-            tuple(tuple(name for name, own in measured.items() if own == index) for index in indices),
+            tuple(tuple(name for name, owner in owners.items() if owner == index) for index in indices),
+            tuple(tuple(name for name, owner in measured.items() if owner == index) for index in indices),
         )
 
     def __len__(self) -> int:
@@ -137,15 +137,12 @@ class Chain:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the stages, first to last."""
         return tuple(stage.name for stage in self.stages)
 
     @functools.cached_property
-    def known(self) -> tuple[tuple[str, ...], ...]:
+    def dependencies(self) -> tuple[tuple[str, ...], ...]:
         """For each stage the parameters on which it may depend: its own, and those of the stages before."""
-        return tuple(
-            tuple(name for own in self.parameters[: index + 1] for name in own) for index in range(len(self.stages))
-        )
+        return tuple(itertools.accumulate(self.parameters))
 
     def kept(self, keep: Sequence[str] = ()) -> list[int]:
         """The stages whose artifacts are kept in the store: those that always are, and those that a space keeps."""
@@ -154,9 +151,9 @@ class Chain:
     def finishes(self, index: int) -> bool:
         """Whether the rows of each call of this stage can go through all later stages before the next call begins.
         Not if a later stage takes rows of several calls together."""
-        own, known = self.stages[index].together, set(self.known[index])
-        return own == ANY or all(
-            later.together != ANY and known.intersection(later.together or ()) <= set(own or ())
+        together, dependencies = self.stages[index].together, set(self.dependencies[index])
+        return together == ANY or all(
+            later.together != ANY and dependencies.intersection(later.together or ()) <= set(together or ())
             for later in self.stages[index + 1 :]
         )
 
@@ -165,7 +162,7 @@ class Chain:
         together = self.stages[index].together
         if index == 0 or together is None:
             return False
-        return together == ANY or bool(set(together) & set(self.known[index - 1]))
+        return together == ANY or bool(set(together) & set(self.dependencies[index - 1]))
 
 
 def modules(path: str, sources: Any) -> tuple[str, ...]:
@@ -200,14 +197,14 @@ def _ordered(workload: str, stages: Sequence[Stage]) -> list[Stage]:
         if stage.after and stage.after not in names:
             raise ValueError(f"{workload}: stage {stage.name} comes after {stage.after}, which is no stage")
     following = {stage.after: stage for stage in stages}
-    found: list[Stage] = []
-    while (after := found[-1].name if found else "") in following and len(found) < len(stages):
-        found.append(following[after])
-    if len(found) < len(stages):
+    ordered: list[Stage] = []
+    while (after := ordered[-1].name if ordered else "") in following and len(ordered) < len(stages):
+        ordered.append(following[after])
+    if len(ordered) < len(stages):
         circle = not any(not stage.after for stage in stages) or len(following) == len(stages)
         raise ValueError(
             f"{workload}: expected stages in one chain, each after another one"
             + (", got a circle: " if circle else ", got two after the same one: ")
             + ", ".join(f"{stage.name} after {stage.after or 'nothing'}" for stage in stages)
         )
-    return found
+    return ordered

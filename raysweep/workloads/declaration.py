@@ -214,7 +214,7 @@ class Workload:
         object.__setattr__(
             self,
             "chain",
-            Chain.of(self.name, stages, self.parameters, {metric.name: metric.stage for metric in self.metrics}),
+            Chain.build(self.name, stages, self.parameters, {metric.name: metric.stage for metric in self.metrics}),
         )
         for stage in stages:
             if stage.version > self.identity_version:  # its rows would keep the numbers of the artifacts before
@@ -259,7 +259,7 @@ class Workload:
         return self.function is not None and self.function.returned is None
 
     @property
-    def costs_are_known(self) -> bool:
+    def has_costs(self) -> bool:
         """Whether the cost of a row is known or estimated; False for a function before its first row."""
         return self.function is None or self.function.seconds is not None
 
@@ -270,8 +270,8 @@ class Workload:
         if self.shared:
             return self.shared
         if kept := self.chain.kept():
-            return self.chain.known[kept[-1]]
-        return self.chain.known[0] if len(self.chain) > 1 else ()
+            return self.chain.dependencies[kept[-1]]
+        return self.chain.dependencies[0] if len(self.chain) > 1 else ()
 
     def searched(self, kind: str) -> str | None:
         """The parameter along which a search of this kind refines if a space names no axis."""
@@ -283,15 +283,15 @@ class Workload:
 
     def maximized(self, metric: str) -> bool:
         """Whether a larger value of a metric is better."""
-        return any(known.name == metric and known.direction == "maximize" for known in self.metrics)
+        return any(each.name == metric and each.direction == "maximize" for each in self.metrics)
 
     def idle(self, metric: str) -> set[str]:
         """The parameters on which a metric does not depend: those of later stages, and those that it is free of. Empty
         for the name of anything else."""
-        for names, known in zip(self.chain.metrics, self.chain.known, strict=True):
+        for names, dependencies in zip(self.chain.metrics, self.chain.dependencies, strict=True):
             if metric in names:
                 free_of = next(each.free_of for each in self.metrics if each.name == metric)
-                return (set(self.by_name) - set(known)) | set(free_of)
+                return (set(self.by_name) - set(dependencies)) | set(free_of)
         return set()
 
     def logarithmic(self, name: str) -> bool | None:

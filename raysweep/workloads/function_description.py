@@ -1,4 +1,4 @@
-"""What is known of a Python function without its code.
+"""The description of a Python function, which needs none of its code.
 
 The description is plain data: it is what the record of a sweep keeps, and it is read back strictly.
 """
@@ -27,7 +27,7 @@ LONGEST = 1e12  # seconds; no row takes 30,000 years
 
 @dataclass(frozen=True)
 class Description:
-    """What is known of a function without its code.
+    """A function as far as its sweep needs it without the code.
 
     name: the name of the workload.
     version: the version that the user gives; rows of another version have other identities.
@@ -120,9 +120,9 @@ def is_metric_name(name: Any) -> bool:
     return good and posixpath.normpath(name) == name  # MLflow refuses a//b and a/../b
 
 
-def check_returned(found: Description) -> None:
+def check_returned(description: Description) -> None:
     """InputError, which suggests the nearest, if the user named a metric that the function does not return."""
-    returned = found.returned
-    for name in found.metrics if returned is not None else ():
+    returned = description.returned
+    for name in description.metrics if returned is not None else ():
         if returned is not None and name not in returned:
-            raise unknown(f"metrics.{name}", f"metric of {found.name}", name, returned)
+            raise unknown(f"metrics.{name}", f"metric of {description.name}", name, returned)

@@ -25,40 +25,38 @@ UNMEASURED = 60.0
 """Seconds that a row is taken to cost until one was measured: then a pack on Ray has only few rows."""
 
 
-def declared(found: Description) -> Workload:
-    """The declaration of a function, from its description."""
-    named = found.returned if found.returned is not None else tuple(found.metrics)
-    seconds = UNMEASURED if found.seconds is None else found.seconds
+def declared(description: Description) -> Workload:
+    named = description.returned if description.returned is not None else tuple(description.metrics)
+    seconds = UNMEASURED if description.seconds is None else description.seconds
 
     def cost(columns: Mapping[str, Any]) -> Cost:
         rows = len(next(iter(columns.values()))) if columns else 1
         return Cost(seconds * rows, 0.0, seconds * rows)
 
     return Workload(
-        name=found.name,
-        summary=f"a Python function{f', {found.source}' if found.source else ''}",
-        identity_version=found.version,
-        parameters=tuple(_parameter(parameter) for parameter in found.parameters),
+        name=description.name,
+        summary=f"a Python function{f', {description.source}' if description.source else ''}",
+        identity_version=description.version,
+        parameters=tuple(_parameter(parameter) for parameter in description.parameters),
         metrics=tuple(
-            Metric(name, f"what {found.name} returns", direction=found.metrics.get(name, DIRECTIONS[0]))
+            Metric(name, f"what {description.name} returns", direction=description.metrics.get(name, DIRECTIONS[0]))
             for name in named
         ),
         # what runs is the function itself, wherever it is from
         stages=(
             Stage(
-                stage_name(found.name),
-                f"python:{stage_name(found.name)}",
-                together=ANY if found.vectorized else None,
+                stage_name(description.name),
+                f"python:{stage_name(description.name)}",
+                together=ANY if description.vectorized else None,
                 cost=cost,
             ),
         ),
-        gpu_guess="" if found.seconds is not None else "because no row was measured yet",
-        function=found,
+        gpu_guess="" if description.seconds is not None else "because no row was measured yet",
+        function=description,
     )
 
 
 def stage_name(name: str) -> str:
-    """The name of the stage of a function with this name."""
     plain = re.sub(r"\W", "_", name)
     return plain if plain.isidentifier() else f"_{plain}"
 
@@ -110,19 +108,21 @@ def describe(
         raise InputError("version", f"expected a whole number of at least 1, got {shown(version)}")
     arguments = _arguments(function, called, vectorized)
     axes, fixed = (given if isinstance(given, Mapping) else {} for given in (axes, fixed))
-    _no_reserved(called, axes, fixed)
-    known = [argument.name for argument in arguments]
+    names = [argument.name for argument in arguments]
     for path, given in (("axes", axes), ("fixed", fixed)):
         for key in given:
-            if key not in known:
-                raise unknown(f"{path}.{key}", f"argument of {called}", key, known or ["none"])
+            if key == "seed":
+                raise InputError(f"{path}.seed", "the seeds stand under seeds: a count, or a list")
+            if key == LOG:
+                raise InputError(f"{path}.{LOG}", f"is what {called} gets from raysweep; leave it out")
+            if key not in names:
+                raise unknown(f"{path}.{key}", f"argument of {called}", key, names or ["none"])
     hints = _hints(function)
     parameters = []
     for argument in arguments:
         given = _values(axes[argument.name]) if argument.name in axes else []
         given += [fixed[argument.name]] if fixed.get(argument.name) is not None else []
-        asked = argument.name in axes or argument.name in fixed
-        axis = axes.get(argument.name)
+        on_axis, axis = argument.name in axes, axes.get(argument.name)
         if (
             isinstance(axis, Mapping)
             and "when" in axis
@@ -132,10 +132,10 @@ def describe(
                 f"axes.{argument.name}.when",
                 f"{called} needs a default for {argument.name}, which it has in the cells without this axis",
             )
-        on_axis = argument.name in axes
-        found = _described(called, argument, hints.get(argument.name), given, asked, vectorized, on_axis)
-        if found is not None:
-            parameters.append(found)
+        asked = on_axis or argument.name in fixed
+        parameter = _described(called, argument, hints.get(argument.name), given, asked, vectorized, on_axis)
+        if parameter is not None:
+            parameters.append(parameter)
     return Description(called, version, tuple(parameters), _directions(metrics), None, None, vectorized, digest, source)
 
 
@@ -177,22 +177,8 @@ def _arguments(function: Any, name: str, vectorized: bool) -> list[inspect.Param
     return [argument for key, argument in signature.parameters.items() if key not in (*seeds, LOG)]
 
 
-def seed_argument(function: Callable[..., Any], vectorized: bool) -> str:
-    """The argument that gets the seed, or the seeds."""
-    return "seeds" if vectorized and "seeds" in inspect.signature(function).parameters else "seed"
-
-
 def takes_log(function: Callable[..., Any]) -> bool:
-    """Whether it has the argument that gets the log."""
     return LOG in inspect.signature(function).parameters
-
-
-def _no_reserved(name: str, axes: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
-    for path, given in (("axes", axes), ("fixed", fixed)):
-        if "seed" in given:
-            raise InputError(f"{path}.seed", "the seeds stand under seeds: a count, or a list")
-        if LOG in given:
-            raise InputError(f"{path}.{LOG}", f"is what {name} gets from raysweep; leave it out")
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -222,13 +208,15 @@ def _described(
             f"missing; {name} has no default for {argument.name}: put it on an axis, or fix it",
         )
     kind, choices = _annotated(hint)
-    known = given + ([] if required or argument.default is None else [argument.default])
+    values = given + ([] if required or argument.default is None else [argument.default])
     if kind is None and hint is not None and not vectorized:
         if not asked:
             return None
-        said = getattr(hint, "__name__", str(hint))
-        raise InputError("workload", f"{name}: {argument.name} is annotated {said}; expected int, float, bool or str")
-    kind = kind or _inferred(known)
+        annotation = getattr(hint, "__name__", str(hint))
+        raise InputError(
+            "workload", f"{name}: {argument.name} is annotated {annotation}; expected int, float, bool or str"
+        )
+    kind = kind or _inferred(values)
     if kind is None:
         if not asked:
             return None
@@ -238,17 +226,22 @@ def _described(
             f"and false, or texts) for {argument.name} of {name}"
             + (f", whose default is {shown(argument.default)}" if not required else ""),
         )
-    found: dict[str, Any] = {"name": argument.name, "type": kind.__name__, "default": None, "choices": list(choices)}
-    default = argument.default if not required and argument.default is not None else (known or [None])[0]
+    parameter: dict[str, Any] = {
+        "name": argument.name,
+        "type": kind.__name__,
+        "default": None,
+        "choices": list(choices),
+    }
+    default = argument.default if not required and argument.default is not None else (values or [None])[0]
     try:
-        found["default"] = _parameter(found).coerce(default)
+        parameter["default"] = _parameter(parameter).coerce(default)
     except (ValueError, OverflowError) as error:
         if required or argument.default is None:
-            return found  # a value on the axis, which is checked where the axis is
+            return parameter  # a value on the axis, which is checked where the axis is
         raise InputError("workload", f"{name}: {argument.name} is annotated {kind.__name__}: default {error}") from None
     if argument.default is None and not asked:
         return None
-    return found
+    return parameter
 
 
 def _annotated(hint: Any) -> tuple[type | None, tuple[str, ...]]:

@@ -74,8 +74,8 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if self.scale and (self.categorical or self.scale not in SCALES):
-            wanted = "no scale, its values being categories" if self.categorical else f"one of {', '.join(SCALES)}"
-            raise ValueError(f"{self.name}.scale: expected {wanted}, got {self.scale!r}")
+            expected = "no scale, its values being categories" if self.categorical else f"one of {', '.join(SCALES)}"
+            raise ValueError(f"{self.name}.scale: expected {expected}, got {self.scale!r}")
         words = self.name.split("_")
         if not self.label and words[0] in ("pretrain", "finetune"):
             object.__setattr__(self, "label", " ".join(_SPELLED.get(word, word) for word in words))

@@ -40,12 +40,12 @@ class Rows:
 
     def row(self, index: int = 0) -> dict[str, Any]:
         """One row as {parameter: plain value}, with its seed under `seed`."""
-        found = {name: _plain(values[index]) for name, values in self.columns.items()}
-        return _Row({**found, "seed": int(self.seeds[index])}, self._missing)
+        values = {name: _plain(column[index]) for name, column in self.columns.items()}
+        return _Row({**values, "seed": int(self.seeds[index])}, self._missing)
 
     def _missing(self, name: str) -> KeyError:
-        known = ", ".join(self.columns) or "none"
-        return KeyError(f"{name} is no parameter that the stage {self._stage} may depend on (these are {known})")
+        names = ", ".join(self.columns) or "none"
+        return KeyError(f"{name} is no parameter that the stage {self._stage} may depend on (these are {names})")
 
     def same(self, name: str) -> Any:
         """The value of a parameter in which these rows agree, as a plain value."""

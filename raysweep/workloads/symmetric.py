@@ -65,16 +65,16 @@ def averaged(
     if not asked.any():
         return compute(columns, seeds)
     table, row = expanded(columns, signs)
-    found, words = compute(table, np.asarray(seeds)[row])
+    metrics_of_choices, words = compute(table, np.asarray(seeds)[row])
     starts = np.searchsorted(row, np.arange(len(seeds)))
     count = np.bincount(row)
 
     def mean(values: Array) -> Array:
         return np.asarray(np.add.reduceat(values, starts) / count)
 
-    means = {name: mean(values) for name, values in found.items()}
+    means = {name: mean(values) for name, values in metrics_of_choices.items()}
     for name in metrics:
-        spread = np.sqrt(mean((found[name] - means[name][row]) ** 2))
+        spread = np.sqrt(mean((metrics_of_choices[name] - means[name][row]) ** 2))
         means[name + SIGN_SPREAD] = np.where(asked, spread, np.nan)
     worst = np.maximum.reduceat([STATUSES.index(word) for word in words], starts)
     return means, np.array([STATUSES[rank] for rank in worst], dtype=object)

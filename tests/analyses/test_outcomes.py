@@ -61,12 +61,13 @@ def test_status_and_reason_give_the_outcome_and_what_decides_it(
     status: Status, reason: Reason, expected: Outcome, decides: Needed | str
 ) -> None:
     assert outcome(str(status), str(reason)) == expected  # as a table from a file has them
-    what, number = needed(expected, reason, 0.1, 9.0, seeds=5)
-    assert what == decides
-    assert number == NUMBERS[what] if what in NUMBERS else math.isnan(number)
+    decided_by = needed(expected, reason, 0.1, 9.0, seeds=5)
+    assert decided_by.get("needed", "") == decides
+    number = decided_by.get("needed_number", math.nan)
+    assert number == NUMBERS[decides] if decides in NUMBERS else math.isnan(number)
 
 
 def test_without_a_number_of_seeds_more_are_needed_all_the_same() -> None:
-    what, number = needed(Outcome.UNCLEAR, Reason.NONE, 0.1, 9.0)
-    assert what == Needed.MORE_DRAWS
-    assert math.isnan(number)
+    decided_by = needed(Outcome.UNCLEAR, Reason.NONE, 0.1, 9.0)
+    assert decided_by["needed"] == Needed.MORE_DRAWS
+    assert math.isnan(decided_by["needed_number"])

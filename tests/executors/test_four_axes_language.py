@@ -30,10 +30,10 @@ TINY: dict[str, Any] = {
 
 
 def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Callable[..., Outcome]) -> None:
-    told = call("run", NAME, "--dry-run").out
+    output = call("run", NAME, "--dry-run").out
     for gpus in ("1 GPU and 1 core each", "2 GPUs and 2 cores, a gang of 2", "4 GPUs and 4 cores, a gang of 4"):
-        assert f"packs on {gpus}" in told, told
-    assert re.search(r"together [\d.]+ GPU-(minutes|hours); a plain grid, .* GPU-hours: [\d.]+ times as much", told)
+        assert f"packs on {gpus}" in output, output
+    assert re.search(r"together [\d.]+ GPU-(minutes|hours); a plain grid, .* GPU-hours: [\d.]+ times as much", output)
 
 
 def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_process(
@@ -59,13 +59,13 @@ def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_proce
         say=lambda line: None,
     ).results()
     sweep = raysweep.open(NAME, storage=storage)
-    found = sweep.results()
-    assert found["status"].tolist() == alone["status"].tolist()
-    assert "ok" in set(found["status"])
+    table = sweep.results()
+    assert table["status"].tolist() == alone["status"].tolist()
+    assert "ok" in set(table["status"])
     for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity"):
-        np.testing.assert_allclose(found[name], alone[name], atol=2e-3, err_msg=name)
-        assert found[name].nunique() > len(found) / 4
-    depths = dict(zip(found["cell"], found["depth"], strict=True))
+        np.testing.assert_allclose(table[name], alone[name], atol=2e-3, err_msg=name)
+        assert table[name].nunique() > len(table) / 4
+    depths = dict(zip(table["cell"], table["depth"], strict=True))
     for path in (sweep.folder / "ledger").glob("*.jsonl"):
         rows = segments.read_segment(path)
         logs = list((sweep.folder / "logs").glob(f"{rows[0]['pack']}-*.log.worker*"))

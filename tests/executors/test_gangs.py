@@ -56,13 +56,13 @@ def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
     asked = small_space(workload="apart", axes=GRID, seeds=20, resources={"gang": 2})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
     assert outcome.code == 0, outcome.err
-    found = open_sweep("small", storage)
-    packs = list((found.folder / "ledger").glob("*.jsonl"))
+    sweep = open_sweep("small", storage)
+    packs = list((sweep.folder / "ledger").glob("*.jsonl"))
     assert len(packs) == 20
     for number in (0, 1):  # each worker of each trial did its part, and said so in a log of its own
-        assert len(list((found.folder / "logs").glob(f"*.log.worker{number}"))) == len(packs)
+        assert len(list((sweep.folder / "logs").glob(f"*.log.worker{number}"))) == len(packs)
     expected = but_for_time(run(storage / "inline", asked, executor="inline"))
-    assert but_for_time(found).equals(expected)  # to the last digit: rows that share their data are not parted
+    assert but_for_time(sweep).equals(expected)  # to the last digit: rows that share their data are not parted
 
 
 @pytest.mark.once
@@ -153,15 +153,15 @@ def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
 
 def test_resources_that_depend_on_the_cell(ray_cluster: str, sandbox: Path, storage: Path, deadline: None) -> None:
     asked = small_space(workload="apart", axes=GRID, seeds=6, resources={"where": [{"depth": 3, "gang": 2}]})
-    found = run(storage, asked)
-    depths = {cell: found.cells.parameters(index)["depth"] for index, cell in enumerate(found.cells.ids)}
-    packs = [segments.read_segment(path) for path in (found.folder / "ledger").glob("*.jsonl")]
+    sweep = run(storage, asked)
+    depths = {cell: sweep.cells.parameters(index)["depth"] for index, cell in enumerate(sweep.cells.ids)}
+    packs = [segments.read_segment(path) for path in (sweep.folder / "ledger").glob("*.jsonl")]
     assert all(len({depths[row["cell"]] for row in pack}) == 1 for pack in packs)
     in_gangs = {pack[0]["pack"] for pack in packs if depths[pack[0]["cell"]] == 3}
-    logs = {path.name.split("-")[0] for path in (found.folder / "logs").glob("*.log.worker1")}
+    logs = {path.name.split("-")[0] for path in (sweep.folder / "logs").glob("*.log.worker1")}
     assert logs == in_gangs
     assert len(packs) > len(in_gangs) > 0
-    assert_same_rows(rows(found), rows(run(storage / "inline", asked, executor="inline")))
+    assert_same_rows(rows(sweep), rows(run(storage / "inline", asked, executor="inline")))
 
 
 def test_rows_are_shared_out_whole_and_evenly() -> None:

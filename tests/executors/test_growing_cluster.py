@@ -165,5 +165,5 @@ def test_rows_are_the_same_on_two_machines(growing_cluster: dict[str, str], stor
     for name, needs in (("alone", {}), ("gangs", {"gang": 2})):
         done = on(growing_cluster, written(tmp_path, {**asked, "name": name, "resources": needs}), "--storage", storage)
         assert done.code == 0, done.err
-        found = rows(open_sweep(name, storage))
-        assert_same_rows([{**row, "sweep": "small"} for row in found], expected)
+        result = rows(open_sweep(name, storage))
+        assert_same_rows([{**row, "sweep": "small"} for row in result], expected)

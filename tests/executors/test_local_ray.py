@@ -56,8 +56,8 @@ def test_a_ray_that_does_not_start_is_one_line(tmp_path: Path, storage: Path) ->
     asked = ["run", written(tmp_path, small_space()), "--storage", storage, *QUIET, "--executor", "ray"]
     outcome = process(*asked, first=first)
     assert outcome.err.startswith("starting Ray\n")
-    said = type(outcome)(outcome.code, outcome.out, outcome.err.removeprefix("starting Ray\n"))
-    refused(said, "--executor: Ray cannot be started", "timed out", "--executor inline")
+    message = type(outcome)(outcome.code, outcome.out, outcome.err.removeprefix("starting Ray\n"))
+    refused(message, "--executor: Ray cannot be started", "timed out", "--executor inline")
     assert not storage.exists()
 
 

@@ -31,12 +31,12 @@ def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_ne
         seeds=[1],
         resources={"gang": 2},
     )
-    said = tmp_path / "said.txt"
+    message = tmp_path / "said.txt"
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
         nodes = {node.node_id: node for node in (cluster.add_node(num_cpus=1) for _ in range(3))}
         cluster.wait_for_nodes()
-        with said.open("w") as stream:
+        with message.open("w") as stream:
             driver = subprocess.Popen(
                 command("run", written(tmp_path, space), "--storage", storage, *QUIET, "--executor", "ray"),
                 env={**os.environ, "RAY_ADDRESS": cluster.address},
@@ -48,18 +48,18 @@ def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_ne
                 mark = tmp_path / f"lose_nodes-0-1.death{death}"
                 until(mark.exists, driver)
                 cluster.remove_node(nodes.pop(mark.read_text()), allow_graceful=False)
-                until(lambda death=death: said.read_text().count("lost a ") > death, driver)
+                until(lambda death=death: message.read_text().count("lost a ") > death, driver)
             cluster.add_node(num_cpus=1)
-            assert driver.wait(PATIENCE) == 0, said.read_text()
+            assert driver.wait(PATIENCE) == 0, message.read_text()
         finally:
             driver.kill()
             driver.wait()
     finally:
         cluster.shutdown()
-    told = said.read_text()
-    assert "Traceback" not in told
-    assert len(re.findall("lost a (?:machine|worker); trying its pack of 2 rows again", told)) == 2, told
-    assert "stages: 1 distinct, 1 computed, " in told
+    output = message.read_text()
+    assert "Traceback" not in output
+    assert len(re.findall("lost a (?:machine|worker); trying its pack of 2 rows again", output)) == 2, output
+    assert "stages: 1 distinct, 1 computed, " in output
     table = open_sweep("sandy", storage).results()
     assert table["status"].tolist() == ["ok"] * 2
     assert table["y"].tolist() == [4 * 78] * 2

@@ -48,14 +48,14 @@ def test_what_trials_take(stated: dict[str, Any], needs: list[Resources]) -> Non
     cells = cells_of(resources=stated)
     assert sorted(cells.needs, key=str) == sorted(needs, key=str)
     for index in range(len(cells)):
-        own, parameters = cells.needs[cells.need[index]], cells.parameters(index)
+        reference, parameters = cells.needs[cells.need[index]], cells.parameters(index)
         fits = [
             rule
             for rule in stated.get("where", [])
             if all(parameters[name] in np.atleast_1d(rule[name]) for name in rule if name in GRID)
         ]
         if fits and "cpus_per_trial" in fits[-1]:
-            assert own.cpus == fits[-1]["cpus_per_trial"]
+            assert reference.cpus == fits[-1]["cpus_per_trial"]
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_what_an_autoscaler_may_add_counts_once(tmp_path: Path) -> None:
 
 
 def test_machines_of_ones_own_that_are_still_starting(tmp_path: Path) -> None:
-    own = {
+    reference = {
         "head_node_type": "local.cluster.node",
         "max_workers": 2,  # as Ray writes it for the provider `local`
         "available_node_types": {"local.cluster.node": {"resources": {}, "min_workers": 2, "max_workers": 2}},
     }
-    with autoscaler(tmp_path / "bootstrap.yaml", yaml.safe_dump(own, sort_keys=False)):
+    with autoscaler(tmp_path / "bootstrap.yaml", yaml.safe_dump(reference, sort_keys=False)):
         there = machines.of_cluster("nowhere:7", nodes(TWO_CORES))
     assert there.trials(Resources(0, 2, 1)) == 3
     assert there.trials(Resources(0, 3, 1)) == 0
@@ -187,10 +187,10 @@ def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert there.trials(Resources(most, most, most)) == 1
     assert there.trials(Resources(2, 2, 1)) == 0  # one GPU a machine
     monkeypatch.setattr(KubernetesHttpApiClient, "get", lambda client, path: {}["forbidden"])
-    said: list[str] = []
-    assert machines.of_cluster("nowhere:1", [head], said.append).trials(Resources(1, 1, 1)) == 0
-    assert len(said) == 1
-    assert "KeyError: 'forbidden'" in said[0]
+    messages: list[str] = []
+    assert machines.of_cluster("nowhere:1", [head], messages.append).trials(Resources(1, 1, 1)) == 0
+    assert len(messages) == 1
+    assert "KeyError: 'forbidden'" in messages[0]
 
 
 @pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), ("max_workers: [1", "while parsing")])
@@ -201,9 +201,9 @@ def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
         if content is None:
             (tmp_path / "bootstrap.yaml").unlink()
         assert machines.of_cluster("nowhere:7", nodes({"CPU": 4.0})).trials(Resources(0, 1, 1)) == 4
-    told = capsys.readouterr().err
-    assert reason in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert reason in output
+    assert output.count("\n") == 1
 
 
 def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(

@@ -31,13 +31,13 @@ def test_rows_are_the_same_on_any_number_of_workers(
         fixed={"noise": 0.2},
         seeds=8,
     )
-    found = run(storage, space, workers=workers)
-    assert len(list((found.folder / "ledger").iterdir())) >= 3 * workers
-    assert_same_rows(rows(found), rows(run(storage / "inline", space, executor="inline")))
-    assert sorted(path.name for path in found.folder.iterdir()) == ["driver.lock", "ledger", "logs", "sweep.json"]
-    recorded = files_of(found.folder / "ledger")
+    sweep = run(storage, space, workers=workers)
+    assert len(list((sweep.folder / "ledger").iterdir())) >= 3 * workers
+    assert_same_rows(rows(sweep), rows(run(storage / "inline", space, executor="inline")))
+    assert sorted(path.name for path in sweep.folder.iterdir()) == ["driver.lock", "ledger", "logs", "sweep.json"]
+    recorded = files_of(sweep.folder / "ledger")
     run(storage, {**space, "seeds": 9}, workers=workers)
-    extended = files_of(found.folder / "ledger")
+    extended = files_of(sweep.folder / "ledger")
     assert {name: extended[name] for name in recorded} == recorded
     assert len(open_sweep("small", storage).results()) == 16 * 9
 
@@ -131,5 +131,5 @@ def test_a_relative_path_is_found_from_where_the_command_was_given(
     (tmp_path / "text.txt").write_text("\n\n".join(f"line {n} of a text to be read" for n in range(400)))
     monkeypatch.chdir(tmp_path)
     text = "file:text.txt"
-    found = run(storage, language_space({"finetune_lr": [1e-3]}, {"source": text, "target": text}, seeds=1))
-    assert found.results()["status"].tolist() == ["ok"] * 2
+    sweep = run(storage, language_space({"finetune_lr": [1e-3]}, {"source": text, "target": text}, seeds=1))
+    assert sweep.results()["status"].tolist() == ["ok"] * 2

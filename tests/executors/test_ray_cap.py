@@ -53,7 +53,7 @@ def test_what_is_private_to_ray_is_there_and_looked_for_where_it_is_used() -> No
 
 def test_ray_is_capped_at_the_minor_version_that_was_tested() -> None:
     project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
-    wanted = [
+    expected = [
         requirement
         for line in (*project["dependencies"], *project["optional-dependencies"]["cluster"])
         if (requirement := Requirement(line)).name == "ray"
@@ -61,7 +61,7 @@ def test_ray_is_capped_at_the_minor_version_that_was_tested() -> None:
     pinned = re.search(r"^ray==(\S+)$", (TOP / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned
     tested = Version(pinned[1])
-    assert len(wanted) == 2
-    for requirement in wanted:
+    assert len(expected) == 2
+    for requirement in expected:
         assert tested in requirement.specifier, requirement
         assert Version(f"{tested.major}.{tested.minor + 1}") not in requirement.specifier, requirement

@@ -49,9 +49,9 @@ def logs(sweep: Path) -> list[str]:
     return [path.read_text() for path in (sweep / "logs").iterdir()]
 
 
-def assert_right(found: Sweep) -> None:
+def assert_right(result: Sweep) -> None:
     """Every row is there and has the number that its parameters come to."""
-    table = found.results()
+    table = result.results()
     assert table["status"].tolist() == ["ok"] * 48
     assert table["y"].tolist() == [staged_workload.expected(row) for row in table.to_dict("records")]
 
@@ -72,14 +72,14 @@ def test_each_stage_is_computed_once_and_the_rows_are_the_same_everywhere(
     if workers:
         request.getfixturevalue("ray_cluster")
     asked = space(tmp_path, "take time", keep=keep)
-    found = run_anywhere(storage, asked, executor="ray" if workers else "inline", workers=workers)
+    sweep = run_anywhere(storage, asked, executor="ray" if workers else "inline", workers=workers)
     kept = noted(tmp_path, "end", "trunk", "pretrain", *keep)
     assert set(kept.values()) == {1}
     assert len(kept) == 2 * 3 + 2 * 2 + (24 if keep else 0)
-    said = logs(found.folder)
-    assert sum(" stages on " in text or " 1 stage on " in text for text in said) >= 4
-    assert not any("somebody else computes it" in text for text in said)
-    assert_right(found)
+    log = logs(sweep.folder)
+    assert sum(" stages on " in text or " 1 stage on " in text for text in log) >= 4
+    assert not any("somebody else computes it" in text for text in log)
+    assert_right(sweep)
 
 
 def test_rows_do_not_depend_on_the_order_of_packs(
@@ -101,13 +101,13 @@ def test_rows_do_not_depend_on_the_order_of_packs(
 def test_a_stage_that_fails_is_tried_twice_and_not_once_for_each_row_that_needs_it(
     name: str, executor: str, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
-    found = run_anywhere(storage, space(tmp_path, f"raise {name}"), executor=executor)
-    table = found.results()
+    sweep = run_anywhere(storage, space(tmp_path, f"raise {name}"), executor=executor)
+    table = sweep.results()
     assert (table["status"] == "failed").tolist() == (table["source"] == 1).tolist()
-    errors = {row["error"].splitlines()[-1] for row in found.failures()}
+    errors = {row["error"].splitlines()[-1] for row in sweep.failures()}
     first = "trunk 1 0 1" if name == "trunk" else "pretrain 1 0 1 0"
     assert f"ArithmeticError: {first} cannot be computed" in errors
-    assert all("Traceback" in row["error"] for row in found.failures())
+    assert all("Traceback" in row["error"] for row in sweep.failures())
     begun = {note: count for note, count in noted(tmp_path, "begin", name).items() if note.split()[1] == "1"}
     assert begun == dict.fromkeys([first] if name == "trunk" else [first, "pretrain 1 0 3 0"], 2)
     assert set(noted(tmp_path, "end", "trunk", "pretrain").values()) == {1}
@@ -120,10 +120,10 @@ def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_ro
     asked = space(tmp_path)
     asked["axes"] |= {"trouble": ["die once pretrain", "die trunk"], "length": [1]}
     del asked["fixed"]["trouble"]
-    found = run_anywhere(storage, {**asked, "zip": [["source", "trouble"]]}, executor="ray")
-    table = found.results()
+    sweep = run_anywhere(storage, {**asked, "zip": [["source", "trouble"]]}, executor="ray")
+    table = sweep.results()
     assert (table["status"] == "failed").tolist() == (table["source"] == 1).tolist()
-    assert {row["error"] for row in found.failures()} == {
+    assert {row["error"] for row in sweep.failures()} == {
         "the process computing a stage of this row was killed by SIGKILL (out of memory, or killed from outside)"
     }
     assert noted(tmp_path, "begin", "trunk") == {"trunk 0 0 1": 1, "trunk 1 0 1": 3}
@@ -139,8 +139,8 @@ def drive(tmp_path: Path, storage: Path) -> Any:
         folder = tmp_path / asked["name"]
         folder.mkdir(exist_ok=True)
         arguments = command("run", written(folder, asked), "--storage", storage, *QUIET, *options)
-        with (folder / "said.txt").open("a") as said:
-            started.append(subprocess.Popen(arguments, text=True, stdin=subprocess.DEVNULL, stderr=said))
+        with (folder / "said.txt").open("a") as message:
+            started.append(subprocess.Popen(arguments, text=True, stdin=subprocess.DEVNULL, stderr=message))
         return started[-1]
 
     yield start

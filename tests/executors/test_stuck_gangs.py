@@ -61,16 +61,16 @@ def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_a
     """The rows are those of one process with memory enough, but for the order of sums in float32; stated tolerance, as
     in tests/training/test_parallel.py: 2e-3 nats. FSDP keeps connections open where a step has failed, so the others
     wait their time limit for it."""
-    own, rates = gang_of(workers), {"finetune_lr": [1.25e-4, 2.5e-4, 5e-4]}
+    reference, rates = gang_of(workers), {"finetune_lr": [1.25e-4, 2.5e-4, 5e-4]}
     slow = {"pretrain_lr": 1e-3}  # at larger rates training magnifies rounding
     expected = run(storage, language_space(rates, slow, workload="cramped")).results()
     asked, of = job_of(tmp_path, language_space(rates, {**slow, "room": 1}, workload="cramped"))
-    rows = own.rows(asked, pack("pack"), np.arange(6), np.zeros(6, int))
+    rows = reference.rows(asked, pack("pack"), np.arange(6), np.zeros(6, int))
     assert [row["status"] for row in rows] == ["ok"] * 6
     for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
-        found = [row["metrics"][name] for row in rows]
-        np.testing.assert_allclose(found, expected[name], atol=2e-3, rtol=0, err_msg=name)
-        assert len(set(found)) >= 2
+        results = [row["metrics"][name] for row in rows]
+        np.testing.assert_allclose(results, expected[name], atol=2e-3, rtol=0, err_msg=name)
+        assert len(set(results)) >= 2
     logs = [(tmp_path / "logs" / f"pack-1.log.worker{rank}").read_text() for rank in range(workers)]
     assert {text.count("6 rows on ") for text in logs} == {tries}  # and none of these workers was replaced
     assert ["OutOfMemoryError" in text for text in logs] == [False] * (workers - 1) + [True]
@@ -104,11 +104,11 @@ def test_who_is_named(
         (row,) = gang_of(of).rows(asked, pack("-".join(words)), np.array([0]), np.array([0]))
     except WorkerLost as error:
         assert lost
-        said = str(error)
+        message = str(error)
     else:
         assert not lost
-        said = row["error"]
+        message = row["error"]
         for rank, word in enumerate(words):
-            assert (f"worker {rank} of {of}: this one {word}" in said) == bool(word)
+            assert (f"worker {rank} of {of}: this one {word}" in message) == bool(word)
     missed = " and ".join(f"worker {rank} of {of}" for rank in named)
-    assert (f"{missed} did not come" in said) if named else ("did not come" not in said)
+    assert (f"{missed} did not come" in message) if named else ("did not come" not in message)

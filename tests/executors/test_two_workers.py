@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("sandbox")
 @pytest.fixture(scope="module")
 def two_workers(ray_cluster: str) -> Iterator[Gang]:
     """The same two for all of these tests: none of them kills one."""
-    with impatient_gang(2) as own:
-        yield own
+    with impatient_gang(2) as reference:
+        yield reference
 
 
 @pytest.mark.long
@@ -62,7 +62,7 @@ def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(
 ) -> None:
     """None of its workers holds its resources meanwhile, and none is taken for one that is stuck."""
     asked, stages = job(tmp_path, "compute")
-    (own,) = stages.of_row(0, 5)
+    (reference,) = stages.of_row(0, 5)
     begun, given_up = threading.Event(), threading.Event()
 
     def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -71,11 +71,11 @@ def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(
         arrays, tree = trees.flatten({"total": np.array([7.0])})
         return arrays, {"tree": tree}
 
-    other = threading.Thread(target=Store(asked.store).once, args=(own.id, slowly), kwargs={"describe": {}})
+    other = threading.Thread(target=Store(asked.store).once, args=(reference.id, slowly), kwargs={"describe": {}})
     other.start()
     assert begun.wait(400)
     try:
-        with pytest.raises(leases.Held, match=own.id):
+        with pytest.raises(leases.Held, match=reference.id):
             two_workers.rows(asked, pack("pack"), np.array([0]), np.array([5]))
     finally:
         given_up.set()

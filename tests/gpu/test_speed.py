@@ -30,7 +30,7 @@ def test_a_compiled_model_trains_as_one_that_is_not() -> None:
     text = np.random.default_rng(0).integers(97, 105, (20, 16, shape.context + 1)).astype(np.uint8)
     for compiles in (False, True):
         losses: list[float] = []
-        recipe = Recipe(1e-3, lambda step: 1.0, lr_factors=shape.lr_factors())
+        recipe = Recipe(1e-3, lambda step: 1.0, lr_factors=shape.lr_factors(), records=compiles)
         own = Trainer(model.decoder(shape, shape.initial(0), compiles=compiles), model.losses, recipe)
         own.train(lambda step: text[step], 20, lambda _, loss, losses=losses: losses.append(float(loss)))
         found.append(losses)

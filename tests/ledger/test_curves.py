@@ -39,17 +39,17 @@ def expected(space: dict[str, Any]) -> list[tuple[Any, ...]]:
     return lines
 
 
-def found(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+def lines_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     names = ["epochs", "rate", "seed", "stage", "step", "loss"]
     return [tuple(line) for line in table[names].itertuples(index=False)]
 
 
 def close(table: pd.DataFrame, space: dict[str, Any]) -> bool:
     """Whether these are the curves of the space, every line in its place."""
-    lines, known = found(table), expected(space)
-    return len(lines) == len(known) and all(
+    lines, reference = lines_of(table), expected(space)
+    return len(lines) == len(reference) and all(
         one[:5] == other[:5] and math.isclose(one[5], other[5], rel_tol=1e-14)
-        for one, other in zip(lines, known, strict=True)
+        for one, other in zip(lines, reference, strict=True)
     )
 
 

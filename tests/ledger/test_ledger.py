@@ -222,10 +222,10 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(
     lost = len(whole.splitlines()) - 1
     path.write_bytes(spoilt)
 
-    told = call("status", "small", "--storage", storage, "--tracking-uri", "none")
-    assert told.code == 0
-    assert f"interrupted, {18 - lost} of 18 rows" in told.out
-    assert path.name in told.out
+    output = call("status", "small", "--storage", storage, "--tracking-uri", "none")
+    assert output.code == 0
+    assert f"interrupted, {18 - lost} of 18 rows" in output.out
+    assert path.name in output.out
     partial = table(call, storage)
     assert len(partial) == 18 - lost
     assert partial == [entry for entry in before if entry in partial]

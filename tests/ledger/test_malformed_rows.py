@@ -93,9 +93,9 @@ def test_malformed_segments_are_a_line_each_wherever_the_ledger_is_read(call: Ca
     for words in (["results"], ["status"], ["report"], ["resume", *QUIET]):
         outcome = call(*words, "small", "--storage", small.parent)
         assert outcome.code == 0, outcome
-        said = {"results": outcome.err, "status": outcome.out, "resume": outcome.err}.get(words[0])
-        said = said or (small / "report" / "report.md").read_text()
-        assert {kind: said.count(f"row-{kind}.jsonl") for kind in MALFORMED} == dict.fromkeys(MALFORMED, 1), words
+        message = {"results": outcome.err, "status": outcome.out, "resume": outcome.err}.get(words[0])
+        message = message or (small / "report" / "report.md").read_text()
+        assert {kind: message.count(f"row-{kind}.jsonl") for kind in MALFORMED} == dict.fromkeys(MALFORMED, 1), words
     assert call("results", "small", "--storage", small.parent).out == before
 
 

@@ -71,10 +71,10 @@ def test_rows_of_no_cell_are_counted(call: Call, small: Path) -> None:
     for words in (["results"], ["status"], ["report"], ["resume", *QUIET]):
         outcome = call(*words, "small", "--storage", small.parent)
         assert outcome.code == 0, outcome
-        said = outcome.out + outcome.err
+        message = outcome.out + outcome.err
         if words == ["report"]:
-            said = (small / "report" / "report.md").read_text()
-        assert said.count("6 rows of the ledger are of no cell or seed of this sweep") == 1, said
+            message = (small / "report" / "report.md").read_text()
+        assert message.count("6 rows of the ledger are of no cell or seed of this sweep") == 1, message
     assert call("status", "small", "--storage", small.parent).out.startswith("small: finished, 18 of 18 rows")
 
 
@@ -82,9 +82,9 @@ def test_rows_of_an_earlier_version_of_a_function_are_not_counted(storage: Path)
     def growing(x: int, seed: int) -> float:
         return float(x)
 
-    said: list[str] = []
+    messages: list[str] = []
     for version in (1, 2):
-        sweep = quietly(growing, storage, axes={"x": [1, 2]}, version=version, say=said.append)
+        sweep = quietly(growing, storage, axes={"x": [1, 2]}, version=version, say=messages.append)
     assert len(sweep.results()) == 2
     assert sweep.state().strays == ""
     assert len(list((storage / "growing" / "ledger").iterdir())) > 1

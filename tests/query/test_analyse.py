@@ -16,6 +16,7 @@ import pytest
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.errors import InputError
+from raysweep.numbers import interval
 from raysweep.query import importing, table
 
 
@@ -54,10 +55,20 @@ def test_a_question_over_two_axes_is_about_the_metric_of_the_table() -> None:
     np.testing.assert_allclose(found.table["estimate"], list(BEST.values()), rtol=1e-6)
 
 
+def test_settings_and_values_near_a_billion_are_told_apart() -> None:
+    width = {2: 1_000_000_001, 4: 1_000_000_002}
+    frame = curves(BEST).assign(width=lambda rows: rows["depth"].map(width), loss=lambda rows: 1e9 + rows["loss"])
+    found = raysweep.analyse(frame, "loss", "lr", "width", [{"best": {}}], seed="seed")
+    assert "at lr = 0.003162, width = 1,000,000,001" in found.answers[0]
+    assert found.guesses["values"].tolist()[1] == "2: 1,000,000,001, 1,000,000,002"
+    assert interval(1e9 + 2.5, 1e9 + 2.5, 1e9 + 2.5) == "1000000002.5 (exact)"
+
+
 def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None:
     frame = curves(BEST)
     columns = {name: frame[name].to_numpy() for name in frame}
     others = columns, pyarrow.Table.from_pandas(frame), frame.set_index(frame["depth"] * 0)
+    others += (frame.groupby(["depth", "lr", "seed"])["loss"].mean(),)
     first, *rest = (raysweep.analyse(one, questions=QUESTION, **ASKED).table for one in (frame, *others))
     for other in rest:
         pd.testing.assert_frame_equal(first, other, check_exact=True)
@@ -83,6 +94,11 @@ def test_a_question_that_cannot_be_asked_is_one_line() -> None:
     for wrong in ("optimum", ["optimum"], {"optimum": {"x": "lr"}}):
         with pytest.raises(InputError, match="questions: expected a list of analyses"):
             raysweep.analyse(curves(BEST), questions=wrong, **ASKED)
+    assert raysweep.analyse(curves(BEST), questions=None, **ASKED).answers[0].startswith("The best loss is ")
+    with pytest.raises(InputError, match=r"analysis\[0\].relation.x: missing"):
+        raysweep.analyse(curves(BEST), questions=[{"relation": {}}], **ASKED)
+    with pytest.raises(InputError, match=r"analysis\[0\].law"):
+        raysweep.analyse(curves(BEST), questions=[{"law": "lr"}], **ASKED)
     with pytest.raises(InputError, match="analysis.0..optimum.x"):
         raysweep.analyse(curves(BEST), questions=[{"optimum": {"x": "rate"}}], **ASKED)
 
@@ -132,6 +148,17 @@ def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
     assert call("import", "elsewhere", *map(str, asked)).code == 0
     assert raysweep.open("elsewhere", storage).space.analysis == [{"optimum": {"metric": "loss", "x": "lr"}}]
     assert call("report", "elsewhere", "--storage", str(storage)).code == 0
+    brief = (*words, "--set", "analysis=[{optimum: {x: lr}}, {best: }]", "--storage", storage)
+    assert call("import", "brief", *map(str, brief)).code == 0
+    asked_there = [{"optimum": {"metric": "loss", "x": "lr"}}, {"best": {"metric": "loss"}}]
+    assert raysweep.open("brief", storage).space.analysis == asked_there
+    without = (*words, "--set", "exclude=[{depth: 4}]", "--storage", storage)
+    assert "72 rows that the space leaves out" in call("import", "without", *map(str, without)).out
+    assert len(raysweep.open("without", storage).results()) == 72
+    for way in ((), ("--workload", f"{tmp_path}/train.py:train")):
+        (tmp_path / "train.py").write_text("def train(lr, depth, seed):\n    return {'loss': lr}\n")
+        none = call("import", "none", *map(str, (*words, *way, "--set", "axes.lr=[1, 2]", "--storage", storage)))
+        assert (none.code, (storage / "none").exists()) == (2, False)
     wrong = (*words, "--set", "analysis=[{optimum: {metric: loss, x: rate}}]", "--storage", storage)
     assert call("import", "other", *map(str, wrong)).code == 2
     assert not (storage / "other").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def test_outside_is_measured_at_the_same_values_of_the_other_axes() -> None:
         (8, 100, (2, 2.5)),
     ):
         at = {"width": width, "tokens": tokens}
-        (ahead,) = Places("best lr", [*at], [({}, law, pd.DataFrame())]).forecasts(at)
+        (ahead,) = Places("best lr", [*at], [], pd.DataFrame(), [({}, law)]).forecasts(at)
         assert tuple(ahead.beyond.values()) == pytest.approx(outside)
 
 
@@ -252,8 +253,10 @@ def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(sto
     made = plain_json.loads(file.read_bytes())
     with pytest.raises(InputError, match="is there already"):
         forecasts.forecast(sweep, AT, file)
-    forecasts.forecast(sweep, AT, file, dated=True)
-    assert plain_json.loads((tmp_path / "forecast-2.json").read_bytes())["forecasts"] == made["forecasts"]
+    (frozen,) = (line for line in forecasts.forecast(sweep, AT) if line.startswith("frozen: "))
+    (dated,) = (storage / "small" / "forecasts").iterdir()
+    assert frozen.endswith(dated.name)
+    assert plain_json.loads(dated.read_bytes())["forecasts"] == made["forecasts"]
     assert plain_json.loads(file.read_bytes()) == made
     with pytest.raises(InputError, match="changed"):
         score({**made, "rows": 7}, sweep)
@@ -262,6 +265,40 @@ def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(sto
     file.write_text("[1]")
     with pytest.raises(InputError, match="forecast.json: was changed"):
         forecasts.score(file, sweep)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_computed(
+    storage: Path, tmp_path: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported(storage, "small", [64, 128, 256])
+    monkeypatch.setattr("raysweep.query.forecasting.forecast", lambda *_: pytest.fail("it computes"))
+    file = tmp_path / "file"
+    file.touch()
+    for target, problem in ((file, "is there already; name another"), (file / "x.json", "cannot be written")):
+        told = call("forecast", "small", "--at", "width=512,tokens=2", "-o", str(target), "--storage", str(storage))
+        assert (told.code, problem in told.err) == (2, True)
+    assert file.read_text() == ""
+
+
+def test_a_constant_of_the_forecast_that_varies_later_chooses_its_rows(storage: Path) -> None:
+    rows = lengths(storage, "small", np.geomspace(1, 100, 7)).results()
+    later = lengths(storage, "later", np.array([200.0])).results()
+    shifted = later.assign(loss=later["loss"] + 1, batch=64)
+
+    def sweep(frame: pd.DataFrame, name: str) -> raysweep.Sweep:
+        axes = [axis for axis in ("lr", "width", "tokens", "batch", "warmup") if axis in frame]
+        read = table.read(frame, ["loss"], axes, seed="seed", name=name)
+        analysis = [LAW] if frame["tokens"].nunique() > 1 else []
+        return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
+
+    made = forecast(sweep(rows.assign(batch=32), "constant"), {"tokens": 200, "width": 128})
+    alone = score(made, sweep(later, "alone"))
+    both = score(made, sweep(pd.concat([shifted, later.assign(batch=32)]), "both"))
+    assert both["settings"] == alone["settings"]
+    with pytest.raises(InputError, match="other: has no rows with batch = 32"):
+        score(made, sweep(shifted, "other"))
+    with pytest.raises(InputError, match="new: varies warmup, of which the forecast says nothing"):
+        score(made, sweep(pd.concat([later.assign(warmup=1), later.assign(warmup=2)]), "new"))
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,20 @@ def test_axes_that_vary_together_are_zipped_and_constants_are_fixed() -> None:
     assert table.space["fixed"] == {"batch": 32}
 
 
+def test_axes_of_a_random_search_do_not_vary_together() -> None:
+    rng = np.random.default_rng(0)
+    found = pd.DataFrame({"lr": rng.uniform(size=30), "wd": rng.uniform(size=30), "loss": rng.uniform(size=30)})
+    assert read(found, ["loss"], ["lr", "wd"]).space["zip"] == []
+    found = found.assign(wd=1 / found["lr"])  # one falls as the other rises
+    assert read(found, ["loss"], ["lr", "wd"]).space["zip"] == [["lr", "wd"]]
+
+
 def test_several_runs_of_a_cell_are_asked_about() -> None:
     twice = pd.concat([runs(run=0), runs(run=1)], ignore_index=True)
     with pytest.raises(InputError, match=r"rows 1, 9 have the same values on all axes; they differ in run"):
         read(twice, ["loss"], ["lr"], ["depth"])
+    with pytest.raises(InputError, match=r"they differ in seed, which may"):
+        read(twice.rename(columns={"run": "seed"}), ["loss"], ["lr"], ["depth"])
     with pytest.raises(InputError, match="run: rows 1, 9 have the same seed$"):
         read(twice.assign(run=0), ["loss"], ["lr"], ["depth"], seed="run")
     with pytest.raises(InputError, match="scale: unknown axis 'rate'"):
@@ -111,6 +121,44 @@ def test_axes_that_are_only_names_stay_texts() -> None:
     assert column(read(runs(depth=days), ["loss"], ["lr"], ["depth"]).guesses, "depth")["type"] == "str"
 
 
+def test_integers_beyond_floats_are_not_joined() -> None:
+    wide = pd.Series([2**53] * 4 + [2**53 + 1] * 4)
+    with pytest.raises(InputError, match=r"depth: has integers beyond 2\^53 \(--labels depth takes them as names"):
+        read(runs(depth=wide), ["loss"], ["lr"], ["depth"])
+    assert read(runs(depth=wide), ["loss"], ["lr"], ["depth"], labels=["depth"]).rows["depth"].nunique() == 2
+    twice = pd.concat([runs(draw=2**62), runs(draw=2**62 + 1)], ignore_index=True)
+    assert read(twice, ["loss"], ["lr"], ["depth"], seed="draw").space["seeds"] == [2**62, 2**62 + 1]
+
+
+def test_a_setting_without_a_value_is_refused_or_a_name() -> None:
+    for gap in (None, math.nan):
+        frame = runs(depth=pd.Series([2] * 4 + [gap] * 4, dtype=object))
+        with pytest.raises(InputError, match="depth: row 5 has no value of it"):
+            read(frame, ["loss"], ["lr"], ["depth"])
+        table = read(frame, ["loss"], ["lr"], ["depth"], labels=["depth"])
+        assert table.space["axes"]["depth"] == ["2", "none"]
+
+
+def test_tensors_of_one_number_are_numbers_and_times_are_none() -> None:
+    columns = {name: [np.array(value) for value in runs()[name]] for name in ("lr", "depth", "loss")}
+    for frame in (columns, pd.DataFrame(columns)):
+        pd.testing.assert_frame_equal(
+            read(frame, ["loss"], ["lr"], ["depth"]).rows, read(runs(), ["loss"], ["lr"], ["depth"]).rows
+        )
+    for loss in (pd.to_timedelta(runs()["loss"]), pd.to_datetime(runs()["loss"]), runs()["loss"] + 1j):
+        with pytest.raises(InputError, match="loss: expected numbers, got "):
+            read(runs(loss=loss), ["loss"], ["lr"], ["depth"])
+
+
+def test_a_column_with_the_words_of_tools_is_the_status_and_an_empty_text_says_there_is_none() -> None:
+    frame = runs(State=["finished"] * 5 + ["running", "crashed", "not_converged"])
+    table = read(frame, ["loss"], ["lr"], ["depth"])
+    assert table.rows["status"].tolist() == ["ok"] * 5 + ["failed", "not_converged"]
+    assert (table.missing, column(table.guesses, "State")["role"]) == (1, "status")
+    assert read(frame, ["loss"], ["lr"], ["depth"], status="").missing == 0
+    assert read(runs(State="Bavaria"), ["loss"], ["lr"], ["depth"]).missing == 0
+
+
 def test_a_run_without_any_setting_is_missing() -> None:
     above = pd.concat([runs().astype(object), pd.DataFrame({"loss": [0.0]})], ignore_index=True)
     above = above.astype(object).where(above.notna(), None)
@@ -131,6 +179,14 @@ def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
         read(frame, ["loss"], ["lr"], ["depth"])
 
 
+def test_runs_that_all_failed_are_counted_by_their_words() -> None:
+    frame = runs(state=["FAILED"] * 6 + ["KILLED"] * 2)
+    with pytest.raises(InputError, match="gain: no run has it, and none has finished: 6 FAILED, 2 KILLED"):
+        read(frame, ["gain"], ["lr"], ["depth"], status="state")
+    with pytest.raises(InputError, match="los: unknown column 'los'; did you mean loss"):
+        read(frame.assign(state="FINISHED"), ["los"], ["lr"], ["depth"], status="state")
+
+
 @pytest.mark.parametrize(
     ("table", "arguments", "line"),
     [
@@ -138,6 +194,7 @@ def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
         (runs(loss="much"), (["loss"], ["lr"], ["depth"]), "loss: expected numbers, got 'much' in row 1"),
         (runs(lr=1e-3), (["loss"], ["lr"], ["depth"]), "lr: expected an axis with several values"),
         (runs(loss=None), (["loss"], ["lr"], ["depth"]), "loss: no run has a value"),
+        (runs(loss=np.arange(8.0) * 1e-170), (["loss"], ["lr"], ["depth"]), "loss: no value is as large as 1e-150"),
         (runs(), (["loss:max"], ["lr"], ["depth"]), "metric: expected minimize or maximize"),
         (
             runs(lr=["1e-4", "auto", *RATES, 0.01, 0.1]),
@@ -147,6 +204,8 @@ def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
         (runs(lr=["0,1", "0,2"] * 4), (["loss"], ["lr"], ["depth"]), "lr: expected numbers, got '0,1' in row 1"),
         (runs().set_axis(["lr", "lr", "loss"], axis=1), (["loss"], ["lr"]), "lr: several columns have this name"),
         (runs(), (["loss"], ["lr", "lr"], ["depth"]), "lr: this column is used twice"),
+        (runs(), (["loss", "loss:maximize"], ["lr"], ["depth"]), "loss: this column is used twice"),
+        (runs().set_axis(["lr", "", "loss"], axis=1), (["loss"], ["lr"], [""]), "'': expected a column with a print"),
         (3, (["loss"], ["lr"]), "table: expected a data frame"),
     ],
 )

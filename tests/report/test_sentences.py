@@ -95,7 +95,7 @@ RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR
 def test_laws_over_several_axes_name_each_axis_with_its_own_count() -> None:
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
     assert laws({"N": n, "D": d}) == (
-        "The best lr falls with N in 10 of 13 settings and rises with D in 5 of 13; no law in 3."
+        "The best lr falls with N in 10 of 13 settings and rises with D in 5 of 13; not decided in 3."
     )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
     assert laws(every) == (
@@ -106,10 +106,10 @@ def test_laws_over_several_axes_name_each_axis_with_its_own_count() -> None:
 def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:
     none = {"N": [UNDECIDED] * 2, "D": [UNDECIDED] * 2}
     assert laws(none, needed=Needed.MORE_X) == (
-        "No law of the best lr is known in either setting: it takes more values of lr."
+        "The law of the best lr is not decided in either setting: it takes more values of lr."
     )
     assert laws(none, reason=Reason.AXES_TOGETHER) == (
-        "No law of the best lr is known in either setting: N and D vary together."
+        "The law of the best lr is not decided in either setting: N and D vary together."
     )
 
 

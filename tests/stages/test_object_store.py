@@ -74,8 +74,8 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     assert "2 distinct: 0 new, 2 reused" in call("run", space, "--dry-run", "--storage", tmp_path / "two", *store).out
     second = process("run", space, "--storage", tmp_path / "two", *store)
     assert "2 distinct, 0 computed, 2 reused, 0 begun again" in second.err
-    found = [raysweep.open("small", tmp_path / name).results().to_dict("records") for name in ("one", "two")]
-    assert_same_rows(*found)
+    results = [raysweep.open("small", tmp_path / name).results().to_dict("records") for name in ("one", "two")]
+    assert_same_rows(*results)
     more = call("run", space, "--set", "seeds=2", "--storage", tmp_path / "one", *QUIET)  # it remembers where
     assert "2 distinct, 2 computed, 0 reused" in more.err
     listed = call("store", "list", "--store", f"{s3}/stages").out
@@ -122,10 +122,10 @@ def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str)
     steps = []
 
     def go_on(progress: Progress):
-        found = progress.load()
-        assert found is not None
-        steps.append(found.meta["step"])
-        return {"w": found.tensors()["w"] + 1}, {}
+        checkpoint = progress.load()
+        assert checkpoint is not None
+        steps.append(checkpoint.meta["step"])
+        return {"w": checkpoint.tensors()["w"] + 1}, {}
 
     entry = Store(f"{s3}/store").once("long", go_on, describe={})
     assert steps == [7]

@@ -59,9 +59,9 @@ def test_weights_are_a_safetensors_file_for_everybody_else(local: Store) -> None
         "half": np.ones(3, dtype=np.float16),
     }
     local.publish(STAGE, awkward, {})
-    found = load_file(published(local)[1])
+    tensors = load_file(published(local)[1])
     for name, array in awkward.items():
-        assert np.array_equal(found[name], array)
+        assert np.array_equal(tensors[name], array)
     entry = local.fetch(STAGE)
     assert entry is not None
     assert np.array_equal(entry.tensors()["long"], awkward["long"])

@@ -64,10 +64,10 @@ def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_count
     steps = []
 
     def go_on(progress: Progress) -> Any:
-        found = progress.load()
-        assert found is not None
-        steps.append(found.meta["step"])
-        assert np.array_equal(found.tensors()["weights"], np.arange(4.0) + 1)
+        checkpoint = progress.load()
+        assert checkpoint is not None
+        steps.append(checkpoint.meta["step"])
+        assert np.array_equal(checkpoint.tensors()["weights"], np.arange(4.0) + 1)
         return weights(), {}
 
     before = time.monotonic()
@@ -92,11 +92,11 @@ def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed: Callabl
 def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed: Callable[[], Store]) -> None:
     store = killed()
     computed: list[int] = []
-    found: list[int] = []
+    results: list[int] = []
 
     def wait(number: int) -> None:
         entry = store.once(STAGE, lambda progress: (computed.append(number) or weights(), {}), describe={})
-        found.append(entry.meta["computed"])
+        results.append(entry.meta["computed"])
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -104,7 +104,7 @@ def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed: Callable[[]
     for thread in threads:
         thread.join(PATIENCE)
     assert len(computed) == 1
-    assert found == [2] * 6
+    assert results == [2] * 6
 
 
 def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[[], Store]) -> None:
@@ -113,9 +113,9 @@ def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[
     last.write_bytes(last.read_bytes()[:-3])
 
     def go_on(progress: Progress) -> Any:
-        found = progress.load()
-        assert found is not None
-        return weights(), {"from": found.meta["step"]}
+        checkpoint = progress.load()
+        assert checkpoint is not None
+        return weights(), {"from": checkpoint.meta["step"]}
 
     assert store.once(STAGE, go_on, describe={}).meta["from"] == 10
     assert len(store.files.names("damaged")) == 2

@@ -89,9 +89,9 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
     call("run", space, "--storage", storage, *QUIET)
     assert_same_rows(rows(call, where), rows(call, storage))
 
-    assert "small: finished, 18 of 18 rows (18 ok)" in (told := call("status", "small", "--storage", where)).out
-    assert f"report: {where}/small/report/report.html" in told.out
-    assert "  mirrored to sqlite:///mlflow.db: all 6 cells\n" in told.out
+    assert "small: finished, 18 of 18 rows (18 ok)" in (output := call("status", "small", "--storage", where)).out
+    assert f"report: {where}/small/report/report.html" in output.out
+    assert "  mirrored to sqlite:///mlflow.db: all 6 cells\n" in output.out
     assert "18 of 18" in call("list", "--storage", where).out
     there = objects(f"{where}/small")
     assert set(there) > {"sweep.json", "space.yaml", "plan.json", "results.csv", "report/report.html"}
@@ -143,8 +143,8 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
             remove(asked)
 
         broken.setattr(files, "remove", fail)
-        told = call(*delete)
-    assert (told.code, told.err.startswith("small: ")) == (2, True), told
+        output = call(*delete)
+    assert (output.code, output.err.startswith("small: ")) == (2, True), output
     for command in (["run", space], ["resume", "small"]):
         refused = call(*command, "--storage", s3, *QUIET)
         assert refused.code == 2
@@ -159,9 +159,9 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
 def test_a_second_driver_is_refused_and_the_first_goes_on(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
 ) -> None:
-    told = call("status", "small", "--storage", s3).out
-    assert "small: running, 3 of 6 rows" in told
-    assert f"driven by process {waiting.pid} on " in told
+    output = call("status", "small", "--storage", s3).out
+    assert "small: running, 3 of 6 rows" in output
+    assert f"driven by process {waiting.pid} on " in output
     refused = call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
     assert refused.code == 2
     assert f"process {waiting.pid} on " in refused.err
@@ -219,8 +219,8 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
         (tmp_path / "go").touch()
         assert waiting.wait(PATIENCE) == 2
         os.killpg(successor.pid, signal.SIGCONT)
-        told = waiting.communicate()[1]
-        assert f"process {successor.pid} on " in told
+        output = waiting.communicate()[1]
+        assert f"process {successor.pid} on " in output
         assert not lost.exists() or lost.read_bytes() == before  # it does not renew what it has lost
         assert successor.wait(PATIENCE) == 0
     finally:
@@ -278,12 +278,12 @@ def test_workers_on_ray_write_their_segments_into_the_bucket(
     assert process.wait(PATIENCE) == 0, process.communicate()
     process.communicate()
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
-    found = objects(s3)
-    assert sum(name.startswith("small/ledger/") for name in found) == 6
-    logs = [content.decode() for name, content in found.items() if name.startswith("small/logs/")]
+    names = objects(s3)
+    assert sum(name.startswith("small/ledger/") for name in names) == 6
+    logs = [content.decode() for name, content in names.items() if name.startswith("small/logs/")]
     assert len(logs) == 6
     assert all("of 1 row on" in log and "done after" in log for log in logs)
-    assert {name.split("/")[1] for name in found} == {"sweep.json", "ledger", "logs"}
+    assert {name.split("/")[1] for name in names} == {"sweep.json", "ledger", "logs"}
 
 
 @pytest.mark.parametrize(

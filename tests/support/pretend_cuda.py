@@ -3,7 +3,8 @@
 What a GPU would not do is refused: products of tensors on different devices, `.numpy()` of a tensor on the GPU, pinning
 one. What makes a GPU wait for the host, or the host for the GPU, is counted by its name in `Pretended.syncs`, and
 refused under torch.cuda.set_sync_debug_mode("error"). The bytes of tensors on the GPU count as its memory, which can be
-full. Autocast to bfloat16 on `cuda` is that of the CPU, whose lists of operations are nearly the same.
+full. Autocast to bfloat16 on `cuda` is that of the CPU, whose lists of operations are nearly the same. A part that
+is recorded is run each time.
 
 Tensors stay plain tensors, so that autograd is the usual one; which of them are on the GPU is known by their storage.
 """
@@ -25,6 +26,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map
+
+from raysweep.training import graphs
 
 GPU, HOST = torch.device("cuda", 0), torch.device("cpu")
 MEMORY = 80 * 2**30
@@ -320,6 +323,7 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
         checks = torch.utils.checkpoint._allowed_determinism_checks_to_fns
         stack.enter_context(mock.patch.dict(checks, {"default": lambda tensor: (tensor.shape, tensor.dtype)}))
         stack.enter_context(mock.patch.object(threading.Thread, "run", run_with_a_gpu))
+        stack.enter_context(mock.patch.object(graphs, "recorded", lambda run, *like: run))
         check = "_accelerator_graph_capture_health_check"  # asks the driver
         stack.enter_context(mock.patch.object(torch.optim.Optimizer, check))
         stack.enter_context(functions)

@@ -32,11 +32,11 @@ def test_without_a_covariance_it_is_the_limit_that_f_has() -> None:
     dim, gamma, noise, scale = 800.0, np.array([0.1, 0.5, 0.9]), 0.7, 3.0
     for eigenvalue in (1.0, scale):
         length = np.full((3, 1), 2.0)
-        found = covariance.risk(np.array([eigenvalue]), np.array([dim]), gamma * dim, noise, 0 * length, length, length)
-        np.testing.assert_allclose(found, eigenvalue * 2 * (1 - gamma) + noise**2 * gamma / (1 - gamma), rtol=1e-10)
+        risks = covariance.risk(np.array([eigenvalue]), np.array([dim]), gamma * dim, noise, 0 * length, length, length)
+        np.testing.assert_allclose(risks, eigenvalue * 2 * (1 - gamma) + noise**2 * gamma / (1 - gamma), rtol=1e-10)
     above = np.array([dim + 2, 2 * dim])
-    found = covariance.risk(np.array([scale]), np.array([dim]), above, noise, *[np.zeros((2, 1))] * 3)
-    np.testing.assert_allclose(found, linear.scratch_risk(above, dim, noise, 1.0), rtol=1e-12)
+    risks = covariance.risk(np.array([scale]), np.array([dim]), above, noise, *[np.zeros((2, 1))] * 3)
+    np.testing.assert_allclose(risks, linear.scratch_risk(above, dim, noise, 1.0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("spectrum", ["1.5:20,0.3", "4:10,1:90,0.1", "0.2:300,5"])
@@ -52,30 +52,30 @@ def test_means_over_draws_are_the_limit_to_a_few_in_a_hundred(spectrum: str) -> 
     ]
     draws = 40
     table = columns(*rows * draws)
-    found, _ = engines.compute(table, np.repeat(np.arange(draws), len(rows)))
+    metrics, _ = engines.compute(table, np.repeat(np.arange(draws), len(rows)))
     expected = closed_forms.risks(columns(*rows))
     for name in ("risk_scratch", "risk_finetune"):
-        each = found[name].reshape(draws, len(rows))
+        each = metrics[name].reshape(draws, len(rows))
         error = each.std(0, ddof=1) / np.sqrt(draws)
         assert (np.abs(each.mean(0) - expected[name]) <= 0.02 * expected[name] + 4 * error).all(), name
 
 
 def test_where_no_expectation_exists_it_is_inf_and_without_noise_0() -> None:
     for noise, expected in ((0.5, [np.inf, np.inf]), (0.0, [0.0, 0.0])):
-        found = closed_forms.risks(
+        risks = closed_forms.risks(
             columns(*({"dim": 20, "spectrum": "2:3,1", "gamma": n / 20, "noise": noise} for n in (20, 21)))
         )
-        assert found["risk_scratch"].tolist() == expected
-        assert found["risk_finetune"].tolist() == expected
+        assert risks["risk_scratch"].tolist() == expected
+        assert risks["risk_finetune"].tolist() == expected
 
 
 def test_without_samples_the_source_is_kept_whole() -> None:
     rows = columns(
         *({"dim": 20, "spectrum": "2:5,1", "gamma": 0.0, "shift": "top", "depth": depth} for depth in (1, 3))
     )
-    found = closed_forms.risks(rows)
-    np.testing.assert_allclose(found["risk_finetune"], 2.0)
-    np.testing.assert_allclose(found["risk_scratch"], 0.25 * 2 + 0.75)
+    risks = closed_forms.risks(rows)
+    np.testing.assert_allclose(risks["risk_finetune"], 2.0)
+    np.testing.assert_allclose(risks["risk_scratch"], 0.25 * 2 + 0.75)
 
 
 def test_t_bound_is_its_formula_and_bounds_the_draws() -> None:
@@ -85,11 +85,11 @@ def test_t_bound_is_its_formula_and_bounds_the_draws() -> None:
         for shift in ("top", "bottom")
         for n in (5, 50, 150)
     ]
-    found, _ = engines.compute(columns(*rows), np.zeros(6, int))
+    metrics, _ = engines.compute(columns(*rows), np.zeros(6, int))
     trace = 10 * 1.5 + 190 * 0.3
     for i, n in enumerate((5, 50, 150)):
         g = 1.5 * max((trace / (n * 1.5)) ** 0.5, trace / (n * 1.5), n**-0.5, 1 / n)
-        assert found["bound_thm42"][i] == pytest.approx(2 * g**3 / 1.5**2)
-        assert found["bound_thm42"][3 + i] == pytest.approx(2 * g)
-    assert (found["risk_finetune"] < found["bound_thm42"]).all()
+        assert metrics["bound_thm42"][i] == pytest.approx(2 * g**3 / 1.5**2)
+        assert metrics["bound_thm42"][3 + i] == pytest.approx(2 * g)
+    assert (metrics["risk_finetune"] < metrics["bound_thm42"]).all()
     assert np.isnan(closed_forms.bounds(columns({"dim": 20, "spectrum": "1:5,2"}))).all()

@@ -28,7 +28,7 @@ def draws(
     random = np.random.default_rng(17)
     target = np.zeros(d)
     target[:2] = norm * np.cos(np.deg2rad(angle)), norm * np.sin(np.deg2rad(angle))
-    found: dict[int, list[np.ndarray]] = {1: [], depth: []}
+    result: dict[int, list[np.ndarray]] = {1: [], depth: []}
     for _ in range(0, count, 1000):
         inputs = random.standard_normal((1000, n, d))
         labels = inputs @ target + noise * random.standard_normal((1000, n))
@@ -36,10 +36,10 @@ def draws(
         fit, seen = np.moveaxis(inputs.transpose(0, 2, 1) @ solved, 2, 0)  # X⁺y and P∥e_s
         unseen = np.eye(d)[0] - seen
         p, q, overlap = (unseen**2).sum(1), (fit**2).sum(1), unseen @ target
-        for layers, values in found.items():
+        for layers, values in result.items():
             r = finetune.rescaling(np.log(scale), layers, p, q)
             values.append(2 * r * overlap - r**2 * p)
-    return np.concatenate(found[depth]), np.concatenate(found[1])
+    return np.concatenate(result[depth]), np.concatenate(result[1])
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_at_equal_directions_without_noise_it_is_an_integral_over_one_beta_varia
             r = finetune.rescaling(np.log(scale), depth, p, 1 - p)
             return float(2 * side * r * p - r**2 * p) * beta.pdf(p, (d - n) / 2, n / 2)
 
-        found = mean(0 if side == 1 else 180, n, d, 0.0, depth, np.log(scale))
+        estimate = mean(0 if side == 1 else 180, n, d, 0.0, depth, np.log(scale))
         low, middle, high = beta.ppf([1e-14, 0.5, 1 - 1e-14], (d - n) / 2, n / 2)
-        expected = sum(quad(draw, *ends, epsabs=1e-12, epsrel=1e-11)[0] for ends in ((low, middle), (middle, high)))
-        assert found == pytest.approx(expected, rel=1e-4 if n < 10 else 1e-6)
+        expected = sum(quad(draw, *edges, epsabs=1e-12, epsrel=1e-11)[0] for edges in ((low, middle), (middle, high)))
+        assert estimate == pytest.approx(expected, rel=1e-4 if n < 10 else 1e-6)
 
 
 def test_one_layer_no_samples_and_many_samples_are_exact():
@@ -145,10 +145,10 @@ def test_finer_rules_change_it_by_no_more_than_stated(n, d, error):
     table = np.genfromtxt(Path(__file__).with_name("finer_rules.csv"), delimiter=",", names=True)
     table = table[(table["n"] == n) & (table["dim"] == d)]
     depth, layer = table["depth"], table["layer"]
-    found = mean(table["angle"], n, d, table["noise"], depth, depth * np.log(layer))
-    assert len(found) == 54
-    scale = np.maximum(np.abs(found), 0.1 * (1 - n / d) * layer)
-    assert (np.abs(table["mean"] - found) / scale).max() < error
+    estimate = mean(table["angle"], n, d, table["noise"], depth, depth * np.log(layer))
+    assert len(estimate) == 54
+    scale = np.maximum(np.abs(estimate), 0.1 * (1 - n / d) * layer)
+    assert (np.abs(table["mean"] - estimate) / scale).max() < error
 
 
 @pytest.mark.parametrize(

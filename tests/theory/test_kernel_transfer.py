@@ -15,8 +15,8 @@ ANGLES = np.deg2rad([0, 1, 37, 90, 140, 179])
 
 
 def sphere(samples: int, dim: int, seed: int) -> np.ndarray:
-    found = np.random.default_rng(seed).standard_normal((samples, dim))
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+    result = np.random.default_rng(seed).standard_normal((samples, dim))
+    return np.asarray(result / np.linalg.norm(result, axis=1, keepdims=True))
 
 
 def features(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -33,8 +33,8 @@ def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angl
     def mean(value: object) -> float:
         whole = 0.0
         assert callable(value)
-        ends = sorted({-np.pi, np.pi, *edges})
-        for low, high in itertools.pairwise(ends):
+        end_points = sorted({-np.pi, np.pi, *edges})
+        for low, high in itertools.pairwise(end_points):
             whole += quad(value, low, high, epsabs=1e-13)[0]
         return whole / (2 * np.pi)
 
@@ -59,13 +59,13 @@ def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
 
 def test_random_features_approach_the_kernel_and_their_least_change_is_the_length() -> None:
     source, target = sphere(12, 4, 3), sphere(8, 4, 4)
-    labels, wanted = np.random.default_rng(5).standard_normal((2, 12))
+    labels, expected = np.random.default_rng(5).standard_normal((2, 12))
     weights = np.random.default_rng(6).standard_normal((20_000, 4))
     of_source, of_target = features(source, weights), features(target, weights)
     assert np.abs(of_source @ of_source.T - relu.slopes(source, source)).max() < 4 * 0.5 / np.sqrt(20_000)
-    moved = np.linalg.lstsq(of_source, labels, rcond=None)[0]
-    np.testing.assert_allclose(kernel_transfer.carried(source, labels, target), of_target @ moved, atol=0.1)
-    residual = wanted[:8] - of_target @ moved
+    shifted = np.linalg.lstsq(of_source, labels, rcond=None)[0]
+    np.testing.assert_allclose(kernel_transfer.carried(source, labels, target), of_target @ shifted, atol=0.1)
+    residual = expected[:8] - of_target @ shifted
     then = np.linalg.lstsq(of_target, residual, rcond=None)[0]
     assert length_squared(target, residual) == pytest.approx(then @ then, rel=0.05)
     columns = np.stack([residual, 2 * residual], 1)
@@ -95,9 +95,9 @@ def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> Non
 def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
     inputs = np.concatenate([sphere(3, 4, 10), sphere(3, 4, 10)])  # each twice: the covariance is singular
     random = np.random.default_rng(11)
-    found = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
-    np.testing.assert_allclose(found[:, :3], found[:, 3:], atol=1e-4)
-    np.testing.assert_allclose(found.T @ found / 20_000, relu.activations(inputs, inputs), atol=0.02)
+    result = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
+    np.testing.assert_allclose(result[:, :3], result[:, 3:], atol=1e-4)
+    np.testing.assert_allclose(result.T @ result / 20_000, relu.activations(inputs, inputs), atol=0.02)
 
 
 # What the papers print

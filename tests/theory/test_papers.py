@@ -28,8 +28,8 @@ def test_the_titles_are_those_of_the_theory_sheet() -> None:
 
 def test_the_list_of_workloads_says_which_papers_their_letters_mean() -> None:
     """A letter stands there with words of its title."""
-    told = [workloads.get(name).summary for name in workloads.names()]
-    named = [pair for text in told for pair in re.findall(r"\b([FTODM]), ([^,;)]+)", text)]
+    outputs = [workloads.get(name).summary for name in workloads.names()]
+    named = [pair for text in outputs for pair in re.findall(r"\b([FTODM]), ([^,;)]+)", text)]
     assert {letter for letter, _ in named} == set(papers.PAPERS)
     assert all(words in papers.PAPERS[letter] for letter, words in named)
-    assert sum(len(re.findall(r"\b[FTODM]\b", text)) for text in told) == len(named)
+    assert sum(len(re.findall(r"\b[FTODM]\b", text)) for text in outputs) == len(named)

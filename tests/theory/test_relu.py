@@ -10,8 +10,8 @@ from raysweep.theory import relu
 
 
 def rows(count: int, dim: int, seed: int, unit: bool = True) -> np.ndarray:
-    found = np.random.default_rng(seed).standard_normal((count, dim))
-    return found / np.linalg.norm(found, axis=1, keepdims=True) if unit else found
+    result = np.random.default_rng(seed).standard_normal((count, dim))
+    return result / np.linalg.norm(result, axis=1, keepdims=True) if unit else result
 
 
 @pytest.mark.parametrize("dim", [2, 5])
@@ -55,11 +55,11 @@ def test_at_equal_opposite_and_orthogonal_rows_they_are_known() -> None:
 def test_the_residual_is_that_of_least_squares_on_many_inputs() -> None:
     features, teachers, weights = rows(6, 3, 3), rows(5, 3, 4), np.random.default_rng(5).standard_normal((4, 5))
     inputs = np.random.default_rng(6).standard_normal((400_000, 3))
-    given, wanted = np.maximum(inputs @ features.T, 0), np.maximum(inputs @ teachers.T, 0) @ weights.T
-    left = wanted - given @ np.linalg.lstsq(given, wanted, rcond=None)[0]
+    given, expected = np.maximum(inputs @ features.T, 0), np.maximum(inputs @ teachers.T, 0) @ weights.T
+    left = expected - given @ np.linalg.lstsq(given, expected, rcond=None)[0]
     outside, whole = relu.residual(features, teachers, weights)
     np.testing.assert_allclose(outside, (left**2).mean(0), rtol=0.03)
-    np.testing.assert_allclose(whole, (wanted**2).mean(0), rtol=0.03)
+    np.testing.assert_allclose(whole, (expected**2).mean(0), rtol=0.03)
 
 
 def test_copies_of_features_change_nothing_and_their_own_span_leaves_nothing() -> None:
@@ -88,8 +88,8 @@ def test_the_kernel_is_an_integral_over_the_plane_of_both_rows(angle: float) -> 
     """In polar coordinates r cos φ and r cos(φ - θ): the radius gives ∫ r³ exp(-r²/2) dr = 2."""
     both = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
     edges = [max(-np.pi / 2, angle - np.pi / 2), np.pi / 2]
-    found, _ = integrate.quad(lambda at: np.cos(at) * np.cos(at - angle), *edges, epsabs=1e-14)
-    assert relu.activations(both[:1], both[1:])[0, 0] == pytest.approx(found / np.pi, abs=1e-15, rel=1e-10)
+    result, _ = integrate.quad(lambda at: np.cos(at) * np.cos(at - angle), *edges, epsabs=1e-14)
+    assert relu.activations(both[:1], both[1:])[0, 0] == pytest.approx(result / np.pi, abs=1e-15, rel=1e-10)
 
 
 def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_dependent() -> None:

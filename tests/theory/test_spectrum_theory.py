@@ -199,14 +199,14 @@ def test_a_turned_task_keeps_its_spectrum_and_turns_every_vector_by_the_angle():
 def best_rates(source, target, steps=5):
     """The rate with the least in-domain loss after `steps` steps from n whole modes, n = 1 …, by real matrices."""
     rates = np.geomspace(0.01, 1, 161)
-    found = []
+    results = []
     for n in range(1, len(source) + 1):
         weights = np.sqrt(np.where(np.arange(len(source)) < n, source, 0.0))
         losses = ((modes.descended(weights, target, rates[:, None], steps, 2) ** 2 - target) ** 2).sum(1)
-        found.append(rates[np.nanargmin(losses)])
-    end = matrix_descent([np.diag(weights)] * 2, np.diag(target), found[-1], steps)  # all learned
+        results.append(rates[np.nanargmin(losses)])
+    end = matrix_descent([np.diag(weights)] * 2, np.diag(target), results[-1], steps)  # all learned
     assert np.nanmin(losses) == pytest.approx(((end[0] @ end[1] - np.diag(target)) ** 2).sum(), rel=1e-9)
-    return np.array(found)
+    return np.array(results)
 
 
 def test_the_best_rate_rises_with_pretraining_where_the_largest_target_mode_is_learned_first():

@@ -108,10 +108,10 @@ def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.Mo
         print(f"connecting to s3://key:{PASSWORD}@bucket")
         log.LOGGER.error("with %s", SECRET)
         sys.stderr.write(f"token={PASSWORD}\n")
-    said = (tmp_path / "log").read_text()
-    assert said.count("***") == 3
-    assert PASSWORD not in said
-    assert SECRET not in said
+    message = (tmp_path / "log").read_text()
+    assert message.count("***") == 3
+    assert PASSWORD not in message
+    assert SECRET not in message
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_the_address_of_a_store_holds_no_password(storage: Path, call: Any) -> N
     assert not storage.exists()
 
 
-def answering(heard: list[str | None], target: str = "") -> http.server.ThreadingHTTPServer:
+def answering(received: list[str | None], target: str = "") -> http.server.ThreadingHTTPServer:
     """A server that says yes to every request, or where to ask instead; `heard` gets the credentials of each."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            heard.append(self.headers.get("Authorization"))
+            received.append(self.headers.get("Authorization"))
             self.send_response(302 if target else 200)
             self.send_header("Location", target + self.path)
             self.end_headers()
@@ -168,34 +168,34 @@ def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name, value in {"USERNAME": "ada", "PASSWORD": PASSWORD, "TOKEN": SECRET}.items():
         monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
-    heard: list[str | None] = []
-    server = answering(heard)
+    requests: list[str | None] = []
+    server = answering(requests)
     uri = f"http://127.0.0.1:{server.server_port}"
     record = sweep_record.load(small)
     assert record is not None
     sweep_record.update(small, replace(record, tracking_uri=uri))
-    yield uri, heard
+    yield uri, requests
     server.shutdown()
 
 
 def test_a_password_goes_to_no_address_that_only_a_storage_names(
     theirs: tuple[str, list[str | None]], small: Path, space: Path, call: Callable[..., Outcome]
 ) -> None:
-    uri, heard = theirs
+    uri, received = theirs
     before = files_of(small)
     for words in (["sync", "small"], ["resume", "small"], ["delete", "small", "--yes"], ["run", space]):
         refused(call(*words, "--storage", small.parent), "--tracking-uri: missing", uri)
     assert call("status", "small", "--storage", small.parent).code == 0
     assert files_of(small) == before
-    assert heard == []
+    assert received == []
     assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
-    assert heard == []
+    assert received == []
 
 
 def test_an_address_that_this_user_gave_is_used_from_then_on(
     theirs: tuple[str, list[str | None]], small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uri, heard = theirs
+    uri, received = theirs
     record = sweep_record.load(small)
 
     def chosen() -> str | None:
@@ -208,7 +208,7 @@ def test_an_address_that_this_user_gave_is_used_from_then_on(
         chosen()
     address.check(uri.replace("://", f"://ada:{PASSWORD}@"), None, small.parent, print)
     assert chosen() == uri
-    assert all(heard)
+    assert all(received)
     notes = files_of(small.parent.parent / "state")
     assert [PASSWORD.encode() in note for note in notes.values()] == [False]
     address.check("sqlite:///elsewhere.db", None, small.parent, print)
@@ -220,10 +220,10 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(
 ) -> None:
     from raysweep.tracking import server as tracking
 
-    heard: dict[str, list[str | None]] = {"asked": [], "stranger": []}
+    received: dict[str, list[str | None]] = {"asked": [], "stranger": []}
 
-    stranger = answering(heard["stranger"])
-    asked = answering(heard["asked"], f"http://127.0.0.1:{stranger.server_port}")
+    stranger = answering(received["stranger"])
+    asked = answering(received["asked"], f"http://127.0.0.1:{stranger.server_port}")
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
     try:
@@ -231,9 +231,9 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(
     finally:
         asked.shutdown()
         stranger.shutdown()
-    assert heard["asked"]
-    assert all(heard["asked"])
-    assert heard["stranger"] == [None] * len(heard["asked"])
+    assert received["asked"]
+    assert all(received["asked"])
+    assert received["stranger"] == [None] * len(received["asked"])
 
 
 @pytest.fixture(scope="module")
@@ -352,11 +352,11 @@ def descendants(root: int) -> set[int]:
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-    found, level = {root}, {root}
+    result, level = {root}, {root}
     while level:
-        level = {number for number, parent in parents.items() if parent in level} - found
-        found |= level
-    return found
+        level = {number for number, parent in parents.items() if parent in level} - result
+        result |= level
+    return result
 
 
 LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens where")
@@ -405,14 +405,14 @@ def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
     try:
         until(lambda: list(storage.glob("sandy/logs/*.log")), driver)  # a trial is under way
         everyone = descendants(driver.pid)
-        found = listening(everyone)
+        ports = listening(everyone)
         modes = [path.stat().st_mode & 0o777 for path in (home / ".ray").iterdir() if path.is_file()]
     finally:
         (tmp_path / "go").touch()
-        said = driver.communicate(timeout=PATIENCE)[1]
-    assert driver.returncode == 0, said
+        output = driver.communicate(timeout=PATIENCE)[1]
+    assert driver.returncode == 0, output
     assert len(everyone) > 3
     loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-    assert found
-    assert found <= loopback
+    assert ports
+    assert ports <= loopback
     assert modes == [0o600]

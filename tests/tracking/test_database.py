@@ -52,7 +52,7 @@ def tables(path: Path, room: Path) -> dict[str, list[tuple[Any, ...]]]:
         order = "SELECT run_uuid FROM runs ORDER BY lifecycle_stage, name, start_time"
         ids = {run_id: f"run {place}" for place, (run_id,) in enumerate(opened.execute(order))}
         names = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {name: opened.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(names)}
+        result = {name: opened.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(names)}
 
     def plain(value: Any) -> Any:
         if isinstance(value, int) and value > 1e12:
@@ -60,7 +60,7 @@ def tables(path: Path, room: Path) -> dict[str, list[tuple[Any, ...]]]:
         text = re.sub("[0-9a-f]{32}", lambda match: ids.get(match[0], match[0]), value) if isinstance(value, str) else 0
         return text.replace(str(room), "ROOM") if isinstance(text, str) and text else value
 
-    return {name: sorted(tuple(map(plain, row)) for row in own) for name, own in found.items()}
+    return {name: sorted(tuple(map(plain, row)) for row in each) for name, each in result.items()}
 
 
 def files(room: Path) -> list[str]:
@@ -70,7 +70,7 @@ def files(room: Path) -> list[str]:
 def test_what_is_written_directly_is_what_the_client_writes(
     tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = {}
+    result = {}
     for kind, revisions in ((database.Database, database.REVISIONS), (client.Client, frozenset())):
         monkeypatch.setattr(database, "REVISIONS", revisions)
         room = tmp_path / kind.__name__
@@ -83,9 +83,9 @@ def test_what_is_written_directly_is_what_the_client_writes(
         mirrored(uri, room, "KILLED", 2)
         mirrored(uri, room, "FINISHED", 3)
         mirrored(uri, room, "FINISHED", 3)
-        found[kind] = (tables(path, room), files(room / "artifacts"))
-    (direct, direct_files), (by_client, client_files) = found[database.Database], found[client.Client]
-    assert {name: len(own) for name, own in by_client.items() if own}["runs"] == 1 + 3 + 3
+        result[kind] = (tables(path, room), files(room / "artifacts"))
+    (direct, direct_files), (by_client, client_files) = result[database.Database], result[client.Client]
+    assert {name: len(each) for name, each in by_client.items() if each}["runs"] == 1 + 3 + 3
     assert direct == by_client
     assert direct_files == client_files
     assert "RUN/artifacts/report/figures/one.svg" in direct_files
@@ -94,9 +94,9 @@ def test_what_is_written_directly_is_what_the_client_writes(
 def test_runs_are_read_as_the_client_reads_them(tmp_path: Path, template: Path) -> None:
     uri = f"sqlite:///{shutil.copy(template, tmp_path / 'mlflow.db')}"
     store, by_client = database.Database(uri), client.Client(uri)
-    assert store.known_experiment("e") is None
+    assert store.find_experiment("e") is None
     experiment = store.experiment("e", tmp_path.as_uri())
-    assert by_client.known_experiment("e") == store.known_experiment("e") == experiment
+    assert by_client.find_experiment("e") == store.find_experiment("e") == experiment
     first, second, trash = store.add(experiment, [dataclasses.replace(CONTENT, name=name) for name in "abc"])
     store.delete(trash)
     users = mlflow.MlflowClient(uri)
@@ -124,10 +124,10 @@ def test_two_that_write_at_once_into_a_new_database_lose_and_double_nothing(tmp_
     for cell in range(60):
         for mirror in mirrors:
             mirror.cell(f"cell-{cell}", {"depth": 1}, rows(cell, 2), [])
-    ends = [threading.Thread(target=mirror.finish, args=("FINISHED", {}, {})) for mirror in mirrors]
-    for end in ends:
+    edges = [threading.Thread(target=mirror.finish, args=("FINISHED", {}, {})) for mirror in mirrors]
+    for end in edges:
         end.start()
-    for end in ends:
+    for end in edges:
         end.join()
     runs = mlflow.MlflowClient(uri).search_runs(["1"], max_results=1000)
     assert len(runs) == 3 * (1 + 60)

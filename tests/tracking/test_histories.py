@@ -96,12 +96,12 @@ def test_a_mean_is_over_all_ok_draws_or_not_there() -> None:
 
 def test_a_long_history_is_thinned_and_keeps_both_ends() -> None:
     steps = np.arange(1.0, 513.0)
-    found = of({"step": steps, "y": 2 * steps})
-    assert len(found) == histories.LONGEST
-    assert found[0] == ("s/y", 2.0, 1)
-    assert found[-1] == ("s/y", 1024.0, 512)
-    assert all(value == 2 * step for _, value, step in found)
-    assert np.ptp(np.diff([step for *_, step in found])) <= 1
+    result = of({"step": steps, "y": 2 * steps})
+    assert len(result) == histories.LONGEST
+    assert result[0] == ("s/y", 2.0, 1)
+    assert result[-1] == ("s/y", 1024.0, 512)
+    assert all(value == 2 * step for _, value, step in result)
+    assert np.ptp(np.diff([step for *_, step in result])) <= 1
 
 
 def test_steps_that_are_not_whole_are_numbered() -> None:
@@ -115,18 +115,20 @@ def test_names_that_differ_have_histories_of_their_own(sweep: Sweep) -> None:
     others = ["top@5", "top#5", "top,5", "top//5", "top/../5", "/top", "größe", "x" * 250, "x" * 251, "\ud800"]
     curve = {"step": [1], **{name: [number] for number, name in enumerate([*taken, *others])}}
     assert sweep.replay([[{**rows(0, 1)[0], "curves": {"tune": curve}}]]) is None
-    found = {name: value for name, value in sweep.children()["cell-0"].data.metrics.items() if name.startswith("tune/")}
-    assert sorted(found.values()) == list(range(len(taken + others)))
-    assert [found[f"tune/{name}"] for name in taken] == [0, 1, 2]
+    result = {
+        name: value for name, value in sweep.children()["cell-0"].data.metrics.items() if name.startswith("tune/")
+    }
+    assert sorted(result.values()) == list(range(len(taken + others)))
+    assert [result[f"tune/{name}"] for name in taken] == [0, 1, 2]
 
 
 def test_what_is_added_beside_metrics_never_takes_the_name_of_another(sweep: Sweep) -> None:
     values = {"acc": 1.0, "acc_se": 2.0, "raysweep.acc_se": 3.0, "tune/y": 4.0}
     curves = {"tune": {"step": [1], "y": [5.0], "y_se": [6.0]}}
     assert sweep.replay([[{**row, "metrics": values, "curves": curves} for row in rows(0, 2)]]) is None
-    found = sweep.children()["cell-0"].data.metrics
-    assert {name: found[name] for name in values} == values
-    assert (found["raysweep.raysweep.acc_se"], found["raysweep.tune/y"], found["raysweep.tune/y_se"]) == (0, 5, 6)
+    metrics = sweep.children()["cell-0"].data.metrics
+    assert {name: metrics[name] for name in values} == values
+    assert (metrics["raysweep.raysweep.acc_se"], metrics["raysweep.tune/y"], metrics["raysweep.tune/y_se"]) == (0, 5, 6)
 
 
 def test_large_values_have_a_mean() -> None:

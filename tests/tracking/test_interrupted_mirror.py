@@ -44,18 +44,18 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(
     # importing MLflow alone may take as long as an interrupted mirror has
     until(runs, driver)
     driver.send_signal(number)
-    told = driver.stderr.read()
+    output = driver.stderr.read()
     assert driver.wait(timeout=PATIENCE) == 130
-    assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in told
+    assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in output
     missing = re.search(
         r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
         rf"--storage {storage}`",
-        told,
+        output,
     )
-    found = runs()
-    assert "RUNNING" not in {status for status, _, _ in found}
-    there = {status: count for status, stage, count in found if stage == "active"}
-    assert there.get("FINISHED", 0) == 160 - (int(missing[1]) if missing else 0), told
+    result = runs()
+    assert "RUNNING" not in {status for status, _, _ in result}
+    there = {status: count for status, stage, count in result if stage == "active"}
+    assert there.get("FINISHED", 0) == 160 - (int(missing[1]) if missing else 0), output
     hurry(slow_database)
     assert call("sync", "small", "--storage", storage).code == 0
     assert ("FINISHED", "active", 161) in runs()

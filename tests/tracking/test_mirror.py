@@ -82,10 +82,10 @@ class Sweep:
 
     def children(self) -> dict[str, Any]:
         """The children by cell; fails if a cell has two."""
-        found = [run for run in self.runs() if "mlflow.parentRunId" in run.data.tags]
-        by_cell = {run.data.tags["raysweep.cell"]: run for run in found}
-        assert len(by_cell) == len(found)
-        assert {run.data.tags["mlflow.parentRunId"] for run in found} <= {self.parent().info.run_id}
+        results = [run for run in self.runs() if "mlflow.parentRunId" in run.data.tags]
+        by_cell = {run.data.tags["raysweep.cell"]: run for run in results}
+        assert len(by_cell) == len(results)
+        assert {run.data.tags["mlflow.parentRunId"] for run in results} <= {self.parent().info.run_id}
         return by_cell
 
 
@@ -132,10 +132,10 @@ def test_cells_sort_by_an_axis_as_numbers(sweep: Sweep) -> None:
         writer.cell(f"cell-{angle}", {**parameters(0), "overlap_angle": angle}, rows(0, 1), [])
     assert writer.finish("FINISHED", {}, {}) is None
     experiment = sweep.client().get_experiment_by_name("mirror-test").experiment_id
-    found = sweep.client().search_runs(
+    result = sweep.client().search_runs(
         [experiment], "tags.`raysweep.kind` = 'cell'", order_by=["metrics.overlap_angle ASC"]
     )
-    assert [float(run.data.params["overlap_angle"]) for run in found] == sorted(angles)
+    assert [float(run.data.params["overlap_angle"]) for run in result] == sorted(angles)
 
 
 def test_the_parent_carries_artifacts_summary_and_status(sweep: Sweep, tmp_path: Path) -> None:
@@ -166,18 +166,18 @@ def test_replay_doubles_nothing_and_touches_nothing(sweep: Sweep) -> None:
     assert sweep.parent().info.status == "FINISHED"
 
 
-@pytest.mark.parametrize("how", ["client", "database", "parameter"])
-def test_a_run_that_was_changed_is_written_again_and_no_other(how: str, sweep: Sweep) -> None:
+@pytest.mark.parametrize("method", ["client", "database", "parameter"])
+def test_a_run_that_was_changed_is_written_again_and_no_other(method: str, sweep: Sweep) -> None:
     cells = [rows(0, 3), rows(1, 3)]
     sweep.replay(cells)
     changed, other = (sweep.children()[f"cell-{number}"] for number in range(2))
     sweep.client().set_tag(other.info.run_id, "note", "mine")
     sweep.client().log_metric(other.info.run_id, "my_metric", 1.0)
-    if how == "client":
+    if method == "client":
         sweep.client().log_metric(changed.info.run_id, "risk_scratch", 999.0)
     else:
-        table, column = ("latest_metrics", "value") if how == "database" else ("params", "value")
-        key = "risk_scratch" if how == "database" else "engine"
+        table, column = ("latest_metrics", "value") if method == "database" else ("params", "value")
+        key = "risk_scratch" if method == "database" else "engine"
         with contextlib.closing(sqlite3.connect(sweep.room / "mlflow.db")) as db:
             db.execute(f"UPDATE {table} SET {column} = 999 WHERE key = '{key}' AND run_uuid = '{changed.info.run_id}'")
             db.commit()
@@ -199,9 +199,9 @@ def test_replay_mends_what_a_killed_driver_left(sweep: Sweep) -> None:
     half = client.create_run(parent.info.experiment_id, tags=nested | {"raysweep.cell": "cell-2"})
     double = client.create_run(parent.info.experiment_id, tags=dict(whole.data.tags))
     client.set_terminated(double.info.run_id, "FINISHED")
-    own = client.create_run(parent.info.experiment_id, tags=nested | {"note": "mine"})
+    reference = client.create_run(parent.info.experiment_id, tags=nested | {"note": "mine"})
     assert sweep.replay(cells) is None
-    client.delete_run(own.info.run_id)  # still there to delete, and out of the way of children()
+    client.delete_run(reference.info.run_id)  # still there to delete, and out of the way of children()
     children = sweep.children()
     assert set(children) == {"cell-0", "cell-1", "cell-2"}
     assert half.info.run_id not in {run.info.run_id for run in children.values()}
@@ -254,23 +254,23 @@ def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep: Sweep) -> None:
 
 
 def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same() -> None:
-    own = ("acc", "acc_se", "draws_ok", "fit/loss")
+    reference = ("acc", "acc_se", "draws_ok", "fit/loss")
     draws = [
         {
             "seed": seed,
             "status": "ok",
             "seconds": 0.1,
-            "metrics": {name: float(10 * place + seed) for place, name in enumerate(own)},
+            "metrics": {name: float(10 * place + seed) for place, name in enumerate(reference)},
             "curves": {"fit": {"step": [0], "loss": [7.0]}},
         }
         for seed in (0, 2)
     ]
     points = cell_run.of_cell("c", ["acc_se_se"], {"acc_se_se": 5.0}, draws, ()).metrics
     assert all(count == 1 for count in Counter((key, step) for key, _, step in points).values())
-    found = {key: value for key, value, step in points if step == 0}
-    assert {name: found[name] for name in own} == {name: 10 * place + 1 for place, name in enumerate(own)}
-    assert (found["raysweep.acc_se"], found["raysweep.draws_ok"], found["raysweep.fit/loss"]) == (1.0, 2.0, 7.0)
-    assert (found["acc_se_se"], found["raysweep.acc_se_se"]) == (5.0, 1.0)
+    result = {key: value for key, value, step in points if step == 0}
+    assert {name: result[name] for name in reference} == {name: 10 * place + 1 for place, name in enumerate(reference)}
+    assert (result["raysweep.acc_se"], result["raysweep.draws_ok"], result["raysweep.fit/loss"]) == (1.0, 2.0, 7.0)
+    assert (result["acc_se_se"], result["raysweep.acc_se_se"]) == (5.0, 1.0)
     packed = cell_run.of_pack("p", ["acc_se_se"], [(3, {"acc_se_se": 5.0}, draws)]).metrics
     assert ("acc_se", 11.0, 3) in packed
 
@@ -296,7 +296,7 @@ def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep) -> N
     kept: list[tuple[int, str | None]] = []
 
     def opened() -> mirror.Mirror:
-        return mirror.Mirror(sweep.uri, SWEEP, keep=lambda known: kept.append((len(known.runs), known.status)))
+        return mirror.Mirror(sweep.uri, SWEEP, keep=lambda expected: kept.append((len(expected.runs), expected.status)))
 
     started, writer = time.monotonic(), opened()
     for index in range(20):
@@ -326,8 +326,8 @@ def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
 
 
 def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep) -> None:
-    for known, stages in (({}, ["stage-0"]), ({"cell-0": "mark"}, None)):
-        writer = mirror.Mirror(sweep.uri, SWEEP, Mirrored("id-1", sweep.uri, known))
+    for each, stages in (({}, ["stage-0"]), ({"cell-0": "mark"}, None)):
+        writer = mirror.Mirror(sweep.uri, SWEEP, Mirrored("id-1", sweep.uri, each))
         writer.cell("cell-0", parameters(0), rows(0, 2), stages, "mark")
         writer.cell("cell-1", parameters(1), rows(1, 2), None, "mark")
         assert writer.finish("FINISHED", {}, {}) is None
@@ -459,5 +459,5 @@ def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
     assert {cell: run.info.run_id for cell, run in sweep.children().items()} == first
     assert sweep.parent().info.status == "FINISHED"
     assert [entry.path for entry in sweep.client().list_artifacts(sweep.parent().info.run_id)] == ["results.csv"]
-    said = capfd.readouterr()
-    assert (said.out, said.err) == ("", "")
+    output = capfd.readouterr()
+    assert (output.out, output.err) == ("", "")

@@ -61,17 +61,17 @@ def rows_of_one(tmp_path_factory: pytest.TempPathFactory) -> Results:
         return language_gang.rows(Store(tmp_path_factory.mktemp("alone") / "store"))
 
 
-def assert_equal(found: list[dict[str, Results]], *jobs: str) -> None:
+def assert_equal(result: list[dict[str, Results]], *jobs: str) -> None:
     """What both workers have, to the last bit."""
     for job in jobs:
-        for name, values in found[0][job].items():
-            np.testing.assert_array_equal(values, found[1][job][name], err_msg=f"{job}, {name}")
+        for name, values in result[0][job].items():
+            np.testing.assert_array_equal(values, result[1][job][name], err_msg=f"{job}, {name}")
 
 
-def assert_near(found: Results, expected: Results) -> None:
+def assert_near(result: Results, expected: Results) -> None:
     """Within 1e-4 nats after 50 steps at a rate of 0.001, in float32."""
-    np.testing.assert_allclose(found["losses"], expected["losses"], atol=1e-4, rtol=0)
-    np.testing.assert_allclose(found["held out"], expected["held out"], atol=1e-4, rtol=0)
+    np.testing.assert_allclose(result["losses"], expected["losses"], atol=1e-4, rtol=0)
+    np.testing.assert_allclose(result["held out"], expected["held out"], atol=1e-4, rtol=0)
     assert expected["losses"][-1] < expected["losses"][0] - 0.2
 
 
@@ -88,9 +88,9 @@ def test_two_workers_drop_out_as_one(two_more: list[dict[str, Results]]) -> None
 
 @pytest.mark.long
 def test_four_workers_train_as_one(tmp_path: Path) -> None:
-    found = gang(tmp_path / "four", 4, ["train", "dropout"])
+    outputs = gang(tmp_path / "four", 4, ["train", "dropout"])
     for job in ("train", "dropout"):
-        assert_near(found[3][job], one(0.1 if job == "dropout" else 0.0))
+        assert_near(outputs[3][job], one(0.1 if job == "dropout" else 0.0))
 
 
 def test_a_worker_holds_its_share_of_the_weights(two: list[dict[str, Results]]) -> None:
@@ -107,9 +107,9 @@ def test_rows_of_two_workers_are_those_of_one(rows_of_one: Results, two_more: li
     assert two_more[0]["rows"]["status"].tolist() == status.tolist()
     for name in rows_of_one:
         if name != "status":
-            found, expected = (rows[name][status == "ok"] for rows in (two_more[0]["rows"], rows_of_one))
+            result, expected = (rows[name][status == "ok"] for rows in (two_more[0]["rows"], rows_of_one))
             near = {"rtol": 5e-3} if name in ("sharpness", "hessian_trace") or "perplexity" in name else {"rtol": 0}
-            np.testing.assert_allclose(found, expected, atol=2e-3, **near, err_msg=name)
+            np.testing.assert_allclose(result, expected, atol=2e-3, **near, err_msg=name)
 
 
 @pytest.mark.long
@@ -118,15 +118,15 @@ def test_rows_of_two_workers_are_those_of_one(rows_of_one: Results, two_more: li
 def test_a_checkpoint_is_fine_tuned_by_workers_together_as_by_one(workers: int, tmp_path: Path) -> None:
     """Within 1e-4 nats after 50 steps at a rate of 0.001: all weights, adapters, and packed conversations."""
     expected = language_gang.fine_tunings(Store(tmp_path / "store"), str(tmp_path))
-    found = gang(tmp_path / "gang", workers, ["checkpoints"])
+    outputs = gang(tmp_path / "gang", workers, ["checkpoints"])
     assert expected["status"].tolist() == ["ok"] * 3
     assert (expected["finetune_loss"] < expected["finetune_loss_before"] - 0.1).all()
     for name, values in expected.items():
         if name == "status" or "perplexity" in name:
             continue
-        np.testing.assert_allclose(found[0]["checkpoints"][name], values, rtol=0, atol=1e-4, err_msg=name)
-        for other in found[1:]:
-            np.testing.assert_array_equal(other["checkpoints"][name], found[0]["checkpoints"][name], err_msg=name)
+        np.testing.assert_allclose(outputs[0]["checkpoints"][name], values, rtol=0, atol=1e-4, err_msg=name)
+        for other in outputs[1:]:
+            np.testing.assert_array_equal(other["checkpoints"][name], outputs[0]["checkpoints"][name], err_msg=name)
 
 
 @pytest.mark.gpu
@@ -134,12 +134,12 @@ def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(rows_of_on
     """On GPUs products are bfloat16."""
     if torch.cuda.device_count() < 2:
         pytest.skip("one CUDA device, and a gang needs two")
-    found, chosen = gang(tmp_path / "real", 2, ["rows"], "real"), language_gang.ON_GPU
-    assert found[0]["rows"]["status"].tolist() == rows_of_one["status"][chosen].tolist() == ["ok", "ok", "diverged"]
+    result, chosen = gang(tmp_path / "real", 2, ["rows"], "real"), language_gang.ON_GPU
+    assert result[0]["rows"]["status"].tolist() == rows_of_one["status"][chosen].tolist() == ["ok", "ok", "diverged"]
     for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
-        np.testing.assert_allclose(found[0]["rows"][name], rows_of_one[name][chosen], rtol=0.05, err_msg=name)
-    for name, values in found[0]["rows"].items():
-        np.testing.assert_array_equal(values, found[1]["rows"][name], err_msg=name)
+        np.testing.assert_allclose(result[0]["rows"][name], rows_of_one[name][chosen], rtol=0.05, err_msg=name)
+    for name, values in result[0]["rows"].items():
+        np.testing.assert_array_equal(values, result[1]["rows"][name], err_msg=name)
 
 
 def test_a_share_is_padded_with_sequences_that_have_nothing_to_predict(two: list[dict[str, Results]]) -> None:

@@ -49,9 +49,9 @@ def net(rate: float = 0.0) -> Net:
 
 def trained(steps: int = 9, rate: float = 0.0, **recipe: Any) -> Trainer:
     given = {"lr": 3e-2, "schedule": lambda step: 1.0, "dropout": rate > 0, "role": "test", **recipe}
-    own = Trainer(net(rate), losses, Recipe(**given))
-    own.train(batches, steps)
-    return own
+    reference = Trainer(net(rate), losses, Recipe(**given))
+    reference.train(batches, steps)
+    return reference
 
 
 def assert_same(one: Trainer, other: Trainer, rtol: float = 0.0) -> None:
@@ -62,7 +62,7 @@ def assert_same(one: Trainer, other: Trainer, rtol: float = 0.0) -> None:
 def test_it_is_torch_adamw_with_clipping_and_each_tensor_s_own_rate_and_decay() -> None:
     rate, decay, steps = 3e-2, 0.1, 12
     factor = schedules.schedule("cosine", steps)
-    own = trained(steps, lr=rate, schedule=factor, weight_decay=decay, lr_factors={"head.weight": 16.0})
+    expected = trained(steps, lr=rate, schedule=factor, weight_decay=decay, lr_factors={"head.weight": 16.0})
     module = net()
     groups = {"table.weight": (1, decay), "gain": (1, 0.0), "head.weight": (16, decay)}
     reference = torch.optim.AdamW([{"params": [weight], "name": n} for n, weight in module.named_parameters()])
@@ -77,7 +77,7 @@ def test_it_is_torch_adamw_with_clipping_and_each_tensor_s_own_rate_and_decay() 
         reference.step()
         reference.zero_grad()
     for name, weight in module.named_parameters():
-        torch.testing.assert_close(dict(own.module.named_parameters())[name], weight, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(dict(expected.module.named_parameters())[name], weight, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2])
@@ -115,19 +115,19 @@ def test_shares_with_dropout_are_whole_groups(workers: int, monkeypatch: pytest.
     firsts = []
     for rank in range(workers):
         monkeypatch.setattr(parallel, "rank", lambda rank=rank: rank)
-        own, first = parallel.share(batches(0), trainer.DROPOUT_SEQUENCES)
-        assert len(own) % 16 == first % 16 == 0
-        firsts.append((first, len(own)))
+        reference, first = parallel.share(batches(0), trainer.DROPOUT_SEQUENCES)
+        assert len(reference) % 16 == first % 16 == 0
+        firsts.append((first, len(reference)))
     assert firsts == [(rank * firsts[0][1], firsts[0][1]) for rank in range(workers)]
     assert workers * firsts[0][1] >= 40
 
 
 def test_a_number_that_is_not_finite_is_noticed_and_soon_ends_the_training() -> None:
-    own = Trainer(net(), losses, Recipe(3e-2, lambda step: float("nan") if step == 3 else 1.0))
+    reference = Trainer(net(), losses, Recipe(3e-2, lambda step: float("nan") if step == 3 else 1.0))
     seen: list[int] = []
-    own.train(batches, 1000, lambda one, loss: seen.append(one.step))
-    assert not own.alive
-    assert own.step == seen[-1] == trainer.LOOK
+    reference.train(batches, 1000, lambda one, loss: seen.append(one.step))
+    assert not reference.alive
+    assert reference.step == seen[-1] == trainer.LOOK
     assert trained().alive
 
 
@@ -135,8 +135,8 @@ def test_losses_of_sequences_are_those_of_the_module_whatever_is_computed_at_a_t
     module, tokens = net(), batches(0)
     expected = losses(module, torch.tensor(tokens.astype(np.int64))).detach().sum(1).numpy()
     for batch in (64, 7):
-        found = trainer.sequence_losses(module, losses, tokens, batch)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        result = trainer.sequence_losses(module, losses, tokens, batch)
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
     assert trainer.mean_loss(module, losses, tokens) == pytest.approx(expected.sum() / (40 * LENGTH - 4))
 
 
@@ -150,10 +150,10 @@ def test_out_of_memory_is_left_to_the_trial_which_halves_what_is_computed_at_a_t
         return losses(module, tokens)
 
     def train(halvings: int) -> Trainer:
-        own = Trainer(net(), cramped, Recipe(3e-2, lambda step: 1.0))
+        reference = Trainer(net(), cramped, Recipe(3e-2, lambda step: 1.0))
         with sizes.halved(sizes.Halvings(samples=halvings)):
-            own.train(batches, 9)
-        return own
+            reference.train(batches, 9)
+        return reference
 
     for halvings in (0, 1):
         with pytest.raises(torch.cuda.OutOfMemoryError):

@@ -75,9 +75,9 @@ def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_
 
 @pytest.mark.parametrize("keep", [[], ["learn"]])
 def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(keep: list[str], sandbox: Path, storage: Path) -> None:
-    found = run(storage, space(["fine", "failed"], keep=keep))
-    assert found.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
-    for row in found.failures():
+    sweep = run(storage, space(["fine", "failed"], keep=keep))
+    assert sweep.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
+    for row in sweep.failures():
         assert row["error"].rstrip().endswith("gave the status failed, and no error")
 
 
@@ -105,7 +105,7 @@ def test_its_run_in_mlflow_is_taken_back_too(
     refused(call("run", path, "--storage", storage, "--executor", "inline", "--no-report"), LINES["no result"])
     assert not (storage / "odd").exists()
     client = mlflow.MlflowClient(f"sqlite:///{database}")
-    experiments = [found.experiment_id for found in client.search_experiments()]
+    experiments = [each.experiment_id for each in client.search_experiments()]
     assert not list(client.search_runs(experiments))
 
 

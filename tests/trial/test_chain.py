@@ -55,22 +55,22 @@ def alone(made: Workload, rows: list[dict[str, Any]]) -> list[Computation]:
     return [compute(made, [row]) for row in rows]
 
 
-def assert_rows_are(found: Computation, expected: list[Computation]) -> None:
-    for index, own in enumerate(expected):
-        assert found.status[index] == own.status[0]
-        for name, values in own.metrics.items():
-            np.testing.assert_array_equal(found.metrics[name][index], values[0], err_msg=f"{name} of row {index}")
+def assert_rows_are(result: Computation, expected: list[Computation]) -> None:
+    for index, each in enumerate(expected):
+        assert result.status[index] == each.status[0]
+        for name, values in each.metrics.items():
+            np.testing.assert_array_equal(result.metrics[name][index], values[0], err_msg=f"{name} of row {index}")
 
 
 def test_each_distinct_stage_is_called_once_and_every_row_has_its_own_numbers() -> None:
     made = three()
     rows = grid(a=[1, 2], b=[1, 2, 3], d=[1, 2], seed=[0, 1])
     random.Random(0).shuffle(rows)
-    found = compute(made, [*rows, *rows[:5]])
+    metrics = compute(made, [*rows, *rows[:5]])
     assert [len(called(name)) for name in made.chain.names] == [4, 12, 24]
     assert all(len(call.rows) == 1 for call in CALLS)
-    assert_rows_are(found, alone(made, [*rows, *rows[:5]]))
-    assert len(set(found.metrics["evaluate_value"][: len(rows)])) == len(rows)
+    assert_rows_are(metrics, alone(made, [*rows, *rows[:5]]))
+    assert len(set(metrics.metrics["evaluate_value"][: len(rows)])) == len(rows)
 
 
 def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other() -> None:
@@ -98,12 +98,12 @@ def workload_rows() -> Any:
 def test_a_call_gets_the_rows_that_the_stage_takes_together(together: Any, sizes: list[int]) -> None:
     made = three(finetune={"together": together})
     rows = grid(a=[1, 2], b=[1, 2, 3], c=[1, 2])
-    found = compute(made, rows)
+    metrics = compute(made, rows)
     assert sorted(len(call.rows) for call in called("finetune")) == sorted(sizes)
     for call in called("finetune"):
         apart = {"a", "b", "c"} - set(together or ()) if together != ANY else set()
         assert all(len({row[name] for row in call.rows}) == 1 for name in apart)
-    assert_rows_are(found, alone(made, rows))
+    assert_rows_are(metrics, alone(made, rows))
 
 
 def test_rows_of_several_seeds_are_together_only_where_a_stage_takes_any() -> None:
@@ -116,9 +116,9 @@ def test_rows_of_several_seeds_are_together_only_where_a_stage_takes_any() -> No
 
 def test_a_stage_says_how_many_rows_a_call_gets_at_most() -> None:
     made = three(finetune={"together": ("b",), "size": "made_up_chain:at_most_two"})
-    found = compute(made, rows := grid(a=[1, 2], b=[1, 2, 3]))
+    metrics = compute(made, rows := grid(a=[1, 2], b=[1, 2, 3]))
     assert [len(call.rows) for call in called("finetune")] == [2, 1, 2, 1]
-    assert_rows_are(found, alone(made, rows))
+    assert_rows_are(metrics, alone(made, rows))
 
 
 def test_few_artifacts_are_in_memory_because_one_is_finished_after_the_other() -> None:
@@ -130,12 +130,12 @@ def test_few_artifacts_are_in_memory_because_one_is_finished_after_the_other() -
 def test_a_stage_that_takes_any_rows_gets_those_of_several_calls_with_their_parents_stacked(earlier: Any) -> None:
     made = three(finetune={"together": earlier}, evaluate={"together": ANY})
     rows = grid(a=[1, 2], b=[1, 2], d=[1, 2], seed=[0, 1])
-    found = compute(made, rows)
+    metrics = compute(made, rows)
     (call,) = called("evaluate")
     assert len(call.rows) == 16
     assert isinstance(call.parent, Stacked)
     assert len(call.parent) == 16
-    assert_rows_are(found, alone(made, rows))
+    assert_rows_are(metrics, alone(made, rows))
 
 
 def test_parents_of_parents_are_stacked_too_and_a_common_one_is_one() -> None:
@@ -171,7 +171,7 @@ def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept: bool, t
     """Epoch 3 after 2 after 1, whether they are kept or in memory."""
     made = trained(keeps=kept)
     rows = [{"rate": 1, "epochs": n} for n in (2, 4, 3, 4)] + [{"rate": 2, "epochs": 1}, {"rate": 1, "epochs": 0}]
-    found = compute(made, rows, Store(tmp_path) if kept else None)
+    metrics = compute(made, rows, Store(tmp_path) if kept else None)
     assert sorted((call.rows[0]["rate"], call.before, call.point) for call in called("train")) == [
         (1, 0, 1),
         (1, 1, 2),
@@ -180,25 +180,25 @@ def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept: bool, t
         (2, 0, 1),
     ]
     assert len(called("evaluate")) == 5
-    assert np.isnan(found.metrics["train_value"][5])  # it has no epoch at all
-    assert found.metrics["train_value"][1] == found.metrics["train_value"][3]
-    assert len(set(found.metrics["train_value"][:5])) == 4
+    assert np.isnan(metrics.metrics["train_value"][5])  # it has no epoch at all
+    assert metrics.metrics["train_value"][1] == metrics.metrics["train_value"][3]
+    assert len(set(metrics.metrics["train_value"][:5])) == 4
     by_point = {call.point: call for call in called("train") if call.rows[0]["rate"] == 1}
     past = {point: call.parent.tensors()["nested"][0]["value"][0] for point, call in by_point.items() if call.parent}
-    assert found.metrics["train_value"][[0, 2]].tolist() == [past[3], past[4]]
+    assert metrics.metrics["train_value"][[0, 2]].tolist() == [past[3], past[4]]
     if kept:
-        assert [len(entry.get("train", [])) for entry in found.stages] == [2, 4, 3, 4, 1, 0]
-        assert found.stages[0]["train"] == found.stages[1]["train"][:2]
+        assert [len(entry.get("train", [])) for entry in metrics.stages] == [2, 4, 3, 4, 1, 0]
+        assert metrics.stages[0]["train"] == metrics.stages[1]["train"][:2]
         assert len(Store(tmp_path).stages()) == 5
     else:
-        assert [len(curve.get("train", {}).get("step", [])) for curve in found.curves] == [4, 8, 6, 8, 2, 0]
-        assert list(found.curves[0]["train"]["step"]) == [1, 2, 2, 3]
+        assert [len(curve.get("train", {}).get("step", [])) for curve in metrics.curves] == [4, 8, 6, 8, 2, 0]
+        assert list(metrics.curves[0]["train"]["step"]) == [1, 2, 2, 3]
 
 
 def test_a_thousand_points_are_no_deeper_than_one() -> None:
-    found = compute(trained(), [{"epochs": 1500}, {"epochs": 1200}])
+    metrics = compute(trained(), [{"epochs": 1500}, {"epochs": 1200}])
     assert len(called("train")) == 1500
-    assert len(set(found.metrics["train_value"])) == 2
+    assert len(set(metrics.metrics["train_value"])) == 2
 
 
 def test_points_that_depend_on_a_parameter_of_a_later_stage_are_each_row_s_own(tmp_path: Path) -> None:
@@ -210,13 +210,13 @@ def test_points_that_depend_on_a_parameter_of_a_later_stage_are_each_row_s_own(t
     )
     for rows in (grid(length=[50, 15, 30, 5]), grid(length=[5, 15, 30, 50])):
         CALLS.clear()
-        found = compute(made, rows, Store(tmp_path / str(rows[0]["length"])))
+        metrics = compute(made, rows, Store(tmp_path / str(rows[0]["length"])))
         assert [call.point for call in called("trunk")] == [10, 20, 40]
         parents = {call.rows[0]["length"]: call.parent for call in called("pretrain")}
         assert parents[5] is None
         assert len({parents[length].metrics["trunk_value"] for length in (15, 30, 50)}) == 3
-        by_length = dict(zip([row["length"] for row in rows], found.stages, strict=True))
-        assert {length: len(own.get("trunk", [])) for length, own in by_length.items()} == {5: 0, 15: 1, 30: 2, 50: 3}
+        by_length = dict(zip([row["length"] for row in rows], metrics.stages, strict=True))
+        assert {length: len(each.get("trunk", [])) for length, each in by_length.items()} == {5: 0, 15: 1, 30: 2, 50: 3}
 
 
 def kept(**options: dict[str, Any]) -> Workload:
@@ -235,7 +235,7 @@ def test_what_is_in_the_store_is_not_computed_and_what_is_not_asked_for_is_not_r
     assert {call.stage for call in CALLS} == {"evaluate"}
     assert not [path for path in read if path.suffix == ".safetensors"]
     assert_rows_are(again, [compute(made, [row], store, ("finetune",)) for row in rows])
-    assert [set(own) for own in again.stages] == [{"pretrain", "finetune"}] * 4
+    assert [set(each) for each in again.stages] == [{"pretrain", "finetune"}] * 4
     assert again.stages == first.stages
 
 
@@ -294,8 +294,8 @@ def test_a_damaged_entry_is_set_aside_and_computed_again(tmp_path: Path) -> None
     content[-1] ^= 1
     weights.write_bytes(content)
     CALLS.clear()
-    found = compute(made, [{"b": 1}, {"b": 2}], Store(tmp_path))
-    assert_rows_are(found, [first, compute(made, [{"b": 2}], store)])
+    metrics = compute(made, [{"b": 1}, {"b": 2}], Store(tmp_path))
+    assert_rows_are(metrics, [first, compute(made, [{"b": 2}], store)])
     assert len(called("pretrain")) == 1
     assert list((tmp_path / "damaged").iterdir())
 
@@ -305,11 +305,11 @@ def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_publis
     rows = grid(b=[1, 2, 3])
     first = compute(made, rows[:1], store, ("finetune",))
     CALLS.clear()
-    found = compute(made, rows, store, ("finetune",))
+    metrics = compute(made, rows, store, ("finetune",))
     assert [[row["b"] for row in call.rows] for call in called("finetune")] == [[2, 3]]  # only what is missing
     assert len(store.stages()) == 1 + 3
-    assert_rows_are(found, [first, *alone(three(finetune={"together": ("b",)}), rows[1:])])
-    described = [store.look(own["finetune"][0])["describe"] for own in found.stages]
+    assert_rows_are(metrics, [first, *alone(three(finetune={"together": ("b",)}), rows[1:])])
+    described = [store.look(each["finetune"][0])["describe"] for each in metrics.stages]
     assert [entry["parameters"]["b"] for entry in described] == [1, 2, 3]
     assert {entry["stage"] for entry in described} == {"finetune"}
 
@@ -335,20 +335,20 @@ def test_a_row_has_the_worst_status_of_its_stages(keep: tuple[str, ...], tmp_pat
     fates = ["ok", "not_converged", "diverged"]
     rows = grid(fate_pretrain=fates, fate_finetune=fates, fate_evaluate=fates)
     for _ in range(2 if keep else 1):  # the second time from the store
-        found = compute(made, rows, Store(tmp_path) if keep else None, keep)
-        assert found.status.tolist() == [max(row.values(), key=fates.index) for row in rows]
+        metrics = compute(made, rows, Store(tmp_path) if keep else None, keep)
+        assert metrics.status.tolist() == [max(row.values(), key=fates.index) for row in rows]
 
 
 def test_curves_of_kept_stages_are_shared_and_others_are_each_row_s(tmp_path: Path) -> None:
     made, rows = kept(finetune={"together": ("b",)}), grid(b=[1, 2])
     for _ in range(2):  # the second time from the store
-        found = compute(made, rows, Store(tmp_path))
-        assert set(found.shared_curves) == {found.stages[0]["pretrain"][0]}
-        (shared,) = found.shared_curves.values()
-        value = found.metrics["pretrain_value"][0]
+        metrics = compute(made, rows, Store(tmp_path))
+        assert set(metrics.shared_curves) == {metrics.stages[0]["pretrain"][0]}
+        (shared,) = metrics.shared_curves.values()
+        value = metrics.metrics["pretrain_value"][0]
         assert shared == {"step": [1, 2], "loss": [value, value / 2]}
-        for index, curves in enumerate(found.curves):
-            value = found.metrics["finetune_value"][index]
+        for index, curves in enumerate(metrics.curves):
+            value = metrics.metrics["finetune_value"][index]
             assert curves["finetune"] == {"step": [1, 2], "loss": [value, value / 2]}
             assert set(curves) == {"finetune", "evaluate"}
 
@@ -377,24 +377,24 @@ def test_rows_do_not_depend_on_how_they_are_packed_halved_ordered_or_kept(number
         for pack in packs(order):
             CALLS.clear()
             asked = keep()
-            found = compute(made, [rows[i] for i in pack], draw.choice(stores), asked)
-            assert_rows_are(found, [expected[i] for i in pack])
+            metrics = compute(made, [rows[i] for i in pack], draw.choice(stores), asked)
+            assert_rows_are(metrics, [expected[i] for i in pack])
             stages = RowStages(made, table(made, *rows), asked)
             for position, i in enumerate(pack):
-                ids = [own.id for own in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1) if own.kept]
-                assert [own for named in found.stages[position].values() for own in named] == ids
+                ids = [each.id for each in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1) if each.kept]
+                assert [each for named in metrics.stages[position].values() for each in named] == ids
             distinct: dict[str, set[str]] = {}
             for i in pack:
-                for own in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1):
-                    distinct.setdefault(own.stage, set()).add(own.id)
-            for own in made.chain.stages:
-                if own.together != ANY or own is not made.chain.stages[0]:  # whose rows are taken as they come
-                    assert sum(len(call.rows) for call in called(own.name)) <= len(distinct.get(own.name, set()))
+                for each in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1):
+                    distinct.setdefault(each.stage, set()).add(each.id)
+            for each in made.chain.stages:
+                if each.together != ANY or each is not made.chain.stages[0]:  # whose rows are taken as they come
+                    assert sum(len(call.rows) for call in called(each.name)) <= len(distinct.get(each.name, set()))
 
 
 def test_values_of_made_up_stages_tell_all_pasts_apart() -> None:
     """Else the tests above would say nothing."""
     rows = grid(a=[0, 1], b=[0, 1], c=[0, 1], d=[0, 1], seed=[0, 1])
-    found = compute(three(), rows)
-    assert len(set(found.metrics["evaluate_value"])) == len(rows)
-    assert json.dumps(found.metrics["pretrain_value"].tolist())
+    metrics = compute(three(), rows)
+    assert len(set(metrics.metrics["evaluate_value"])) == len(rows)
+    assert json.dumps(metrics.metrics["pretrain_value"].tolist())

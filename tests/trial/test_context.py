@@ -24,12 +24,12 @@ def at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def interrupted(store: Store, at: int, stage: str = "stage", rows: int = 1, state: Any = None) -> list[Any]:
     """What `restored` gave to a stage of 10 steps that is interrupted at one of them. It logs and saves at each."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def compute(progress: Any) -> Any:
         context = Context("train", rows, progress=progress)
-        found.append(context.restored())
-        for step in range((found[0] or {"step": 0})["step"] + 1, 11):
+        results.append(context.restored())
+        for step in range((results[0] or {"step": 0})["step"] + 1, 11):
             if step == at:
                 raise KeyboardInterrupt
             context.log(step, loss=np.arange(rows) + step)
@@ -40,30 +40,30 @@ def interrupted(store: Store, at: int, stage: str = "stage", rows: int = 1, stat
         with pytest.raises(KeyboardInterrupt):
             store.once(stage, compute, describe={})
     else:
-        found.append(store.once(stage, compute, describe={}).meta["curve"])
-    return found
+        results.append(store.once(stage, compute, describe={}).meta["curve"])
+    return results
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(result: Any, expected: Any) -> None:
     if isinstance(expected, torch.Tensor):
-        assert isinstance(found, torch.Tensor)
-        assert found.dtype == expected.dtype
-        assert torch.equal(found, expected)
+        assert isinstance(result, torch.Tensor)
+        assert result.dtype == expected.dtype
+        assert torch.equal(result, expected)
     elif isinstance(expected, np.ndarray):
-        assert found.dtype == expected.dtype
-        assert found.shape == expected.shape
-        np.testing.assert_array_equal(found, expected)
+        assert result.dtype == expected.dtype
+        assert result.shape == expected.shape
+        np.testing.assert_array_equal(result, expected)
     elif isinstance(expected, dict):
-        assert list(found) == list(expected)  # an integer stays one
+        assert list(result) == list(expected)  # an integer stays one
         for key, value in expected.items():
-            assert_same(found[key], value)
+            assert_same(result[key], value)
     elif isinstance(expected, (list, tuple)):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected, strict=True):
             assert_same(one, other)
     else:
-        assert type(found) is type(expected)
-        assert found == expected
+        assert type(result) is type(expected)
+        assert result == expected
 
 
 def trained(kind: torch.dtype) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -90,13 +90,13 @@ def test_an_optimizer_s_state_comes_back_as_it_was(kind: torch.dtype, tmp_path: 
     }
     store = Store(tmp_path)
     assert interrupted(store, 4, state=state) == [None]
-    (found,) = interrupted(store, 8, state=state)
-    assert found["step"] == 3
+    (result,) = interrupted(store, 8, state=state)
+    assert result["step"] == 3
     expected = {**state, "net": dict(state["net"])}
-    assert_same(found["of"], expected)
+    assert_same(result["of"], expected)
     again, other = trained(kind)
-    other.load_state_dict(found["of"]["adam"])
-    again.load_state_dict(found["of"]["net"])
+    other.load_state_dict(result["of"]["adam"])
+    again.load_state_dict(result["of"]["net"])
     for one in (adam, other):
         one.step()
     assert_same(list(again.state_dict().values()), list(net.state_dict().values()))

@@ -29,15 +29,15 @@ KEY = "resources.gpus_per_trial: "
 @pytest.fixture
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The devices that rows were to be computed on; they are computed on the CPU whichever they are."""
-    found: list[str] = []
+    results: list[str] = []
     device = devices.device
 
     def on_the_cpu() -> torch.device:
-        found.append(device().type)
+        results.append(device().type)
         return torch.device("cpu")
 
     monkeypatch.setattr(devices, "device", on_the_cpu)
-    return found
+    return results
 
 
 @pytest.mark.parametrize(("visible", "gpus", "device"), [(True, 0, "cpu"), (True, 1, "cuda"), (False, 0, "cpu")])
@@ -70,10 +70,10 @@ def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_grante
         resources={"where": [{"overlap_angle": 60.0, "gpus_per_trial": 1}]},
     )
     call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "inline")
-    found = open_sweep("small", storage)
+    sweep = open_sweep("small", storage)
     for cell, visible, device in ((0, True, "cpu"), (1, True, "cuda"), (1, False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda visible=visible: visible)
-        assert one_row(found, found.cells.ids[cell], None)["status"] == "ok"
+        assert one_row(sweep, sweep.cells.ids[cell], None)["status"] == "ok"
         assert asked_for[-1] == device
 
 
@@ -172,8 +172,8 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     seen: dict[int, list[str]] = {}
     for path in tmp_path.glob("*-*-*"):
         seen.setdefault(int(path.name.split("-")[1]), []).extend(path.read_text().split("\n")[:-1])
-    assert {x: len(found) for x, found in seen.items()} == dict.fromkeys(range(kinds), 4)
-    for x, found in seen.items():
-        assert set(found) <= (set(names) if x in (1, 2, 3) else {""}), (x, found)
+    assert {x: len(each) for x, each in seen.items()} == dict.fromkeys(range(kinds), 4)
+    for x, each in seen.items():
+        assert set(each) <= (set(names) if x in (1, 2, 3) else {""}), (x, each)
         if x in (2, 3):  # the workers of a gang hold different ones
-            assert len(set(found)) == 2 * x - 2, found
+            assert len(set(each)) == 2 * x - 2, each

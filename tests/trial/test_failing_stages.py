@@ -73,15 +73,15 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("keep", [[], ["finetune"]])
 def test_a_stage_that_fails_is_tried_twice_and_its_rows_fail_with_its_error(keep: list[str], storage: Path) -> None:
     axes = {"a": [0, 1, 2], "b": [0, 1, 2, 3], "c": [0, 1, 2, 3]}
-    found = run(storage, {"name": "one", "workload": "failing", "axes": axes, "seeds": 1, "keep": keep})
+    sweep = run(storage, {"name": "one", "workload": "failing", "axes": axes, "seeds": 1, "keep": keep})
     assert [STARTED.count(("pretrain", a)) for a in (0, 1, 2)] == [1, 2, 1]
-    table = found.results()
+    table = sweep.results()
     bad = table["a"] == 1
     assert set(table["status"][bad]) == {"failed"}
     assert set(table["status"][~bad]) == {"ok"}
     assert table["y"][~bad].tolist() == (table["a"] + table["b"] + table["c"])[~bad].tolist()
-    assert len(found.failures()) == 16
-    for row in found.failures():
+    assert len(sweep.failures()) == 16
+    for row in sweep.failures():
         assert "Traceback" in row["error"]
         assert row["error"].rstrip().endswith("ArithmeticError: a = 1 cannot be computed")
 
@@ -95,11 +95,11 @@ def test_a_trial_that_puts_stages_into_the_store_tries_none_of_them_more_than_tw
     places = (str(tmp_path / name) for name in ("ledger", "logs", "store"))
     asked = Job("failing", columns, [f"cell{i}" for i in range(8)], *places, "sweep", 1, "code", 1, keep=("finetune",))
     of = RowStages(WORKLOAD, columns, asked.keep)
-    stages = tuple(dict.fromkeys(own.id for cell in range(8) for own in of.of_row(cell, 0)))
+    stages = tuple(dict.fromkeys(stage.id for cell in range(8) for stage in of.of_row(cell, 0)))
     ended = run_pack(asked, Pack("pack", np.arange(8), np.zeros(8, int), 0.0, 0.0, Resources(), stages=stages))
     assert [STARTED.count(("pretrain", a)) for a in (0, 1)] == [1, 2]
     assert [STARTED.count(("finetune", *row)) for row in rows] == [1] * 4 + [0] * 4
-    assert set(ended.failed) == {own.id for cell in range(4, 8) for own in of.of_row(cell, 0)}
+    assert set(ended.failed) == {stage.id for cell in range(4, 8) for stage in of.of_row(cell, 0)}
     assert all(error.rstrip().endswith("a = 1 cannot be computed") for error in ended.failed.values())
     store = Store(asked.store)
     assert set(store.stages()) == set(stages) - set(ended.failed)
@@ -121,6 +121,6 @@ def test_a_stage_that_says_failed_is_not_stored_and_is_computed_again_when_the_s
 def test_short_memory_says_nothing_of_a_stage(storage: Path) -> None:
     """It is tried again with fewer rows."""
     axes = {"a": [3], "b": [0, 1, 2, 3]}
-    found = run(storage, {"name": "one", "workload": "failing", "axes": axes, "seeds": 1})
-    assert set(found.results()["status"]) == {"ok"}
+    sweep = run(storage, {"name": "one", "workload": "failing", "axes": axes, "seeds": 1})
+    assert set(sweep.results()["status"]) == {"ok"}
     assert STARTED.count(("pretrain", 3)) == 3

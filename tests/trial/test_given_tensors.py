@@ -59,29 +59,29 @@ def taken(answer: Any, keep: bool, folder: Path, workload: Workload | None = Non
     columns = {"a": np.arange(rows), "b": np.zeros(rows, int)}
     store = Store(folder) if keep else None
     chain.compute(workload or made(), columns, np.zeros(rows, int), store, ("give",) if keep else ())
-    (found,) = TAKEN
-    return found
+    (result,) = TAKEN
+    return result
 
 
-def assert_same(found: Any, given: Any) -> None:
-    assert type(found) is type(given)
+def assert_same(result: Any, given: Any) -> None:
+    assert type(result) is type(given)
     if isinstance(given, dict):
-        assert list(found) == list(given)
-        assert [type(key) for key in found] == [type(key) for key in given]
+        assert list(result) == list(given)
+        assert [type(key) for key in result] == [type(key) for key in given]
         for key in given:
-            assert_same(found[key], given[key])
+            assert_same(result[key], given[key])
     elif isinstance(given, (list, tuple)):
-        assert len(found) == len(given)
-        for one, other in zip(found, given, strict=True):
+        assert len(result) == len(given)
+        for one, other in zip(result, given, strict=True):
             assert_same(one, other)
     elif isinstance(given, torch.Tensor):
-        assert (found.dtype, found.shape) == (given.dtype, given.shape)
-        assert torch.equal(found.resolve_conj(), given.resolve_conj())
+        assert (result.dtype, result.shape) == (given.dtype, given.shape)
+        assert torch.equal(result.resolve_conj(), given.resolve_conj())
     elif isinstance(given, (np.ndarray, np.generic)):
-        assert (found.dtype, found.shape) == (given.dtype, given.shape)
-        np.testing.assert_array_equal(found, given)
+        assert (result.dtype, result.shape) == (given.dtype, given.shape)
+        np.testing.assert_array_equal(result, given)
     else:
-        assert found == given
+        assert result == given
 
 
 FAITHFUL: dict[str, Any] = {
@@ -139,14 +139,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_would_not_come_back_is_refused_kept_or_not(case: str, keep: bool, tmp_path: Path) -> None:
-    given, said = REFUSED[case]
+    given, message = REFUSED[case]
     with pytest.raises(InputError) as wrong:
         taken(lambda rows: Result(given, {"x": 1.0}), keep, tmp_path)
-    assert str(wrong.value).startswith(f"giving.give: gave tensors that cannot be kept: {said}")
+    assert str(wrong.value).startswith(f"giving.give: gave tensors that cannot be kept: {message}")
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (lambda rows: Result(metrics=None), "expected metrics as a mapping from names to numbers, got None"),
         (lambda rows: Result(metrics={3: 1.0}), "gave the metric 3, which is not declared for it"),
@@ -154,10 +154,10 @@ def test_what_would_not_come_back_is_refused_kept_or_not(case: str, keep: bool, 
         (lambda rows: Result(status=3), "expected a status out of "),
     ],
 )
-def test_metrics_and_a_status_of_another_form_are_one_line(answer: Any, said: str, tmp_path: Path) -> None:
+def test_metrics_and_a_status_of_another_form_are_one_line(answer: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as wrong:
         taken(answer, False, tmp_path)
-    assert str(wrong.value).startswith(f"giving.give: {said}")
+    assert str(wrong.value).startswith(f"giving.give: {message}")
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -177,14 +177,14 @@ def test_what_is_no_array_belongs_to_all_rows_and_is_stacked_only_where_it_diffe
         }
         return Result(tensors, {"x": np.ones(len(rows))})
 
-    found = taken(answer, keep, tmp_path, made(("a",), size), rows=3)
-    np.testing.assert_array_equal(found["w"], np.ones((3, 3)) * np.arange(3)[:, None])
-    assert (found["coef"], found["scale"]) == ([1.0, 10.0, 100.0], 2.0)
-    assert np.isnan(found["none"])
+    result = taken(answer, keep, tmp_path, made(("a",), size), rows=3)
+    np.testing.assert_array_equal(result["w"], np.ones((3, 3)) * np.arange(3)[:, None])
+    assert (result["coef"], result["scale"]) == ([1.0, 10.0, 100.0], 2.0)
+    assert np.isnan(result["none"])
     apart = {"first": [0.0, 1.0, 2.0], "range": [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]}
-    assert found["own"] == (apart if size else {"first": 0.0, "range": [0.0, 0.0]})
-    assert found["parts"][0] == "word"
-    assert found["parts"][1].shape == (3, 2)
+    assert result["own"] == (apart if size else {"first": 0.0, "range": [0.0, 0.0]})
+    assert result["parts"][0] == "word"
+    assert result["parts"][1].shape == (3, 2)
 
 
 def test_a_tensor_of_another_length_is_found_beside_one_with_the_same_path(tmp_path: Path) -> None:
@@ -214,4 +214,4 @@ def test_what_a_stage_changes_in_place_reaches_no_other_row(zeros: Any, keep: bo
             chain.compute(made(), columns, np.zeros(2, int), None, ())
         return
     chain.compute(made(), columns, np.zeros(2, int), Store(tmp_path), ("give",))
-    assert [found["changed"].tolist() for found in TAKEN] == [[1.0, 1.0]] * 2
+    assert [each["changed"].tolist() for each in TAKEN] == [[1.0, 1.0]] * 2

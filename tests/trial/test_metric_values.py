@@ -50,7 +50,7 @@ def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) ->
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ([1.0, [2.0, 3.0], 4.0], "got [2.0, 3.0] in the row x = 1.5, fast = false, seed = 8"),
         ([[1.0], [2.0], [3.0]], "got [1.0] in the row x = 0.5, fast = true, seed = 7"),
@@ -61,12 +61,12 @@ def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) ->
         ([1.0, {"a": 1}, 3.0], "got {'a': 1} in the row x = 1.5"),
     ],
 )
-def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, said: str, returned: Returned) -> None:
+def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, message: str, returned: Returned) -> None:
     with pytest.raises(RuntimeError) as wrong:
         returned(values)
     assert str(wrong.value).startswith("returning: expected one number ")
     assert " loss, " in str(wrong.value)
-    assert said in str(wrong.value)
+    assert message in str(wrong.value)
 
 
 @pytest.mark.parametrize("values", [0.5, None, "abc", np.float64(1), [1.0, 2.0], {"a": 1, "b": 2, "c": 3}, np.zeros(4)])
@@ -76,10 +76,10 @@ def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [("good", "'good'"), (["ok"] * 2, " 3, "), (["ok", "good", "ok"], "'good'"), (["ok", ["ok"], "ok"], "['ok']")],
 )
-def test_a_status_is_a_known_word_for_each_row(status: Any, said: str, returned: Returned) -> None:
+def test_a_status_is_a_known_word_for_each_row(status: Any, message: str, returned: Returned) -> None:
     with pytest.raises(InputError) as wrong:
         returned([1.0, 2.0, 3.0], status)
-    assert said in str(wrong.value)
+    assert message in str(wrong.value)

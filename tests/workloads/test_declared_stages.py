@@ -40,7 +40,7 @@ COLUMNS = {"x": np.array([3]), "y": np.array([0.5])}
 
 
 @pytest.mark.parametrize(
-    ("stage", "said"),
+    ("stage", "message"),
     [
         ({"run": "test_declared_stages.learn"}, 'odd: stage learn: expected run as "module:function", got'),
         ({"version": 2}, "odd: stage learn has the version 2, above the workload's identity_version 1"),
@@ -50,14 +50,14 @@ COLUMNS = {"x": np.array([3]), "y": np.array([0.5])}
         ({"together": ("x",), "points": lambda row: [1]}, "odd: stage learn has points, and so gets one row a call"),
     ],
 )
-def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], said: str) -> None:
+def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as wrong:
         declared(**stage)
-    assert str(wrong.value).startswith(said)
+    assert str(wrong.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "metrics", "said"),
+    ("parameters", "metrics", "message"),
     [
         ([Parameter("seed", int, 1, "", stage="learn")], [], "parameter seed has the name of a column of the results"),
         ([Parameter("status", int, 1, "", stage="learn")], [], "parameter status has the name of a column"),
@@ -68,11 +68,11 @@ def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], said: s
         ([], [Metric("up", "", direction="up")], "metric up: expected minimize, maximize or none, got 'up' as its dir"),
     ],
 )
-def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list[Metric], said: str) -> None:
+def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list[Metric], message: str) -> None:
     odd = declared()
     with pytest.raises(ValueError) as wrong:
         replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
-    assert str(wrong.value).startswith(f"odd: {said}")
+    assert str(wrong.value).startswith(f"odd: {message}")
 
 
 def test_a_metric_of_another_package_has_a_name_that_a_metric_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_points_are_numbers_of_any_kind(points: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "said"),
+    ("points", "message"),
     [
         *((points, "expected numbers that rise, got ") for points in (None, 5)),
         *(
@@ -131,10 +131,10 @@ def test_points_are_numbers_of_any_kind(points: Any) -> None:
         ),
     ],
 )
-def test_points_that_are_none_are_told(points: Any, said: str) -> None:
+def test_points_that_are_none_are_told(points: Any, message: str) -> None:
     with pytest.raises(InputError) as wrong:
         RowStages(declared(points=lambda row: points), COLUMNS).points(0)
-    assert str(wrong.value).startswith(f"odd.learn.points: {said}")
+    assert str(wrong.value).startswith(f"odd.learn.points: {message}")
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "3", None])
@@ -152,21 +152,21 @@ def test_costs_are_finite_numbers(field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "said"),
+    ("stage", "message"),
     [
         ({"cost": lambda columns, before: None}, "odd.learn.cost: TypeError: "),
         ({"cost": lambda columns: 0.05}, "odd.learn.cost: expected a Cost, got 0.05"),
         ({"points": lambda row: range(row["z"])}, "odd.learn.points: KeyError: 'z' ("),
     ],
 )
-def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: dict[str, Any], said: str) -> None:
+def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as wrong:
         RowStages(declared(**stage), COLUMNS).of_row(0, 0, 1)
-    assert str(wrong.value).startswith(said)
+    assert str(wrong.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("identify", "said"),
+    ("identify", "message"),
     [
         (lambda stage, values, row: None, "expected a mapping of plain values, got None"),
         (lambda stage, values, row: [1], "expected a mapping of plain values, got [1]"),
@@ -174,14 +174,14 @@ def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: d
         (lambda stage, values, row: 1 / 0, "ZeroDivisionError: division by zero ("),
     ],
 )
-def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, said: str) -> None:
+def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, message: str) -> None:
     with pytest.raises(InputError) as wrong:
         RowStages(replace(declared(), identify=identify), COLUMNS).of_row(0, 0, 1)
-    assert str(wrong.value).startswith(f"odd.learn.identify: {said}")
+    assert str(wrong.value).startswith(f"odd.learn.identify: {message}")
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "message"),
     [
         (
             "test_declared_stagse:learn",
@@ -190,10 +190,10 @@ def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, sai
         ("test_declared_stages:lern", "cannot be imported: AttributeError: module 'test_declared_stages' has no"),
     ],
 )
-def test_a_function_that_cannot_be_imported_ends_the_sweep_instead_of_every_row(run: str, said: str) -> None:
+def test_a_function_that_cannot_be_imported_ends_the_sweep_instead_of_every_row(run: str, message: str) -> None:
     with pytest.raises(InputError) as wrong:
         compute(declared(run=run), COLUMNS, np.array([0]), "")
-    assert str(wrong.value).startswith(f"{run}: {said}")
+    assert str(wrong.value).startswith(f"{run}: {message}")
 
 
 def test_a_stage_that_gives_not_all_of_its_metrics_is_told() -> None:
@@ -215,9 +215,9 @@ def test_without_sources_the_modules_of_the_functions_decide() -> None:
 
 
 def test_the_sources_of_a_stage_decide_the_rows_too() -> None:
-    odd, own = declared(), declared(sources=("made_up_chain",))
-    assert code_version(own) != code_version(odd)
-    assert code_version(own, own.chain.stages[1]) == code_version(odd)
+    odd, reference = declared(), declared(sources=("made_up_chain",))
+    assert code_version(reference) != code_version(odd)
+    assert code_version(reference, reference.chain.stages[1]) == code_version(odd)
     assert code_version(declared(sources=("test_declared_stages",))) == code_version(odd)
     whole = replace(odd, sources=("raysweep.workloads",))
     part = replace(whole, stages=tuple(replace(s, sources=("raysweep.workloads.rows",)) for s in whole.stages))

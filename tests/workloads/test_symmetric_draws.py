@@ -45,9 +45,9 @@ def computed(workload: str, seeds: np.ndarray, **values: Any) -> tuple[dict[str,
 
 def flipped_transfer(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
     def drawn(seed: int, role: str, *shape: int) -> np.ndarray:
-        found = normal(seed, role, *shape)
+        result = normal(seed, role, *shape)
         signs = {"teachers": np.array([[1], [first]]), "noise": second}
-        return found * signs.get(role, 1)
+        return result * signs.get(role, 1)
 
     return drawn
 
@@ -107,7 +107,7 @@ def test_a_symmetric_draw_is_the_mean_of_four_plain_draws(case: str, monkeypatch
     assert set(status) == {"ok"} == {word for _, words in single for word in words}
     averaged = workloads.get(name).symmetry.metrics
     for metric in averaged:
-        four = np.array([found[metric] for found, _ in single])
+        four = np.array([each[metric] for each, _ in single])
         close = 1e-12 if case == "flow" else 1e-15  # its integrator takes rows together, in chunks
         np.testing.assert_allclose(metrics[metric], four.mean(0), rtol=0, atol=close, err_msg=metric)
         np.testing.assert_allclose(metrics[f"{metric}_sign_spread"], four.std(0), rtol=1e-7, atol=1e-9, err_msg=metric)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of
+from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of, varying
 from raysweep.fits.comparison import FEWEST, Joint, joint, student_coverage
 from raysweep.fits.reasons import Reason
 from raysweep.fits.statistics import LEVEL, t_quantile
@@ -41,27 +42,26 @@ def run(question: Question) -> Finding:
     left out.
     """
     frame, workload = question.rows, question.workload
-    wanted = metrics_of(question.options) or [one.name for one in workload.metrics if f"{one.name}_theory" in frame]
+    asked = metrics_of(question.options) or [one.name for one in workload.metrics if f"{one.name}_theory" in frame]
     every = parameters_of(frame, workload)
-    keys = [key for key in every if frame[key].nunique(dropna=False) > 1] or every[:1]
+    keys = varying(every, frame) or every[:1]
     tables: dict[str, pd.DataFrame] = {}
     tests: dict[str, Joint | None] = {}
-    for metric in (name for name in wanted if f"{name}_theory" in frame):
+    for metric in (name for name in asked if f"{name}_theory" in frame):
         light = frame[~heavy_rows(frame, metric, workload)]
         table = means_table(light, keys, metric, workload)
         table = table[np.isfinite(table["theory"].astype(float)) & (table["draws"] > 1)] if len(table) else table
         if len(table):
             tables[metric], tests[metric] = scored(table), joint(differences(light, keys, metric))
-    missing = [name for name in wanted if name not in tables]
+    missing = [name for name in asked if name not in tables]
     if not tables:
         return nothing(question, "agreement", Nothing.NO_CLOSED_FORM, ", ".join(missing))
     tested = sum(test is not None for test in tests.values())
-    return Finding(
+    return question.finding(
         "agreement",
-        question.name,
-        as_table([setting(metric, tables[metric], test, tested) for metric, test in tests.items()], ["metric"]),
-        metric=next(iter(tables)) if len(wanted) == 1 else "",
-        keys=["metric"],
+        [{"metric": metric, **setting(tables[metric], test, tested)} for metric, test in tests.items()],
+        ["metric"],
+        metric=next(iter(tables)) if len(asked) == 1 else "",
         facts={"missing": missing} if missing else {},
         tables={f"{question.name}_{metric}": table for metric, table in tables.items()},
         plots=lambda: [
@@ -72,7 +72,7 @@ def run(question: Question) -> Finding:
     )
 
 
-def setting(metric: str, table: pd.DataFrame, test: Joint | None, metrics: int) -> dict[str, Any]:
+def setting(table: pd.DataFrame, test: Joint | None, metrics: int) -> dict[str, Any]:
     """The row of one metric. metrics: how many are tested; p-values are corrected for them (Bonferroni).
 
     inside_95: the share of cells whose interval holds the closed form. expected_95: the share to expect if the closed
@@ -81,9 +81,9 @@ def setting(metric: str, table: pd.DataFrame, test: Joint | None, metrics: int) 
     from scipy.special import ndtr
 
     draws, inside = int(table["draws"].max()), float(table["inside_95"].mean())
-    row: dict[str, Any] = {"metric": metric, "cells": len(table), "draws": draws, "inside_95": inside}
+    row: dict[str, Any] = {"cells": len(table), "draws": draws, "inside_95": inside}
     if test is None and draws < FEWEST:
-        few = {"reason": Reason.TOO_FEW_DRAWS, "needed": Needed.MORE_DRAWS, "needed_number": draws}
+        few = {"reason": Reason.TOO_FEW_DRAWS, **takes(Needed.MORE_DRAWS, draws)}
         return {**row, "outcome": Outcome.UNDECIDED, **few}
     if test is None:
         return {**row, "outcome": Outcome.AGREES if inside == 1 else Outcome.DIFFERS}
@@ -92,7 +92,7 @@ def setting(metric: str, table: pd.DataFrame, test: Joint | None, metrics: int) 
     row |= {"outcome": Outcome.DIFFERS if differs else Outcome.AGREES, "estimate": test.mean}
     row |= {"low": test.mean - half, "high": test.mean + half, "z": test.z, "p_value": chance}
     if differs and chance > DOUBTFUL:
-        row |= {"needed": Needed.MORE_DRAWS, "needed_number": draws}
+        row |= takes(Needed.MORE_DRAWS, draws)
     if abs(test.skewness) > SKEWED:
         row["expected_95"] = student_coverage(round(abs(test.skewness), 1), int(table["draws"].median()))
     return {**row, "skewness": test.skewness}

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.effects import effects
-from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     MEANS,
     all_keys,
     better_extremum,
     bounds_of,
+    error_column,
+    interval,
     is_exact,
+    is_logarithmic,
     is_number,
-    known_error,
     means_table,
     places_on,
+    varying,
 )
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
-from raysweep.fits.optimum import in_log
-from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, t_quantile
+from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile
 from raysweep.fits.surface.noise import axis_of, run_errors
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
@@ -45,51 +48,71 @@ def run(question: Question) -> Finding:
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     single = single_errors(question, keys, table)
     apart = differences(question, keys or ["cell"], table, single)
-    half = half_width(LEVEL, table["standard_error"].to_numpy(float), table["draws"].to_numpy())
-    half = np.where(table["draws"] > 1, half, np.nan if single is None else normal_quantile(LEVEL) * single)
-    ends = [np.clip(table["mean"] + sign * half, *bounds_of(metric, workload)).tolist() for sign in (-1, 1)]
-    rows = []
-    for place, (cell, other, low, high) in enumerate(zip(table.to_dict("records"), apart, *ends, strict=True)):
+    bounds = bounds_of(metric, workload)
+    low, high = interval(table, bounds)
+    if single is not None:
+        half = normal_quantile(LEVEL) * single
+        low = np.where(np.isnan(low), np.clip(table["mean"] - half, *bounds), low)
+        high = np.where(np.isnan(high), np.clip(table["mean"] + half, *bounds), high)
+    rows, cells = [], table.assign(low=low, high=high).to_dict("records")
+    for place, (cell, other) in enumerate(zip(cells, apart, strict=True)):
         row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
-        row |= {"estimate": cell["mean"], "low": low, "high": high}
+        row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
         rows.append({**row, **outcome(other, place, cell["draws"])})
-    function, main = workload.function, effects(table, keys, largest)
+    main = effects(table, keys, largest)
     shares = importance(table, axes_of(table, keys, design, workload), table["mean"].to_numpy(float))
     axes = [*shares, *(key for key in keys if key not in shares)]
-    return Finding(
+    return question.finding(
         "best",
-        question.name,
-        as_table(rows, keys),
-        metric=metric,
-        keys=keys,
+        rows,
+        keys,
         meanings=meaning(question, keys, table, apart),
-        facts={
-            "largest": largest,
-            "assumed": function is not None and metric not in function.metrics,
-            "shares": shares,
-            **({"method": "single_runs"} if single is not None else {}),
-        },
+        facts=about(question, largest, shares, single),
         tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
 
 
+def about(question: Question, largest: bool, shares: Mapping[str, float], single: np.ndarray | None) -> dict[str, Any]:
+    """The facts of a ranking. shares: of variance, by axis. single: errors of single runs, if they decide."""
+    function = question.workload.function
+    assumed = function is not None and question.metric not in function.metrics
+    method = {"method": "single_runs"} if single is not None else {}
+    return {"largest": largest, "assumed": assumed, "shares": shares, **method}
+
+
+def effects(table: pd.DataFrame, keys: list[str], largest: bool) -> pd.DataFrame:
+    """The main effects: for each value of each axis, the mean over all cells that have it, and their number (cells).
+
+    The best value of an axis comes first.
+    """
+    import pandas as pd
+
+    parts = []
+    for key in keys:
+        of_key = table.groupby(key, sort=True)["mean"].agg(["mean", "size"]).reset_index()
+        if len(of_key) > 1:
+            of_key.columns = ["axis_value", "mean", "cells"]
+            of_key = of_key.sort_values("mean", ascending=not largest, kind="stable")
+            parts.append(of_key.assign(axis=key)[["axis", "axis_value", "mean", "cells"]])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
 def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> np.ndarray | None:
-    """The standard error of each cell if at least half of the cells have one run: the known one, or the noise pooled
-    over slices; None if neither can be had. table: of `means_table`."""
+    """The standard error of each cell if at least half of the cells have one run: the given one, or the noise pooled
+    over slices; None without either. table: of `means_table`."""
     metric, workload = question.metric, question.workload
     if not len(table) or table["draws"].median() > 1:
         return None
-    if known := known_error(question.rows, metric, workload):
+    if errors := error_column(question.rows, metric, workload):
         good = question.rows[question.rows["status"] == "ok"]
-        squares = good.assign(_square=good[known].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
+        squares = good.assign(_square=good[errors].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
         return np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"]
     x = axis_of(table, keys)
     if x is None or is_exact(question.rows, metric):
         return None
-    log = workload.logarithmic(x)
-    log = in_log(table[x].to_numpy(float)) if log is None else log
-    return run_errors(table, x, keys, turn=better_extremum(metric, workload), logarithmic=log)
+    turn, log = better_extremum(metric, workload), is_logarithmic(table, x, workload)
+    return run_errors(table, x, keys, turn=turn, logarithmic=log)
 
 
 def differences(
@@ -130,7 +153,7 @@ def outcome(apart: tuple[float, float], place: int, draws: int) -> dict[str, Any
         return {"outcome": Outcome.BEST}
     if abs(mean) > half:
         return {"outcome": Outcome.WORSE}
-    return {"outcome": Outcome.ALIKE, "needed": Needed.MORE_DRAWS, "needed_number": draws}
+    return {"outcome": Outcome.ALIKE, **takes(Needed.MORE_DRAWS, draws)}
 
 
 def meaning(
@@ -138,7 +161,7 @@ def meaning(
 ) -> dict[str, str]:
     """What the space calls the difference of the larger and the smaller value of an axis, if these are the two cells
     and they differ."""
-    vary = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    vary = varying(keys, table)
     if not question.words or len(table) != 2 or len(vary) != 1 or not is_number(table, vary[0]):
         return {}
     mean, half = apart[1]  # the second less the best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,31 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
 from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.maps import Map, MapsPlot
 from raysweep.analyses.outcomes import outcome
-from raysweep.analyses.places import EVERYWHERE, FITTED, PlaceLine, few, in_front, joined, places_finding, places_plot
+from raysweep.analyses.places import (
+    EVERYWHERE,
+    FITTED,
+    PlaceLine,
+    few,
+    has_place,
+    in_front,
+    joined,
+    places_finding,
+    places_plot,
+)
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import comparable, groups, heavy_rows, is_exact, is_number, means_table, signs_of
-from raysweep.analyses.series import CurvesPlot, Part, Where, series_panels
+from raysweep.analyses.rows import (
+    Part,
+    Where,
+    comparable,
+    groups,
+    heavy_rows,
+    is_exact,
+    is_number,
+    means_table,
+    signs_of,
+)
+from raysweep.analyses.series import CurvesPlot, marks, series_panels
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import joint
 from raysweep.fits.processes import mapped
@@ -35,6 +54,32 @@ DRAWN = 81
 """Zeros of a closed form that are only drawn are looked for between so many places: no eye tells closer ones apart."""
 
 
+@dataclass(frozen=True, eq=False)
+class Map:
+    """One panel: the rows, the table of their fit (with a column y), and the closed form's zeros.
+
+    fine: values of y. roots: the zeros of the closed form in x, one array for each of them.
+    """
+
+    where: Where
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    fine: np.ndarray
+    roots: list[np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class MapsPlot(Plot):
+    """A metric over x and y. every: how many maps there are. constants: in x, by name."""
+
+    maps: Sequence[Map]
+    x: str
+    y: str
+    metric: str
+    every: int
+    constants: Mapping[str, float] = field(default_factory=dict)
+
+
 def run(question: Question) -> Finding:
     """The zeros of a metric over x, one per setting."""
     question, measured = of_difference(question), question
@@ -42,18 +87,17 @@ def run(question: Question) -> Finding:
     of_y = [y] if y else []
     keys = [key for key in question.keys(x, *of_y) if key != y]
     parts = list(groups(question.rows, keys))
-    how = partial(one_line, x=x, y=y, metric=metric, level=question.read_at("boundary"), workload=workload)
-    found = mapped(how, [rows for _, rows in parts])
+    fit_one = partial(one_line, x=x, y=y, metric=metric, level=question.read_at("boundary"), workload=workload)
     maps, fits = list[Map](), list[Fit]()
-    for (values, rows), (fit, expected, fine, roots) in zip(parts, found, strict=True):
-        where = dict(zip(keys, values, strict=True))
+    fitted = mapped(fit_one, [rows for _, rows in parts])
+    for (where, rows), (fit, expected, fine, roots) in zip(parts, fitted, strict=True):
         fits.append(replace(fit, crossings=in_front(fit.crossings.assign(**where), keys)))
         table = add_theory(fit.table, expected, question.level)
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         maps.append(Map(where, rows, add_lines(table, question.lines, question.level), fine, roots))
     lead = [*keys, *of_y]
-    whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
+    whole = in_front(joined((one.where, one.table) for one in maps), lead)
     tables = {f"{question.name}_zeros": whole}
     facts: dict[str, Any] = {
         "rising": same_way(fits),
@@ -88,7 +132,7 @@ def one_line(
     scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
     fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
     slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
-    fit = replace(fit, table=known_to_the_last_ok_row(fit.table, rows, x, y, metric))
+    fit = replace(fit, table=limited_by_failures(fit.table, rows, x, y, metric))
     expected = zero_line(rows, x, y, metric, workload, slices)
     roots = zero_line(rows, x, y, metric, workload, fine, DRAWN)
     return fit, expected, fine, roots
@@ -108,9 +152,7 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
     return {label: "sign" if heavy[(rows[y] == label).to_numpy()].any() else "linear" for label in rows[y].unique()}
 
 
-def known_to_the_last_ok_row(
-    table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str | None, metric: str
-) -> pd.DataFrame:
+def limited_by_failures(table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
     """The table of a fit, whose reasons say where a zero is not known because no row beyond some x is ok.
 
     rows: those of the fit. y: the column of its slices; None for a single slice.
@@ -119,8 +161,8 @@ def known_to_the_last_ok_row(
     for place, row in zip(table.index, table.to_dict("records"), strict=True):
         if outcome(row["status"], row["reason"]) not in (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH):
             continue
-        own = rows[rows[y] == row[y]] if y else rows
-        tried, good = own[x], own.loc[(own["status"] == "ok") & np.isfinite(own[metric].astype(float)), x]
+        part = rows[rows[y] == row[y]] if y else rows
+        tried, good = part[x], part.loc[(part["status"] == "ok") & np.isfinite(part[metric].astype(float)), x]
         up = row["status"] == Status.CENSORED_HIGH
         if tried.max() > good.max() if up else tried.min() < good.min():
             table.loc[place, "note"] = f"{row['note']}, no row is ok {'above' if up else 'below'}"
@@ -142,8 +184,8 @@ def against_theory(whole: pd.DataFrame, maps: Sequence[Map], x: str, y: str | No
     """
     import pandas as pd
 
-    moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
-    if (test := joint(moved)) is None:
+    distances = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
+    if (test := joint(distances)) is None:
         return {}
     located = whole[whole["status"] == Status.LOCATED]
     distance = float((located["estimate"] - located["theory"]).mean())
@@ -166,8 +208,8 @@ def plots(question: Question, maps: Sequence[Map], whole: pd.DataFrame, keys: li
     second: list[Plot] = []
     if along and (along != y or len(maps) > 1):
         lead = [*keys, *([y] if y else [])]
-        known = {tuple(one.where.values()): one for one in maps} if along == y else {}
-        line = partial(zeros_of_line, question, lead, along, known)
+        by_setting = {tuple(one.where.values()): one for one in maps} if along == y else {}
+        line = partial(zeros_of_line, question, lead, along, by_setting)
         second = [*places_plot(question, whole, lead, along, "zero", line)]
     if len(maps) > 1 or question.lines:  # several lines in one figure are easier to compare than maps
         first, second = second, first
@@ -180,7 +222,7 @@ def maps_plot(question: Question, maps: Sequence[Map]) -> list[MapsPlot]:
     x, y, rows = question.x, question.options.get("y"), question.rows
     if not y or not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
         return []
-    located = {place for place, one in enumerate(maps) if (one.table["status"] == Status.LOCATED).any()}
+    located = {place for place, one in enumerate(maps) if has_place(one.table)}
     shown = [maps[place] for place in comparable([tuple(one.where.values()) for one in maps], MOST_MAPS, located)]
     return [MapsPlot(f"{question.name}_surface", shown, x, y, question.metric, len(maps), question.lines)]
 
@@ -189,17 +231,17 @@ def zeros_of_line(
     question: Question,
     lead: Sequence[str],
     along: str,
-    known: Mapping[tuple[Any, ...], Map],
+    by_setting: Mapping[tuple[Any, ...], Map],
     where: Where,
     table: pd.DataFrame,
 ) -> PlaceLine:
-    """One line of zeros, with the closed form's on a fine grid. known: maps that have them already, by setting."""
-    own = {other: table[other].iloc[0] for other in lead if other != along}
-    if one := known.get(tuple(own.values())):
+    """One line of zeros, with the closed form's on a fine grid. by_setting: maps that have them already."""
+    setting = {other: table[other].iloc[0] for other in lead if other != along}
+    if one := by_setting.get(tuple(setting.values())):
         fine, roots = one.fine, one.roots
     else:
         rows = question.rows
-        for other, value in own.items():
+        for other, value in setting.items():
             rows = rows[rows[other] == value]
         fine = smooth(rows, along, question.workload)
         roots = zero_line(rows, question.x, along, question.metric, question.workload, fine, DRAWN)
@@ -210,15 +252,10 @@ def slices_plot(question: Question, maps: Sequence[Map], whole: pd.DataFrame, ke
     """The metric over x, with up to six panels of slices."""
     x, metric, y = question.x, question.metric, question.options.get("y")
     of_y = [y] if y else []
-    slices: list[Part] = [
-        ((*label, *one.where.values()), part) for one in maps for label, part in groups(one.rows, of_y)
-    ]
+    slices: list[Part] = [({**label, **one.where}, part) for one in maps for label, part in groups(one.rows, of_y)]
     names = [*of_y, *keys]
-    zeros = {
-        tuple(row[key] for key in names): (row["estimate"], row["low"], row["high"], row["theory"])
-        for row in whole[whole["status"] == Status.LOCATED].to_dict("records")
-    }
-    marked = [zeros.get(tuple(values)) for values, _ in slices]
+    zeros = dict(zip(whole[names].itertuples(index=False, name=None), marks(whole), strict=True))
+    marked = [zeros.get(tuple(where.values())) for where, _ in slices]
     panels = series_panels(slices, names, x, metric, question.workload, marked, panels=6)
     return CurvesPlot(f"{question.name}_slices", panels, x, metric, len(slices), placed="zero")
 

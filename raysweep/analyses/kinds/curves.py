@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, bounds_of, means_table, places_on, signs_of
+from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means_table, places_on, signs_of
 from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
-from raysweep.analyses.sides import tested
 from raysweep.errors import InputError
-from raysweep.fits.comparison import HIGHER, LOWER, UNCLEAR
-from raysweep.fits.statistics import LEVEL, half_width
+from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import along_training, metrics_of
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from raysweep.space.checks import Context
+    from raysweep.workloads.declaration import Workload
 
 OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
 
@@ -38,7 +38,7 @@ def run(question: Question) -> Finding:
     beside = str(question.options.get("beside") or "")
     asked = question if beside or question.lines else question.with_signs_in_words()
     x, metrics, workload, frame, name = asked.x, metrics_of(asked.options), asked.workload, asked.rows, asked.name
-    keys = asked.keys(x)
+    keys = question.keys(x)
     cell = [*keys, x]
     tables = {f"{name}_{metric}": means_table(frame, cell, metric, workload) for metric in metrics}
     rows, meanings = list[dict[str, Any]](), dict[str, str]()
@@ -48,26 +48,23 @@ def run(question: Question) -> Finding:
         if not against and all(signs):
             against = {"": 0.0}
             meanings = dict(zip(("positive", "negative"), signs, strict=True)) if len(metrics) == 1 else {}
-        means = with_ends(tables[f"{name}_{metric}"], bounds_of(metric, workload))
-        sides = {label: tested(frame, cell, metric, other, workload, LEVEL) for label, other in against.items()}
+        means = with_intervals(tables[f"{name}_{metric}"], bounds_of(metric, workload))
+        sides = {label: tested(frame, cell, metric, other, workload) for label, other in against.items()}
         held = {label: cells for label, cells in sides.items() if cells is not None}
         for label, cells in held.items() or [("", None)]:
-            own = means
+            table = means
             if cells is not None:
-                own = means.merge(cells[[*cell, "beside", "status", "same"]], on=cell, how="left")
-            rows += [{"metric": metric, "against": label, **setting(row, cell)} for row in own.to_dict("records")]
+                table = means.merge(cells[[*cell, "beside", "status", "same"]], on=cell, how="left")
+            rows += [{"metric": metric, "against": label, **setting(row, cell)} for row in table.to_dict("records")]
     first = [key for key in ("metric", "against") if len({row[key] for row in rows}) > 1]
-    table = as_table(rows, [*first, *cell])
-    table = table.drop(columns=[key for key in ("metric", "against") if key not in first])
+    rows = [{key: row[key] for key in row if key in first or key not in ("metric", "against")} for row in rows]
     if beside:
         tables[f"{name}_{beside}"] = means_table(frame, cell, beside, workload)
-    return Finding(
+    return question.finding(
         "curves",
-        name,
-        table,
+        rows,
+        [*first, *cell],
         metric=metrics[0] if len(metrics) == 1 else "",
-        x=x,
-        keys=[*first, *cell],
         meanings=question.words or meanings,
         facts={"beside": beside, "constants": list(question.lines)},
         tables=tables,
@@ -75,12 +72,40 @@ def run(question: Question) -> Finding:
     )
 
 
-def with_ends(table: pd.DataFrame, bounds: tuple[float, float]) -> pd.DataFrame:
-    """A table of means with Student's t intervals. bounds: between which values a mean lies."""
-    draws, mean = table["draws"].to_numpy(), table["mean"].where(~table["no_variance"].astype(bool)).to_numpy(float)
-    half = np.where(draws > 1, half_width(LEVEL, table["standard_error"].to_numpy(float), draws), np.nan)
-    low, high = np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)
-    return table.assign(estimate=mean, low=low, high=high)
+def with_intervals(table: pd.DataFrame, bounds: tuple[float, float]) -> pd.DataFrame:
+    """A table of means with intervals; without where draws have no variance. bounds: of the metric."""
+    finite = table.assign(mean=table["mean"].where(~table["no_variance"].astype(bool)))
+    low, high = interval(finite, bounds)
+    return table.assign(estimate=finite["mean"].to_numpy(float), low=low, high=high)
+
+
+def tested(
+    rows: pd.DataFrame, keys: list[str], metric: str, other: str | float, workload: Workload
+) -> pd.DataFrame | None:
+    """One row per cell: the keys, `beside` (the mean of the other metric, or the number), `status` (of `per_cell`) and
+    `same` (no draw differs by more than rounding). Cells with one draw are left out; None if none is left.
+
+    Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
+    """
+    names = [metric, *([other] if isinstance(other, str) else [])]
+    good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
+    for name in names:
+        good = good[~heavy_rows(good, name, workload)]
+    good = good.drop_duplicates([*keys, "seed"])
+    value, beside = good[metric].astype(float), good[other].astype(float) if isinstance(other, str) else other
+    # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
+    size = np.maximum(value.abs(), np.abs(beside)) if other != 0 else value.abs().max()
+    good = good[[*keys, "seed"]].assign(beside=beside, difference=value - beside, size=size)
+    good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
+    if not len(good):
+        return None
+    good = good.assign(same=good["difference"].abs() <= ROUNDING * good["size"])
+    cells = good.groupby(keys, dropna=False).agg(beside=("beside", "mean"), same=("same", "all")).reset_index()
+    differ = good[~good.groupby(keys, dropna=False)["same"].transform("all")]
+    if not len(differ):
+        return cells.assign(status=UNCLEAR)
+    cells = cells.merge(per_cell(differ, keys)[[*keys, "status"]], on=keys, how="left")
+    return cells.assign(status=cells["status"].fillna(UNCLEAR))
 
 
 def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
@@ -90,8 +115,11 @@ def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
     if given.get("status") not in OUTCOMES:
         return {**row, "outcome": Outcome.MEASURED}
     outcome = Outcome.NO_EFFECT if given["same"] else OUTCOMES[given["status"]]
-    more = {"needed": Needed.MORE_DRAWS, "needed_number": given["draws"]} if outcome == Outcome.UNCLEAR else {}
-    return {**row, "outcome": outcome, **more}
+    return {
+        **row,
+        "outcome": outcome,
+        **(takes(Needed.MORE_DRAWS, given["draws"]) if outcome == Outcome.UNCLEAR else {}),
+    }
 
 
 def plots(asked: Question, keys: list[str], metrics: list[str], beside: str) -> list[CurvesPlot]:

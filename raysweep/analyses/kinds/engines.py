@@ -10,10 +10,10 @@ import numpy as np
 
 from raysweep.analyses import control_variate
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import parameters_of
+from raysweep.analyses.rows import groups, parameters_of, varying
 from raysweep.errors import InputError
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.space import analysis_options as allowed
@@ -27,21 +27,6 @@ if TYPE_CHECKING:
 
 EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
 FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
-
-
-OWN = [
-    "difference",
-    "engine",
-    "largest",
-    "median",
-    "metric",
-    "quarter",
-    "reference",
-    "rows",
-    "size",
-    "three_quarters",
-    "value",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +60,12 @@ class Matched:
 
     def keys(self) -> list[str]:
         """The parameters in which a row and the reference's row of the same draw agree."""
-        varied = (name for name in self.others(self.rows) if self.rows[name].nunique(dropna=False) > 1)
-        return [name for name in varied if self.shared(name)]
+        return [name for name in varying(self.others(self.rows), self.rows) if self.shared(name)]
 
     def shared(self, name: str) -> bool:
         """Whether the reference and the other engines have some value of this parameter in common."""
-        known = self.rows["engine"] == self.reference
-        return not set(self.rows.loc[known, name]).isdisjoint(self.rows.loc[~known, name])
+        of_reference = self.rows["engine"] == self.reference
+        return not set(self.rows.loc[of_reference, name]).isdisjoint(self.rows.loc[~of_reference, name])
 
 
 def run(question: Question) -> Finding:
@@ -99,20 +83,18 @@ def run(question: Question) -> Finding:
     quartiles = {"quarter": lambda d: d.quantile(0.25), "three_quarters": lambda d: d.quantile(0.75)}
     table = sizes.agg(median="median", **quartiles, largest="max", rows="count").reset_index()
     rows = [
-        {**dict(zip(keys, at, strict=True)), **setting(part, x, float(matched.rows[at[-1]].abs().median()))}
-        for at, part in pairs.groupby(keys, sort=True)
+        {**at, **setting(part, x, float(matched.rows[at["metric"]].abs().median()))} for at, part in groups(pairs, keys)
     ]
-    known = matched.rows[matched.rows["engine"] == reference]
+    reference_rows = matched.rows[matched.rows["engine"] == reference]
     engines = matched.workload.engines
     from_zero = engines is not None and reference in engines.from_zero
-    control = control_variate.by_reference(pairs, known, matched.keys(), matched.workload, from_zero)
-    return Finding(
+    control = control_variate.by_reference(pairs, reference_rows, matched.keys(), matched.workload, from_zero)
+    return question.finding(
         "engines",
-        name,
-        as_table(rows, keys),
+        rows,
+        keys,
         metric=matched.metrics[0] if len(matched.metrics) == 1 else "",
         x=x,
-        keys=keys,
         facts={"reference": reference, "pairs": len(pairs), "thinned": thin, **unlike(matched, pairs)},
         tables={f"{name}_differences": table, **({f"{name}_means": control} if len(control) else {})},
         plots=lambda: [EnginesPlot(name, table, matched.metrics, reference)],
@@ -143,15 +125,15 @@ def paired(matched: Matched) -> pd.DataFrame:
 
     rows = matched.rows
     is_reference = rows["engine"] == matched.reference
-    known, others = rows[is_reference], rows[~is_reference]
+    reference_rows, others = rows[is_reference], rows[~is_reference]
     keys = ["seed", *matched.keys()]
-    wanted = list(dict.fromkeys([*keys, *matched.by, "engine", matched.x]))
+    columns = list(dict.fromkeys([*keys, *matched.by, "engine", matched.x]))
     pieces = []
     for metric in matched.metrics:
-        right = known.groupby(keys, as_index=False)[metric].mean().rename(columns={metric: "reference"})
-        both = others[list(dict.fromkeys([*wanted, metric]))].merge(right, on=keys, how="inner")
+        right = reference_rows.groupby(keys, as_index=False)[metric].mean().rename(columns={metric: "reference"})
+        both = others[list(dict.fromkeys([*columns, metric]))].merge(right, on=keys, how="inner")
         both = both.assign(metric=metric, value=both[metric], difference=both[metric] - both["reference"])
-        pieces.append(both.dropna(subset=["difference"])[[*wanted, "metric", "value", "difference"]])
+        pieces.append(both.dropna(subset=["difference"])[[*columns, "metric", "value", "difference"]])
     return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
 
 
@@ -161,9 +143,9 @@ def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, i
     Draws are counted per engine, group and metric. At such x the median would be over other draws than elsewhere, and
     this would distort the curve.
     """
-    groups = ["engine", *by, "metric"]
-    here = pairs.groupby([*groups, x])["seed"].transform("nunique")
-    most = here.groupby([pairs[key] for key in groups]).transform("max")
+    keys = ["engine", *by, "metric"]
+    here = pairs.groupby([*keys, x])["seed"].transform("nunique")
+    most = here.groupby([pairs[key] for key in keys]).transform("max")
     kept = 2 * here >= most
     return pairs[kept], int((~kept).sum())
 
@@ -182,15 +164,16 @@ def setting(part: pd.DataFrame, x: str, scale: float) -> dict[str, Any]:
         return {**row, "outcome": Outcome.NO_EFFECT}
     orders = []
     for _, draw in part.groupby("seed"):
-        own = draw.groupby(x)["size"].median()
-        own = own[(own > 0) & (own.index > 0) & np.isfinite(own.index.to_numpy(float))]
-        orders.append(log_slope(own.index.to_numpy(float), own.to_numpy(float)))
-    known = np.array(orders)[np.isfinite(orders)]
-    if not len(known):
+        sizes = draw.groupby(x)["size"].median()
+        at, values = sizes.index.to_numpy(float), sizes.to_numpy(float)
+        use = (values > 0) & (at > 0) & np.isfinite(at)
+        orders.append(log_slope(at[use], values[use]))
+    finite = np.array(orders)[np.isfinite(orders)]
+    if not len(finite):
         return {**row, "outcome": Outcome.MEASURED}
-    order, row["draws"] = float(known.mean()), len(known)
-    error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
-    half = t_quantile(LEVEL, len(known) - 1) * error if len(known) > 1 else np.nan
+    order, row["draws"] = float(finite.mean()), len(finite)
+    error = float(finite.std(ddof=1) / np.sqrt(len(finite))) if len(finite) > 1 else np.nan
+    half = t_quantile(LEVEL, len(finite) - 1) * error if len(finite) > 1 else np.nan
     outcome = Outcome.CONSTANT if abs(order) < FLAT else Outcome.INCREASING if order > 0 else Outcome.DECREASING
     return {**row, "outcome": outcome, "estimate": order, "low": order - half, "high": order + half}
 
@@ -205,12 +188,11 @@ def log_slope(x: np.ndarray, y: np.ndarray) -> float:
 def unlike(matched: Matched, pairs: pd.DataFrame) -> dict[str, Any]:
     """In what rows of one median differ (pooled), in what pairs differ besides the engine (apart), and at which sizes
     of the initialization training starts (start), if not at 0: the reference may be the limit of 0."""
-    varying = (key for key in matched.others(pairs) if pairs[key].nunique(dropna=False) > 1)
     engines, rows = matched.workload.engines, matched.rows
     start = engines.start if engines else ""
     sizes = sorted(rows[start].unique().tolist()) if start in rows and (rows[start] > 0).any() else []
     return {
-        "pooled": [key for key in varying if key not in matched.by],
+        "pooled": [key for key in varying(matched.others(pairs), pairs) if key not in matched.by],
         "apart": [key for key in matched.others(rows) if not matched.shared(key)],
         "start": {start: sizes} if sizes else {},
     }
@@ -228,7 +210,7 @@ def check(options: Mapping[str, Any], path: str, context: Context) -> None:
 
 
 def engine(value: Any, path: str, context: Context) -> Any:
-    return checks.text(value, path, context, wanted="the name of an engine")
+    return checks.text(value, path, context, expected="the name of an engine")
 
 
 ANALYSIS = Analysis(
@@ -236,6 +218,9 @@ ANALYSIS = Analysis(
     question="how do engines differ from the reference?",
     run=run,
     optional={"metrics": allowed.metrics, "reference": engine, "x": allowed.number_axis, "by": allowed.axes},
-    columns=(*control_variate.COLUMNS, "reference", *OWN),
+    columns=(
+        *(*control_variate.COLUMNS, "difference", "engine", "largest", "median", "metric", "quarter", "reference"),
+        *("rows", "size", "three_quarters", "value"),
+    ),
     check=check,
 )

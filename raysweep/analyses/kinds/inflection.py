@@ -10,15 +10,15 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, extrema
-from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.places import FITTED, HALVED, few, in_front, joined, places_finding, places_plot
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, known_error
-from raysweep.analyses.series import CurvesPlot, Part, marked_panels
+from raysweep.analyses.rows import Part, better_extremum, error_column, groups, is_exact, is_number
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.inflection import fit_inflection
-from raysweep.fits.known_turn import fit_known_turns
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
+from raysweep.fits.turn import fit_turns
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
@@ -32,26 +32,26 @@ def run(question: Question) -> Finding:
     turn = better_extremum(metric, workload)
     keys = question.keys(x)
     parts = list(groups(question.rows, keys))
-    known = known_error(question.rows, metric, workload)
-    if known and question.rows.groupby([x, *keys], dropna=False).size().median() <= 1:
-        return known_turns(question, parts, keys, known, turn)
-    how = partial(one_turn, x=x, metric=metric, level=question.read_at("optimum"), turn=turn, workload=workload)
-    found = mapped(how, [rows for _, rows in parts])
-    tables = [
-        (values, add_theory(fit.table, [expected], level))
-        for (values, _), (fit, expected) in zip(parts, found, strict=True)
-    ]
-    whole = in_front(joined(tables, keys), keys)
-    return turns_finding(question, parts, keys, whole, [fit for fit, _ in found], turn)
+    errors = error_column(question.rows, metric, workload)
+    if errors and question.rows.groupby([x, *keys], dropna=False).size().median() <= 1:
+        return turns_given_errors(question, parts, keys, errors, turn)
+    fit_one = partial(one_turn, x=x, metric=metric, level=question.read_at("optimum"), turn=turn, workload=workload)
+    fitted = mapped(fit_one, [rows for _, rows in parts])
+    tables = (
+        (where, add_theory(fit.table, [expected], level))
+        for (where, _), (fit, expected) in zip(parts, fitted, strict=True)
+    )
+    whole = in_front(joined(tables), keys)
+    return turns_finding(question, parts, keys, whole, [fit for fit, _ in fitted], turn)
 
 
-def known_turns(question: Question, parts: Sequence[Part], keys: list[str], error: str, turn: str) -> Finding:
-    """The turning points of curves with one run per point and known errors."""
+def turns_given_errors(question: Question, parts: Sequence[Part], keys: list[str], error: str, turn: str) -> Finding:
+    """The turning points of curves with one run per point and given errors."""
     import pandas as pd
 
-    fit = fit_known_turns([rows for _, rows in parts], question.x, question.metric, error, question.level, turn=turn)
+    fit = fit_turns([rows for _, rows in parts], question.x, question.metric, error, question.level, turn=turn)
     whole = add_theory(fit.table, [np.empty(0)] * len(parts), question.level)
-    settings = pd.DataFrame([values for values, _ in parts], columns=keys, index=whole.index)
+    settings = pd.DataFrame([where for where, _ in parts], columns=keys, index=whole.index)
     return turns_finding(question, parts, keys, pd.concat([settings, whole], axis=1), [fit], turn, method="known_turns")
 
 
@@ -65,23 +65,15 @@ def turns_finding(
     **facts: Any,
 ) -> Finding:
     """The finding of fitted turning points. whole: one row per setting."""
-    x, metric = question.x, question.metric
     placed = "maximum" if turn == "max" else "minimum"
     along = next((key for key in keys if is_number(question.rows, key) and runs_along(whole, keys, key)), None)
-
-    def plots() -> Sequence[Plot]:
-        panels = marked_panels(parts, keys, whole, question)
-        curves = CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), placed=placed)
-        lines = places_plot(question, whole, keys, along, placed) if along else []
-        return [curves, *lines] if few(whole) else [*lines, curves]
-
     return places_finding(
         question,
         "inflection",
         whole,
         keys,
         fits,
-        plots,
+        lambda: curves_and_places(question, marked_panels(parts, keys, whole, question), whole, keys, along, placed),
         {f"{question.name}_turns": whole},
         facts={"turn": placed, **facts},
         meanings={Outcome.LOCATED: question.words["turns"]} if question.words else {},

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import all_keys, better_extremum, finite_values, known_error, spread, with_choice
-from raysweep.fits.optimum import in_log
+from raysweep.analyses.rows import (
+    Where,
+    all_keys,
+    better_extremum,
+    edges_of,
+    error_column,
+    is_logarithmic,
+    spread,
+    with_choice,
+)
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.best import Pair
@@ -23,7 +30,6 @@ from raysweep.fits.surface.slices import Slices
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context, expect
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +46,7 @@ class PairMap:
     least expected regret.
     """
 
-    where: Mapping[str, Any]
+    where: Where
     x: np.ndarray
     y: np.ndarray
     regret: np.ndarray
@@ -64,111 +70,87 @@ class PairPlot(Plot):
 
 def run(question: Question) -> Finding:
     """The best value of each axis with the other one at its best: two rows per setting."""
-    import pandas as pd
-
     first, second = axes = list(question.options["axes"])
     metric, workload, rows = question.metric, question.workload, question.rows
     keys = [key for key in all_keys(rows, workload, first, [second, *question.by], question.design) if key != second]
     frame = with_choice(rows, first, keys)
-    found = slice_places(
+    surface = slice_places(
         frame,
         axes,
         metric,
         keys,
         turn=better_extremum(metric, workload),
-        error=known_error(frame, metric, workload),
+        error=error_column(frame, metric, workload),
         level=question.level,
-        logarithmic=[_logarithmic(frame, axis, workload) for axis in axes],
+        logarithmic=[is_logarithmic(frame, axis, workload) for axis in axes],
     )
-    seeds = int(rows["seed"].nunique()) if "seed" in rows else 0
-    lines = []
-    for setting, pair in zip(found.slices.settings, found.pairs, strict=True):
-        where = dict(zip(keys, setting, strict=True))
-        lines += [axis_row(where, axes, k, pair, found.slices, finite_values(frame, axes[k]), seeds) for k in (0, 1)]
-    table = as_table(lines, [*keys, "axis"])
-    return Finding(
+    slices, seeds = surface.slices, int(rows["seed"].nunique()) if "seed" in rows else 0
+    settings = [dict(zip(keys, setting, strict=True)) for setting in slices.settings]
+    edges = [edges_of(frame, axis) for axis in axes]
+    lines = [
+        {**where, "axis": axes[k], **axis_row(pair, k, slices, edges[k], seeds)}
+        for where, pair in zip(settings, surface.pairs, strict=True)
+        for k in (0, 1)
+    ]
+    finding = question.finding(
         "joint_optimum",
-        question.name,
-        table,
-        metric,
-        first,
+        lines,
         [*keys, "axis"],
-        level=question.level,
+        x=first,
         facts={"axes": axes},
-        tables={
-            f"{question.name}_optima": table,
-            f"{question.name}_alike": pd.DataFrame(alike_rows(found, axes, keys)),
-        },
-        plots=cache(lambda: plots_of(question, found, keys)),
+        plots=lambda: plots_of(question, surface, settings),
     )
+    name, alike = question.name, alike_rows(surface, axes, settings)
+    return replace(finding, tables={f"{name}_optima": finding.table, f"{name}_alike": alike})
 
 
-def _logarithmic(frame: pd.DataFrame, axis: str, workload: Workload) -> bool:
-    declared = workload.logarithmic(axis)
-    return in_log(frame[axis].to_numpy(float)) if declared is None else declared
-
-
-def axis_row(
-    where: Mapping[str, Any],
-    axes: Sequence[str],
-    k: int,
-    pair: Pair | None,
-    slices: Slices,
-    values: np.ndarray,
-    seeds: int,
-) -> dict[str, Any]:
+def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, float], seeds: int) -> dict[str, Any]:
     """One axis of one setting as a row of the finding. choice, regret: of the pair of least expected regret."""
-    row: dict[str, Any] = {**where, "axis": axes[k], "reason": Reason.FLAT, "outcome": Outcome.NO_EFFECT}
     if pair is None:
-        return row
+        return {"reason": Reason.FLAT, "outcome": Outcome.NO_EFFECT}
     one = pair.axes[k]
-    ends = {
-        end: slices.back(k, place) if np.isfinite(place := getattr(one, end)) else place
-        for end in ("estimate", "low", "high")
+    place = {
+        name: slices.back(k, at) if np.isfinite(at := getattr(one, name)) else at
+        for name in ("estimate", "low", "high")
     }
-    if slices.logarithmic[k] and ends["low"] == -np.inf:
-        ends["low"] = 0.0
+    if slices.logarithmic[k] and place["low"] == -np.inf:
+        place["low"] = 0.0
     result = outcome(one.status, one.reason)
-    takes, number = needed(result, one.reason, float(values[0]), float(values[-1]), seeds)
-    row |= {"outcome": result, "reason": one.reason, "needed": takes, "needed_number": number, **ends}
+    row = {"outcome": result, "reason": one.reason, **place, **needed(result, one.reason, *edges, seeds)}
     if one.status != Status.UNDETERMINED:
         row |= {"choice": slices.back(k, pair.choice[k]), "regret": float(pair.regret.min())}
     return row
 
 
-def alike_rows(found: SlicePlaces, axes: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
+def alike_rows(surface: SlicePlaces, axes: Sequence[str], settings: Sequence[Where]) -> pd.DataFrame:
     """The points of each setting that cannot be told from the best, with their expected regret."""
+    import pandas as pd
+
     out = []
-    for setting, pair in zip(found.slices.settings, found.pairs, strict=True):
+    for where, pair in zip(settings, surface.pairs, strict=True):
         if pair is None:
             continue
-        where = dict(zip(keys, setting, strict=True))
-        x, y = ([found.slices.back(k, point) for point in pair.points[k]] for k in (0, 1))
+        x, y = ([surface.slices.back(k, point) for point in pair.points[k]] for k in (0, 1))
         for i, j in np.argwhere(pair.alike):
             out.append({**where, axes[0]: x[i], axes[1]: y[j], "regret": float(pair.regret[i, j])})
-    return out
+    return pd.DataFrame(out)
 
 
-def plots_of(question: Question, found: SlicePlaces, keys: Sequence[str]) -> list[Plot]:
+def plots_of(question: Question, surface: SlicePlaces, settings: Sequence[Where]) -> list[Plot]:
     """One map per setting, of some of them."""
-    first, second = question.options["axes"]
-    cells, slices = found.slices.cells, found.slices
-    there = [s for s, pair in enumerate(found.pairs) if pair is not None]
+    cells, slices = surface.slices.cells, surface.slices
+    there = [(s, pair) for s, pair in enumerate(surface.pairs) if pair is not None]
     panels = []
-    for s in spread(there, PANELS):
-        pair = found.pairs[s]
-        assert pair is not None
-        own = cells.slices == s
-        at = np.column_stack([[slices.back(k, one) for one in cells.x[own, k]] for k in (0, 1)])
+    for s, pair in spread(there, PANELS):
+        inside = cells.slices == s
+        at = np.column_stack([[slices.back(k, one) for one in cells.x[inside, k]] for k in (0, 1)])
         x, y = (np.array([slices.back(k, point) for point in pair.points[k]]) for k in (0, 1))
-        where = dict(zip(keys, slices.settings[s], strict=True))
         choice = (slices.back(0, pair.choice[0]), slices.back(1, pair.choice[1]))
-        bad = cells.diverged[own]
-        panels.append(PairMap(where, x, y, pair.regret, pair.alike, at[~bad], at[bad], choice))
-    every = len(there)
-    return (
-        [PairPlot(question.name, panels, first, second, question.metric, slices.logarithmic, every)] if panels else []
-    )
+        bad = cells.diverged[inside]
+        panels.append(PairMap(settings[s], x, y, pair.regret, pair.alike, at[~bad], at[bad], choice))
+    first, second = question.options["axes"]
+    plot = PairPlot(question.name, panels, first, second, question.metric, slices.logarithmic, len(there))
+    return [plot] if panels else []
 
 
 def two_axes(value: Any, path: str, context: Context) -> Any:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
-from raysweep.analyses.logged import IDENTITY, OPTIONS, check_known, check_logged, keys_of, points_of, stage_of
+from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metric, keys_of, points_of, stage_of
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, spread
-from raysweep.analyses.series import Where
+from raysweep.analyses.rows import Where, groups, spread
 from raysweep.fits.statistics import mean_band
 from raysweep.space import analysis_options as allowed
 from raysweep.space.analyses import metrics_of
@@ -64,15 +62,11 @@ def run(question: Question) -> Finding:
     if points.empty or not any(name in logged for name in (x, y, *metrics)):
         return nothing(question, "landscape", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=x)
     for name, key in [(x, "x"), (y, "y"), *((metric, "metrics") for metric in metrics)]:
-        check_known(name, f"analysis.landscape.{key}", question, logged)
+        check_metric(name, f"analysis.landscape.{key}", question, logged)
     keys, idle = keys_of(question, "")
     good = question.rows[question.rows["status"] == OK]
     table = points[[*IDENTITY, x, y, *metrics]].merge(good[[*IDENTITY, *keys]], on=IDENTITY)
-    every = [
-        surfaces_of(dict(zip(keys, values, strict=True)), rows, metric, x, y)
-        for values, rows in groups(table, keys)
-        for metric in metrics
-    ]
+    every = [surfaces_of(where, rows, metric, x, y) for where, rows in groups(table, keys) for metric in metrics]
     every = [one for one in every if one.draws]
     if not every:
         return nothing(question, "landscape", Nothing.NO_ROW_OK, metric=metrics[0], x=x)
@@ -84,17 +78,14 @@ def run(question: Question) -> Finding:
         surfaces = [one for one in every if any(one.where == where for where in shown) and seed in one.draws]
         return [LandscapePlot(question.name, surfaces, metrics, x, y, seed, stage, len(wheres))]
 
-    return Finding(
+    return question.finding(
         "landscape",
-        question.name,
-        as_table([setting_row(one, every, question.level) for one in every], [*keys, "metric"]),
-        metrics[0],
-        x,
+        [setting_row(one, every, question.level) for one in every],
         [*keys, "metric"],
-        level=question.level,
+        metric=metrics[0],
         facts={"stage": stage, "y": y},
         tables={f"{question.name}_values": pd.concat([of_draws(one, x, y) for one in every], ignore_index=True)},
-        plots=cache(plots),
+        plots=plots,
         idle=idle,
     )
 

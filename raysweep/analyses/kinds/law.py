@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, law_of
-from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.outcomes import outcome, takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import all_keys, better_extremum, groups, known_error, spread, with_choice
+from raysweep.analyses.rows import Where, all_keys, better_extremum, error_column, groups, spread, with_choice
+from raysweep.analyses.series import Panel
 from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
@@ -38,7 +38,7 @@ class LawLine:
     fine: values of x; centre, low, high: the law there, with the interval of a new setting.
     """
 
-    where: Mapping[str, Any]
+    where: Where
     table: pd.DataFrame
     fine: np.ndarray
     centre: np.ndarray
@@ -48,9 +48,9 @@ class LawLine:
 
 @dataclass(frozen=True, eq=False)
 class LawPlot(Plot):
-    """The best value over the first axis of the law: (the setting, its lines) per panel."""
+    """The best value over the first axis of the law. every: how many panels there are."""
 
-    panels: Sequence[tuple[Mapping[str, Any], Sequence[LawLine]]]
+    panels: Sequence[Panel[LawLine]]
     lr: str
     along: str
     metric: str
@@ -59,15 +59,15 @@ class LawPlot(Plot):
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """The laws of a question. over: their axes. others: the axes that tell them apart. found: of all slices.
+    """The laws of a question. over: their axes. others: the axes that tell them apart. surface: of all slices.
 
     laws: (the setting of `others`, its law, the table of its slices) each.
     """
 
     over: list[str]
     others: list[str]
-    found: SlicePlaces
-    laws: Sequence[tuple[Mapping[str, Any], Law, pd.DataFrame]]
+    surface: SlicePlaces
+    laws: Sequence[tuple[Where, Law, pd.DataFrame]]
 
 
 def run(question: Question) -> Finding:
@@ -76,19 +76,16 @@ def run(question: Question) -> Finding:
 
     made, level = laws_of(question), question.level
     over, others = made.over, made.others
-    settings = [row for where, law, part in made.laws for row in exponent_rows(where, law, part, over, level)]
+    rows = [{**where, **row} for where, law, part in made.laws for row in exponent_rows(law, len(part), over, level)]
     whole = pd.concat([part for *_, part in made.laws], ignore_index=True)
-    return Finding(
+    return question.finding(
         "law",
-        question.name,
-        as_table(settings, [*others, "axis"]),
-        question.metric,
-        str(question.options["lr"]),
+        rows,
         [*others, "axis"],
-        level=level,
+        x=str(question.options["lr"]),
         facts=facts_of(made, question.options.get("at_best"), level),
         tables={f"{question.name}_values": whole[[*others, *over, *SLICE]]},
-        plots=cache(lambda: plots_of(question, made)),
+        plots=lambda: plots_of(question, made),
     )
 
 
@@ -99,21 +96,20 @@ def laws_of(question: Question) -> Laws:
     keys = all_keys(rows, workload, lr, [*over, *question.by, *([at_best] if at_best else [])], question.design)
     others = [key for key in keys if key not in over and key != at_best]
     frame = with_choice(rows, lr, [key for key in keys if key != at_best])
-    found = slice_places(
+    surface = slice_places(
         frame,
         [lr, *([at_best] if at_best else [])],
         metric,
         [*others, *over],
         turn=better_extremum(metric, workload),
-        error=known_error(frame, metric, workload),
+        error=error_column(frame, metric, workload),
         level=level,
     )
-    table = slices_table(found, [*others, *over])
+    table = slices_table(surface, [*others, *over])
     laws = []
-    for values, part in groups(table, others):
-        law, part = one_law(found, part, over, level)
-        laws.append((dict(zip(others, values, strict=True)), law, part))
-    return Laws(over, others, found, laws)
+    for where, part in groups(table, others):
+        laws.append((where, *one_law(surface, part, over, level)))
+    return Laws(over, others, surface, laws)
 
 
 def over_of(options: Mapping[str, Any]) -> list[str]:
@@ -122,26 +118,26 @@ def over_of(options: Mapping[str, Any]) -> list[str]:
     return [over] if isinstance(over, str) else list(over)
 
 
-def slices_table(found: SlicePlaces, keys: Sequence[str]) -> pd.DataFrame:
-    """One row per slice with its own best value. _slice: its number."""
+def slices_table(surface: SlicePlaces, keys: Sequence[str]) -> pd.DataFrame:
+    """One row per slice with its best value. _slice: its number."""
     import pandas as pd
 
     lines = []
-    for s, (setting, one) in enumerate(zip(found.slices.settings, found.bests, strict=True)):
+    for s, (setting, one) in enumerate(zip(surface.slices.settings, surface.bests, strict=True)):
         line = {**dict(zip(keys, setting, strict=True)), "_slice": s, **dict.fromkeys(SLICE, np.nan)}
         status = one.status if one else Status.UNDETERMINED
         reason = one.reason if one else Reason.TOO_FEW_POINTS
         line |= {"outcome": outcome(status, reason)}
-        if one and found.places[s] is not None:
-            ends = {name: getattr(one, name) for name in ("estimate", "low", "high", "choice")}
-            line |= {name: float(np.exp(end)) for name, end in ends.items()} | {"regret": one.regret}
+        if one and surface.places[s] is not None:
+            values = {name: getattr(one, name) for name in ("estimate", "low", "high", "choice")}
+            line |= {name: float(np.exp(end)) for name, end in values.items()} | {"regret": one.regret}
         lines.append(line)
     return pd.DataFrame(lines)
 
 
-def one_law(found: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level: float) -> tuple[Law, pd.DataFrame]:
+def one_law(surface: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level: float) -> tuple[Law, pd.DataFrame]:
     """The law of one setting, and the table of its slices with what the others forecast of each."""
-    axes, places = part[list(over)].to_numpy(float), [found.places[s] for s in part["_slice"]]
+    axes, places = part[list(over)].to_numpy(float), [surface.places[s] for s in part["_slice"]]
     usable = np.array([place is not None for place in places]) & (axes > 0).all(axis=1) & np.isfinite(axes).all(axis=1)
     some = [place for place, use in zip(places, usable, strict=True) if place and use]
     law = law_of(some, axes[usable], part.loc[usable, "outcome"])
@@ -153,58 +149,43 @@ def one_law(found: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level: 
     for k, row in enumerate(part.index[usable]):
         place, new = places[part.index.get_loc(row)], law.without(k, rng)
         assert place is not None
-        ends = np.exp(np.quantile(new, [0.5, tail, 1 - tail]))
-        part.loc[row, ["law", "law_low", "law_high"]] = ends
+        forecast = np.exp(np.quantile(new, [0.5, tail, 1 - tail]))
+        part.loc[row, ["law", "law_low", "law_high"]] = forecast
         part.loc[row, "inside"] = "yes" if inside(place, new, level, rng) else "no"
     return law, part
 
 
-def exponent_rows(
-    where: Mapping[str, Any], law: Law, part: pd.DataFrame, over: Sequence[str], level: float
-) -> list[dict[str, Any]]:
-    """The exponents of one law as rows of the finding."""
-    out = []
-    numbers = law.exponents(level)
-    for axis, (low, middle, high, p) in zip(over, numbers.T, strict=True):
-        result = Outcome.RISES if low > 0 else Outcome.FALLS if high < 0 else Outcome.UNCLEAR
-        takes: tuple[Needed | str, float] = (Needed.MORE_DRAWS, np.nan) if result == Outcome.UNCLEAR else ("", np.nan)
-        if law.reason:
-            least, more_x = len(over) + 1 + SPARE, "" if law.reason == Reason.AXES_TOGETHER else Needed.MORE_X
-            takes = (Needed.MORE_SETTINGS, least) if len(law.logs) < least else (more_x, np.nan)
-            result = Outcome.UNDECIDED
-        out.append(
-            {
-                **where,
-                "axis": axis,
-                "outcome": result,
-                "reason": law.reason,
-                "estimate": middle,
-                "low": low,
-                "high": high,
-                "p": p,
-                "slices": len(law.logs),
-                "left_out": len(part) - len(law.logs),
-                "needed": takes[0],
-                "needed_number": takes[1],
-            }
-        )
+def exponent_rows(law: Law, slices: int, over: Sequence[str], level: float) -> list[dict[str, Any]]:
+    """The exponents of one law as rows of the finding. slices: how many the setting has."""
+    out, used, least = [], len(law.logs), len(over) + 1 + SPARE
+    for axis, (low, middle, high, p) in zip(over, law.exponents(level).T, strict=True):
+        row = {"axis": axis, "reason": law.reason, "estimate": middle, "low": low, "high": high, "p": p}
+        row |= {"slices": used, "left_out": slices - used}
+        if not law.reason:
+            row["outcome"] = Outcome.RISES if low > 0 else Outcome.FALLS if high < 0 else Outcome.UNCLEAR
+            row |= takes(Needed.MORE_DRAWS) if row["outcome"] == Outcome.UNCLEAR else {}
+        else:
+            row["outcome"] = Outcome.UNDECIDED
+            more_x = takes(Needed.MORE_X) if law.reason != Reason.AXES_TOGETHER else {}
+            row |= takes(Needed.MORE_SETTINGS, least) if used < least else more_x
+        out.append(row)
     return out
 
 
 def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     """How well the laws forecast: each slice from all others, and the largest values of the first axis from smaller."""
-    over, found = made.over, made.found
-    known = [(law, part) for _, law, part in made.laws if not law.reason]
+    over, surface = made.over, made.surface
+    laws = [(law, part) for _, law, part in made.laws if not law.reason]
     facts: dict[str, Any] = {"over": over, **({"at_best": at_best} if at_best else {})}
-    if not known:
+    if not laws:
         return facts
-    scores = [one for _, part in known for one in part["inside"] if one]
+    scores = [one for _, part in laws for one in part["inside"] if one]
     facts["one_out"] = {"inside": scores.count("yes"), "of": len(scores)}
-    facts["scatter"] = float(np.median([np.median(law.scatter) for law, _ in known]))
+    facts["scatter"] = float(np.median([np.median(law.scatter) for law, _ in laws]))
     hits = []
-    for _, part in known:
+    for _, part in laws:
         used = part[part["inside"] != ""]
-        places = [place for s in used["_slice"] if (place := found.places[s]) is not None]
+        places = [place for s in used["_slice"] if (place := surface.places[s]) is not None]
         hits.append(largest_out(places, used[list(over)].to_numpy(float), level))
     all_hits = np.concatenate(hits)
     if np.isfinite(all_hits).any():
@@ -217,24 +198,19 @@ def plots_of(question: Question, made: Laws) -> list[Plot]:
     over = made.over
     panels = []
     tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
-    known = [one for one in made.laws if not one[1].reason]
-    for where, law, part in spread(known, PANELS):
+    laws = [one for one in made.laws if not one[1].reason]
+    for where, law, part in spread(laws, PANELS):
         used, lines = part[part["inside"] != ""], []
-        ends = used[over[0]].min(), used[over[0]].max()
-        fine = np.geomspace(*ends, FINE)
-        for values, own in spread(list(groups(used, list(over[1:]))), LINES):
-            logs = np.log(np.column_stack([fine, *(np.full(FINE, float(value)) for value in values)]))
+        fine = np.geomspace(used[over[0]].min(), used[over[0]].max(), FINE)
+        for setting, table in spread(list(groups(used, over[1:])), LINES):
+            logs = np.log(np.column_stack([fine, *(np.full(FINE, float(value)) for value in setting.values())]))
             places = law.at(logs, rng, new=False)
             new = places + (law.scatter * rng.standard_normal(len(places)))[:, None]
             low, high = np.exp(np.quantile(new, [tail, 1 - tail], axis=0))
-            centre = np.exp(np.median(places, axis=0))
-            lines.append(LawLine(dict(zip(over[1:], values, strict=True)), own, fine, centre, low, high))
-        panels.append((where, lines))
-    return (
-        [LawPlot(question.name, panels, str(question.options["lr"]), over[0], question.metric, len(known))]
-        if panels
-        else []
-    )
+            lines.append(LawLine(setting, table, fine, np.exp(np.median(places, axis=0)), low, high))
+        panels.append(Panel(where, lines))
+    plot = LawPlot(question.name, panels, str(question.options["lr"]), over[0], question.metric, len(laws))
+    return [plot] if panels else []
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number, rounding
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.logged import (
     IDENTITY,
     OPTIONS,
-    check_known,
     check_logged,
+    check_metric,
     keys_of,
     names_in,
     points_of,
     stage_of,
 )
 from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import spread
-from raysweep.analyses.series import Panel, Where, by_panel, laid_out
+from raysweep.analyses.rows import Where, spread
+from raysweep.analyses.series import Panel, by_panel, laid_out
 from raysweep.fits.draws import log_axis
 from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import mean_band
@@ -45,7 +46,7 @@ POINTS = 60  # a curve has so many points at most in a page: enough for the eye,
 class Curve:
     """The learning curves of one setting of the parameters.
 
-    values: the values of the keys.
+    where: the values of the keys.
     x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
     seeds, stacked: the ok draws and their values at x, (draws, points).
     left_out: (status, x, values) of each draw that is not ok.
@@ -53,7 +54,7 @@ class Curve:
     lost: whether most of them diverged or failed.
     """
 
-    values: tuple[Any, ...]
+    where: Where
     x: np.ndarray
     mean: np.ndarray
     low: np.ndarray
@@ -98,11 +99,11 @@ def run(question: Question) -> Finding:
     logged = names_in(points)
     for metric in metrics:
         option = "metric" if question.options.get("metric") == metric else "metrics"
-        check_known(metric, f"analysis.curves.{option}", question, logged)
+        check_metric(metric, f"analysis.curves.{option}", question, logged)
     part = question.workload.chain.stages[question.workload.chain.names.index(stage)]
     until = part.until if part.points is not None else ""
-    known, idle = keys_of(question, question.x)
-    keys = [name for name in known if name != until]
+    depends, idle = keys_of(question, question.x)
+    keys = [name for name in depends if name != until]
     rows = question.rows[[*IDENTITY, "status", *keys]]
     curves = {metric: learned(rows, points, keys, metric, question) for metric in metrics}
     explored: list[Callable[[], dict[str, Any]]] = [
@@ -110,17 +111,14 @@ def run(question: Question) -> Finding:
         for metric, some in curves.items()
         if any(len(one.x) for one in some)
     ]
-    return Finding(
+    return question.finding(
         "learning_curves",
-        question.name,
-        as_table([setting_row(one, keys, metric) for metric in metrics for one in curves[metric]], [*keys, "metric"]),
-        metrics[0],
-        question.x,
+        [setting_row(one, metric) for metric in metrics for one in curves[metric]],
         [*keys, "metric"],
-        level=question.level,
-        facts={"stage": stage, "until": until if until in known else ""},
-        tables={f"{question.name}_{metric}": points_table(curves[metric], keys, question.x) for metric in metrics},
-        plots=cache(lambda: [plot for metric in metrics for plot in plots_of(curves[metric], keys, metric, question)]),
+        metric=metrics[0],
+        facts={"stage": stage, "until": until if until in depends else ""},
+        tables={f"{question.name}_{metric}": points_table(curves[metric], question.x) for metric in metrics},
+        plots=lambda: [plot for metric in metrics for plot in plots_of(curves[metric], keys, metric, question)],
         explored=explored,
         idle=idle,
     )
@@ -148,57 +146,48 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     if question.x != STEP:
         table[STEP] = (table[STEP] / table.groupby(IDENTITY)[STEP].transform("max")).round(12)
     table = table[table[VALUE].notna() | (table["status"] != OK)]
-    return [curve_of(values, part, question.level) for values, part in by_panel(table, keys)]
+    return [curve_of({key: where[key] for key in keys}, part, question.level) for where, part in by_panel(table, keys)]
 
 
-def curve_of(values: tuple[Any, ...], part: pd.DataFrame, level: float) -> Curve:
+def curve_of(where: Where, part: pd.DataFrame, level: float) -> Curve:
     """The curve of one setting. part: its points, with seed, status, `_all` (computed) and `_lost`."""
     draws = {
         int(str(seed)): (str(draw["status"].iloc[0]), draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float))
         for seed, draw in part.groupby("seed")
     }
-    good = {seed: (x, own) for seed, (status, x, own) in draws.items() if status == OK}
+    good = {seed: (x, values_of) for seed, (status, x, values_of) in draws.items() if status == OK}
     x, stacked = aligned(list(good.values()))
     mean, low, high = mean_band(stacked, level) if len(x) else (x, x, x)
     left_out = [draw for draw in draws.values() if draw[0] != OK]
     first = part.iloc[0]
-    return Curve(values, x, mean, low, high, list(good), stacked, left_out, int(first["_all"]), bool(first["_lost"]))
+    return Curve(where, x, mean, low, high, list(good), stacked, left_out, int(first["_all"]), bool(first["_lost"]))
 
 
-def setting_row(one: Curve, keys: Sequence[str], metric: str) -> dict[str, Any]:
+def setting_row(one: Curve, metric: str) -> dict[str, Any]:
     """Where the curve of one setting ends; undecided without an ok draw, and where most draws are lost."""
     there = bool(len(one.x))
     measured = there and not one.lost
     return {
-        **dict(zip(keys, one.values, strict=True)),
+        **one.where,
         "metric": metric,
         "outcome": Outcome.MEASURED if measured else Outcome.UNDECIDED,
         **({"estimate": one.mean[-1], "low": one.low[-1], "high": one.high[-1]} if there else {}),
-        "needed": "" if measured else Needed.OK_ROWS,
+        **({} if measured else takes(Needed.OK_ROWS)),
         "first_mean": one.mean[0] if there else np.nan,
         "draws": len(one.seeds),
         "left_out": len(one.left_out),
     }
 
 
-def points_table(curves: Sequence[Curve], keys: Sequence[str], x: str) -> pd.DataFrame:
+def points_table(curves: Sequence[Curve], x: str) -> pd.DataFrame:
     """One row per setting and x: the mean over ok draws, its band, the number of draws."""
     import pandas as pd
 
-    parts = [
-        pd.DataFrame(
-            {
-                **dict(zip(keys, ([value] * len(one.x) for value in one.values), strict=True)),
-                x: one.x,
-                "mean": one.mean,
-                "low": one.low,
-                "high": one.high,
-                "draws": len(one.seeds),
-                "draws_left_out": len(one.left_out),
-            }
-        )
-        for one in curves
-    ]
+    parts = []
+    for one in curves:
+        keys = {key: [value] * len(one.x) for key, value in one.where.items()}
+        band = {x: one.x, "mean": one.mean, "low": one.low, "high": one.high}
+        parts.append(pd.DataFrame({**keys, **band, "draws": len(one.seeds), "draws_left_out": len(one.left_out)}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -210,7 +199,7 @@ def plots_of(curves: Sequence[Curve], keys: list[str], metric: str, question: Qu
         return []
     scale = question.options.get("scale")
     log = log_axis(every[every > 0], True) if scale == "log" else log_axis(every, False if scale else None)
-    panels = laid_out([(one.values, one) for one in visible], keys[:1], keys[1:], LearningLine)
+    panels = laid_out([(one.where, one) for one in visible], keys[:1], keys[1:], LearningLine)
     steps, share = str(question.options.get("called") or ""), question.x != STEP
     name = f"{question.name}_{metric}"
     return [LearningPlot(name, panels, metric, stage_of(question), steps, share, log, len(visible))]
@@ -228,7 +217,7 @@ def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, q
         low, high = (np.where(np.isfinite(end), end, one.mean) for end in (one.low, one.high))
         settings.append(
             {
-                "values": list(one.values),
+                "values": list(one.where.values()),
                 "row": None,
                 "x": [plain_number(value) for value in one.x[kept]],
                 **{name: rounded(end[kept]) for name, end in (("mean", one.mean), ("low", low), ("high", high))},

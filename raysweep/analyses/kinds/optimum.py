@@ -13,11 +13,19 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, few, places_finding, places_plot
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups, is_exact, is_number, known_error, with_choice
-from raysweep.analyses.series import CurvesPlot, marked_panels
-from raysweep.fits.optimum import fit_optimum, in_log
+from raysweep.analyses.rows import (
+    better_extremum,
+    error_column,
+    groups,
+    is_exact,
+    is_logarithmic,
+    is_number,
+    with_choice,
+)
+from raysweep.analyses.series import marked_panels
+from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
@@ -35,12 +43,10 @@ def run(question: Question) -> Finding:
     turn = better_extremum(metric, workload)
     keys = question.keys(x)
     frame = with_choice(question.rows, x, keys)
-    wanted = workload.logarithmic(x)
-    log = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
-    exact, at = is_exact(frame, metric), question.read_at("optimum")
-    known = known_error(frame, metric, workload)
-    if not exact and (known or has_few_draws(frame, x, metric, keys)):
-        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=known)
+    log, exact, at = is_logarithmic(frame, x, workload), is_exact(frame, metric), question.read_at("optimum")
+    errors = error_column(frame, metric, workload)
+    if not exact and (errors or has_few_draws(frame, x, metric, keys)):
+        fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=errors)
     else:
         joint = not exact and question.precision("optimum") is not None
         rows = completed_rows(frame, x, metric, keys) if joint else frame
@@ -48,18 +54,16 @@ def run(question: Question) -> Finding:
         fit = with_draws_of(frame, fit, keys) if joint else fit
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
-    how = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
-    expected = [np.empty(0)] * len(parts) if blind else mapped(how, [rows for _, rows in parts])
+    theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
+    expected = [np.empty(0)] * len(parts) if blind else mapped(theory, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
-    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+    along = longest_lines(frame, keys)
 
     def plots() -> Sequence[Plot]:
         panels = marked_panels(parts, keys, whole, question)
         if blind:  # level lines would say nothing of the rate
             panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
-        curves = CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), placed="optimum")
-        lines = places_plot(question, whole, keys, along, "optimum") if along else []
-        return [curves, *lines] if few(whole) else [*lines, curves]
+        return curves_and_places(question, panels, whole, keys, along, "optimum")
 
     tables = {f"{question.name}_optima": whole}
     return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
@@ -71,14 +75,27 @@ def with_draws_of(frame: pd.DataFrame, fit: Fit, keys: Sequence[str]) -> Fit:
     return replace(fit, rows=len(frame) - sum(fit.dropped.values()), table=fit.table.assign(draws=draws))
 
 
+def longest_lines(frame: pd.DataFrame, keys: Sequence[str]) -> str | None:
+    """The first numeric key along which a usual setting of the others has three values, else the one with the most."""
+    numeric = [key for key in keys if is_number(frame, key) and frame[key].nunique() > 1]
+    settings = frame[list(keys)].drop_duplicates()
+    lengths = {
+        key: float(settings.groupby(others, dropna=False)[key].nunique().median())
+        if (others := [other for other in keys if other != key])
+        else float(settings[key].nunique())
+        for key in numeric
+    }
+    return next((key for key in numeric if lengths[key] >= 3), max(lengths, key=lambda key: lengths[key], default=None))
+
+
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
     """Whether there is a closed form that does not depend on the rate."""
     curve = closed_form(rows, metric, workload, x)
     values = np.sort(rows[x].unique().astype(float))
     if curve is None or len(values) < 2:
         return False
-    ends = curve(values[[0, -1]])
-    return bool(ends[0] == ends[1])
+    heights = curve(values[[0, -1]])
+    return bool(heights[0] == heights[1])
 
 
 ANALYSIS = Analysis(

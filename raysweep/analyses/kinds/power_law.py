@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import finite_values, groups, is_exact
-from raysweep.analyses.series import Panel, Where, grid_theory, laid_out
+from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact, plain_means
+from raysweep.analyses.series import Panel, Series, grid_theory, laid_out
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
@@ -27,20 +26,10 @@ MEANS = ("geometric_mean", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
-    """One power law: the geometric means with their intervals over x, (points,) each, and the fitted line there.
+class Law(Series):
+    """One power law: the geometric means over x, and the fitted line there."""
 
-    theory_x, theory: the closed form; empty without one.
-    """
-
-    where: Where
-    x: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    fitted: np.ndarray
-    theory_x: np.ndarray
-    theory: np.ndarray
+    fitted: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +46,10 @@ def run(question: Question) -> Finding:
     """The exponent of a metric over x in each setting."""
     keys = question.keys(question.x)
     parts = list(groups(question.rows, keys))
-    whole = exponents(parts, keys, question)
+    whole = exponents(parts, question)
     fitted = [
-        (values, (rows, row))
-        for (values, rows), row in zip(parts, whole.to_dict("records"), strict=True)
+        (where, (rows, row))
+        for (where, rows), row in zip(parts, whole.to_dict("records"), strict=True)
         if np.isfinite(row["exponent"])
     ]
 
@@ -68,31 +57,23 @@ def run(question: Question) -> Finding:
         panels = laid_out(fitted, keys[:1], keys[1:], lambda where, both: law(where, *both, question))
         return [PowerLawPlot(question.name, panels, question.x, question.metric, len(fitted))] if panels else []
 
-    return Finding(
+    return question.finding(
         "power_law",
-        question.name,
-        as_table(settings(whole, keys, question), keys),
-        question.metric,
-        question.x,
+        settings(whole, keys, question),
         keys,
-        level=question.level,
         facts={"bends": int(whole["bends"].sum())},
         tables={f"{question.name}_exponents": whole, f"{question.name}_means": means(fitted, keys, question)},
-        plots=cache(plots),
+        plots=plots,
     )
 
 
-def exponents(
-    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], question: Question
-) -> pd.DataFrame:
+def exponents(parts: Sequence[Part], question: Question) -> pd.DataFrame:
     """One row per setting: the keys, its `PowerLaw`, bend_p_holm, bends (whether it is not one power) and theory."""
     import pandas as pd
 
     x, metric, level = question.x, question.metric, question.level
     fits = [fit_power_law(rows, x, metric, "seed", level, exact=is_exact(rows, metric)) for _, rows in parts]
-    whole = pd.DataFrame(
-        [{**dict(zip(keys, values, strict=True)), **vars(fit)} for (values, _), fit in zip(parts, fits, strict=True)]
-    )
+    whole = pd.DataFrame([{**where, **vars(fit)} for (where, _), fit in zip(parts, fits, strict=True)])
     whole["bend_p_holm"] = holm(whole["bend_p"].to_numpy(float))
     whole["bends"] = whole["bend_p_holm"] <= 1 - level
     whole["theory"] = [theory_exponent(rows, x, metric) for _, rows in parts]
@@ -102,35 +83,29 @@ def exponents(
 def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question) -> list[dict[str, Any]]:
     """The rows of the finding's table. That a metric grows or falls is corrected for all settings (Holm)."""
     exponent, low, high, draws = (whole[name].to_numpy(float) for name in ("exponent", "low", "high", "draws"))
-    fitted, edges = np.isfinite(exponent), finite_values(question.rows, question.x)
+    fitted, edges = np.isfinite(exponent), edges_of(question.rows, question.x)
     signs = np.zeros(len(whole))
     signs[fitted] = clear_signs(exponent[fitted], low[fitted], high[fitted], draws[fitted], question.level)
-    ends = (float(edges[0]), float(edges[-1])) if len(edges) else (np.nan, np.nan)
-    out = []
+    names, out = (*keys, "reason", "low", "high", "theory", "bend", "bend_low", "bend_high", "bends", "draws"), []
     for row, sign in zip(whole.to_dict("records"), signs, strict=True):
         outcome = Outcome.RISES if sign > 0 else Outcome.FALLS
         if not sign:
-            known = np.isfinite(row["low"])
-            exact = row["low"] == row["high"]
-            outcome = Outcome.NO_EFFECT if exact else Outcome.UNCLEAR if known else Outcome.UNDECIDED
-        takes, number = needed(outcome, row["reason"], *ends, seeds=row["draws"])
-        named = (*keys, "reason", "low", "high", "theory", "bend", "bend_low", "bend_high", "bends", "draws")
-        known_of = {name: row[name] for name in named}
-        out.append(
-            {**known_of, "outcome": outcome, "estimate": row["exponent"], "needed": takes, "needed_number": number}
-        )
+            exact, measured = row["low"] == row["high"], np.isfinite(row["low"])
+            outcome = Outcome.NO_EFFECT if exact else Outcome.UNCLEAR if measured else Outcome.UNDECIDED
+        decides = needed(outcome, row["reason"], *edges, seeds=row["draws"])
+        out.append({**{name: row[name] for name in names}, "outcome": outcome, "estimate": row["exponent"], **decides})
     return out
 
 
-def means(fitted: Sequence[tuple[tuple[Any, ...], Any]], keys: list[str], question: Question) -> pd.DataFrame:
+def means(fitted: Sequence[tuple[Where, Any]], keys: list[str], question: Question) -> pd.DataFrame:
     """The geometric means of all fitted settings, one row per setting and x."""
     import pandas as pd
 
     lines = [
-        (*values, *point)
-        for values, (rows, row) in fitted
-        for one in [law({}, rows, row, question)]
-        for point in zip(one.x, one.centre, one.low, one.high, strict=True)
+        (*where.values(), *point)
+        for where, (rows, row) in fitted
+        for one in [law({}, rows, row, question).means]
+        for point in zip(one.x, one.centre, *one.bars, strict=True)
     ]
     return pd.DataFrame(lines, columns=[*keys, question.x, *MEANS])
 
@@ -138,13 +113,12 @@ def means(fitted: Sequence[tuple[tuple[Any, ...], Any]], keys: list[str], questi
 def law(where: Where, rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Law:
     """One line. row: its fit."""
     curves, _ = log_curves(rows, question.x, question.metric, "seed")
-    centre, low, high = (np.exp(each) for each in mean_band(curves.values, question.level))
+    means = plain_means(curves.x, *(np.exp(each) for each in mean_band(curves.values, question.level)))
     u = np.log(curves.x)
     fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
-    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
     theory_x, theory = grid_theory(rows, question.x, question.metric)
     shown = (theory_x > 0) & (theory > 0)
-    return Law(where, curves.x, centre, low, high, fitted, theory_x[shown], theory[shown])
+    return Law(where, means, theory_x[shown], theory[shown], fitted=fitted)
 
 
 def theory_exponent(rows: pd.DataFrame, x: str, metric: str) -> float:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.boundary import slice_scale
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import finite_values, groups, is_number
+from raysweep.analyses.rows import edges_of, groups, is_number
 from raysweep.analyses.series import Panel
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.meeting import fit_meeting
@@ -36,32 +35,22 @@ def run(question: Question) -> Finding:
     import pandas as pd
 
     x, keys = question.x, question.keys(question.x)
-    parts = list(groups(question.rows, keys))
-    settings = [dict(zip(keys, values, strict=True)) for values, _ in parts]
-    both = [both_places(rows, question) for _, rows in parts]
-    whole = pd.DataFrame([{**setting, **row} for setting, (row, *_) in zip(settings, both, strict=True)])
-    finite = finite_values(question.rows, x)
-    seeds = int(question.rows["seed"].nunique())
-    rows = []
-    for setting, (row, of_zero, of_meeting) in zip(settings, both, strict=True):
+    settings = [(where, *both_places(part, question)) for where, part in groups(question.rows, keys)]
+    whole = pd.DataFrame([{**where, **row} for where, row, *_ in settings])
+    edges, seeds = edges_of(question.rows, x), int(question.rows["seed"].nunique())
+    names, rows = ("estimate", "low", "high", *PREDICTED, "ratio", "draws"), []
+    for where, row, of_zero, of_meeting in settings:
         result, reason = judged(row), of_zero if np.isfinite(row["predicted"]) else of_meeting
         missing = result == Outcome.UNDECIDED and np.isfinite(row["predicted"])  # the measured place
-        of = outcome(row["status"], reason) if missing else result
-        takes = needed(of, reason, float(finite[0]), float(finite[-1]), seeds)
-        known = {name: row[name] for name in ("estimate", "low", "high", *PREDICTED, "ratio", "draws")}
-        decides = {"needed": takes[0], "needed_number": takes[1]}
-        rows.append({**setting, **known, "outcome": result, "reason": reason, **decides})
-    return Finding(
+        decides = needed(outcome(row["status"], reason) if missing else result, reason, *edges, seeds)
+        rows.append({**where, **{name: row[name] for name in names}, "outcome": result, "reason": reason, **decides})
+    return question.finding(
         "predicted_boundary",
-        question.name,
-        as_table(rows, keys),
-        question.metric,
-        x,
+        rows,
         keys,
-        level=question.level,
         facts={"law": question.options["law"], "meets": question.options["meets"]},
         tables={f"{question.name}_places": whole},
-        plots=functools.cache(lambda: plots(question, whole.assign(reason=[one for _, one, _ in both]), keys)),
+        plots=lambda: plots(question, whole.assign(reason=[one for *_, one, _ in settings]), keys),
     )
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import all_keys, groups, spread
-from raysweep.analyses.series import Panel, Where
+from raysweep.analyses.rows import all_keys, groups, plain_means, spread
+from raysweep.analyses.series import Panel, Series
 from raysweep.fits import r_squared
 from raysweep.fits.reasons import Reason
 from raysweep.space import analysis_options as allowed
@@ -25,21 +26,10 @@ PANELS = 9
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """R² by one predictor over x, with the ends of its intervals, (values,) each. where: the predictor."""
-
-    where: Where
-    x: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class RSquaredPlot(Plot):
     """R² of a metric over x, one line per predictor. unit, units: what intervals are over, and how many there are."""
 
-    panels: Sequence[Panel[Line]]
+    panels: Sequence[Panel[Series]]
     x: str
     metric: str
     unit: str
@@ -58,38 +48,32 @@ def run(question: Question) -> Finding:
     good = question.rows[question.rows["status"] == "ok"]
     keys = [key for key in all_keys(good, question.workload, x, [*question.by, unit], question.design) if key != unit]
     values, settings = list[dict[str, Any]](), list[dict[str, Any]]()
-    for at, rows in groups(good, [*keys, x]):
-        own, place = of_group(rows, metric, predictors, unit, question.level), dict(zip([*keys, x], at, strict=True))
-        values += [{**place, **row} for row in own]
-        settings.append({**place, **setting(own)})
+    for where, part in groups(good, [*keys, x]):
+        rows = of_group(part, metric, predictors, unit, question.level)
+        values += [{**where, **row} for row in rows]
+        settings.append({**where, **setting(rows)})
     table = pd.DataFrame(values)
     by_predictor = table.groupby("predictor")
     name, units = question.name, int(table["units"].max())
 
     def plots() -> list[Plot]:
-        panels = [
-            Panel(dict(zip(keys, at, strict=True)), [line(each, rows, x) for each in predictors])
-            for at, rows in spread(list(groups(table, keys)), PANELS)
-        ]
+        shown = spread(list(groups(table, keys)), PANELS)
+        panels = [Panel(where, [line(each, rows, x) for each in predictors]) for where, rows in shown]
         return [RSquaredPlot(name, panels, x, metric, unit, units)] if table["r_squared"].notna().any() else []
 
-    return Finding(
+    return question.finding(
         "r_squared",
-        name,
-        as_table(settings, [*keys, x]),
-        metric=metric,
-        x=x,
-        keys=[*keys, x],
-        level=question.level,
+        settings,
+        [*keys, x],
         facts={
             "predictors": predictors,
             "unit": unit,
             "units": units,
             "lowest": by_predictor["r_squared"].min().to_dict(),
             "highest": by_predictor["r_squared"].max().to_dict(),
-            "more_than_the_first": by_predictor["more_low"].agg(lambda ends: int((ends > 0).sum())).to_dict(),
-            "less_than_the_first": by_predictor["more_high"].agg(lambda ends: int((ends < 0).sum())).to_dict(),
-            "falls": by_predictor["correlation"].agg(lambda found: int((found < 0).sum())).to_dict(),
+            "more_than_the_first": by_predictor["more_low"].agg(lambda bounds: int((bounds > 0).sum())).to_dict(),
+            "less_than_the_first": by_predictor["more_high"].agg(lambda bounds: int((bounds < 0).sum())).to_dict(),
+            "falls": by_predictor["correlation"].agg(lambda correlations: int((correlations < 0).sum())).to_dict(),
         },
         tables={f"{name}_values": table},
         plots=plots,
@@ -105,39 +89,35 @@ def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, 
     y, first = shaped[metric], shaped[predictors[0]]
     out = []
     for name in predictors:
-        more, low, high = (
-            (0.0, 0.0, 0.0) if name == predictors[0] else r_squared.difference(shaped[name], first, y, level)
-        )
+        more, low, high = r_squared.difference(shaped[name], first, y, level) if name != predictors[0] else (0.0,) * 3
         one = r_squared.explained(shaped[name], y, level)
         out.append({"predictor": name, **vars(one), "more": more, "more_low": low, "more_high": high, "best": False})
-    known = [one for one in out if np.isfinite(one["r_squared"])]
-    if len(known) > 1:
-        top = max(known, key=lambda one: one["r_squared"])
-        top["best"] = all(one["high"] < top["low"] for one in known if one is not top)
+    finite = [one for one in out if np.isfinite(one["r_squared"])]
+    if len(finite) > 1:
+        top = max(finite, key=lambda one: one["r_squared"])
+        top["best"] = all(one["high"] < top["low"] for one in finite if one is not top)
     return out
 
 
-def setting(own: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row of one setting: its best predictor. own: one row per predictor, of `of_group`."""
-    known = [one for one in own if np.isfinite(one["r_squared"])]
-    if not known:
-        first = own[0]
-        more = {"needed": Needed.MORE_UNITS, "needed_number": first["units"]}
-        few = more if first["reason"] == Reason.TOO_FEW_UNITS else {}
+def setting(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of one setting: its best predictor. rows: one per predictor, of `of_group`."""
+    finite = [one for one in rows if np.isfinite(one["r_squared"])]
+    if not finite:
+        first = rows[0]
+        few = takes(Needed.MORE_UNITS, first["units"]) if first["reason"] == Reason.TOO_FEW_UNITS else {}
         return {"outcome": Outcome.UNDECIDED, "reason": first["reason"], "units": first["units"], **few}
-    top = max(known, key=lambda one: one["r_squared"])
+    top = max(finite, key=lambda one: one["r_squared"])
     row = {"estimate": top["r_squared"], **{name: top[name] for name in ("low", "high", "predictor", "units", "draws")}}
-    if len(known) == 1 or top["best"]:
+    if len(finite) == 1 or top["best"]:
         return {**row, "outcome": Outcome.BEST if top["best"] else Outcome.MEASURED}
-    return {**row, "outcome": Outcome.UNCLEAR, "needed": Needed.MORE_UNITS, "needed_number": top["units"]}
+    return {**row, "outcome": Outcome.UNCLEAR, **takes(Needed.MORE_UNITS, top["units"])}
 
 
-def line(predictor: str, table: pd.DataFrame, x: str) -> Line:
+def line(predictor: str, table: pd.DataFrame, x: str) -> Series:
     """The values of one predictor over x."""
-    own = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
-    at, centre, low, high = (own[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
-    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
-    return Line({"predictor": predictor}, at, centre, low, high)
+    rows = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
+    columns = (rows[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
+    return Series({"predictor": predictor}, plain_means(*columns))
 
 
 ANALYSIS = Analysis(

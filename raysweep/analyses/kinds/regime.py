@@ -5,32 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
-from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.outcomes import outcome, takes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     CellMeans,
+    Where,
     all_keys,
     better_extremum,
     cell_means,
-    finite_values,
+    edges_of,
+    error_column,
     groups,
     is_exact,
-    known_error,
     spread,
     with_choice,
 )
-from raysweep.analyses.series import Panel, Where, base_means, base_metric, laid_out
+from raysweep.analyses.series import Panel, base_means, base_metric, laid_out
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
@@ -105,54 +106,49 @@ def run(question: Question) -> Finding:
     fit = partial(one_regime, lr=lr, length=length, metric=metric, level=question.level, turns=turns)
     places: list[SlicePlaces | None] = [None] * len(parts)
     if not is_exact(frame, metric) and has_few_draws(frame, lr, metric, [*keys, length]):
-        error = known_error(frame, metric, question.workload)
+        error = error_column(frame, metric, question.workload)
         by = [*keys, length]
-        found = slice_places(frame, [lr], metric, by, turn=turns[metric], error=error, level=question.level)
-        ends = np.cumsum([0, *(part[length].nunique(dropna=False) for _, part in parts)]).tolist()
-        places = [found.part(slice(first, last)) for first, last in pairwise(ends)]
-    fitted = mapped(fit, [(part, own) for (_, part), own in zip(parts, places, strict=True)])
-    answers = [(values, one) for (values, _), one in zip(parts, fitted, strict=True)]
-    at_best = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
-    at_best += [(values, at.table.assign(metric=name)) for values, one in answers for name, at in one.beside.items()]
-    slopes = pd.DataFrame([numbers(keys, values, one, pretraining) for values, one in answers])
-    edges = finite_values(rows, lr)[[0, -1]]
-    settings = [setting_row(row, one, edges) for row, (_, one) in zip(slopes.to_dict("records"), answers, strict=True)]
+        surface = slice_places(frame, [lr], metric, by, turn=turns[metric], error=error, level=question.level)
+        counts = np.cumsum([0, *(part[length].nunique(dropna=False) for _, part in parts)]).tolist()
+        places = [surface.part(slice(first, last)) for first, last in pairwise(counts)]
+    regimes = mapped(fit, [(part, place) for (_, part), place in zip(parts, places, strict=True)])
+    answers = [(where, one) for (where, _), one in zip(parts, regimes, strict=True)]
+    at_best = [(where, one.at_best_lr.table.assign(metric=metric)) for where, one in answers]
+    at_best += [(where, at.table.assign(metric=name)) for where, one in answers for name, at in one.beside.items()]
+    slopes = pd.DataFrame([{**where, **numbers(one, pretraining)} for where, one in answers])
+    edges = edges_of(rows, lr)
+    settings = [setting_row(row, one, edges) for row, one in zip(slopes.to_dict("records"), regimes, strict=True)]
 
-    scored = spread(list(zip(fitted, places, strict=True)), MOST_SCORED)
-    ends = np.log(edges if edges[0] > 0 else np.full(2, np.nan))
-    hits = np.concatenate(mapped(partial(longest_out, length=length, ends=ends, level=question.level), scored))
+    scored = spread(list(zip(regimes, places, strict=True)), MOST_SCORED)
+    logs = np.log(edges if edges[0] > 0 else np.full(2, np.nan))
+    hits = np.concatenate(mapped(partial(longest_out, length=length, edges=logs, level=question.level), scored))
     score = {"inside": int(np.nansum(hits)), "of": int(np.isfinite(hits).sum()), "settings": len(scored)}
 
     def plots() -> Sequence[Plot]:
-        lines = [(values, (part, one)) for (values, part), (_, one) in zip(parts, answers, strict=True)]
-
         def line(where: Where, pair: tuple[pd.DataFrame, Regime]) -> RegimeLine:
             fixed = {name: fixed_rates(pair[0], lr, length, name, question.workload) for name in metrics}
             base = {name: base_means(pair[0], length, name, question.workload) for name in metrics}
             return RegimeLine(where, pair[1], fixed, base)
 
-        panels = laid_out(lines, keys[:1], keys[1:], line)
-        shared = (panels, lr, length, metric, len(lines))
+        lines = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
+        shared = (laid_out(lines, keys[:1], keys[1:], line), lr, length, metric, len(lines))
         at_rates = [AtBestPlot(f"{question.name}_{name}", *shared, shown=name) for name in metrics]
         return [RatesPlot(f"{question.name}_rates", *shared), *at_rates]
 
-    return Finding(
+    return question.finding(
         "regime",
-        question.name,
-        as_table(settings, keys),
-        metric,
-        lr,
+        settings,
         keys,
-        level=question.level,
+        x=lr,
         moves=moves(_as_places(slopes), keys),
         facts={"length": length, "cases": dict(Counter(slopes["paper_case"])) if pretraining else {}}
         | ({"longest_out": score} if score["of"] else {}),
         tables={
             f"{question.name}_slopes": slopes,
-            f"{question.name}_rates": joined([(values, one.optimum.table) for values, one in answers], keys),
-            f"{question.name}_tuned": joined(at_best, keys),
+            f"{question.name}_rates": joined((where, one.optimum.table) for where, one in answers),
+            f"{question.name}_tuned": joined(at_best),
         },
-        plots=cache(plots),
+        plots=plots,
     )
 
 
@@ -170,26 +166,24 @@ def one_regime(
     turns: the better direction of each metric.
     """
     rows, places = setting
-    beside = {name: turn for name, turn in turns.items() if name != metric}
-    exact = is_exact(rows, metric)
-    return fit_regime(
-        rows, lr, length, metric, "seed", level, turn=turns[metric], exact=exact, beside=beside, places=places
-    )
+    others = {name: turn for name, turn in turns.items() if name != metric}
+    more: dict[str, Any] = {"turn": turns[metric], "exact": is_exact(rows, metric), "beside": others, "places": places}
+    return fit_regime(rows, lr, length, metric, "seed", level, **more)
 
 
 def longest_out(
-    setting: tuple[Regime, SlicePlaces | None], *, length: str, ends: np.ndarray, level: float
+    setting: tuple[Regime, SlicePlaces | None], *, length: str, edges: np.ndarray, level: float
 ) -> np.ndarray:
     """Whether the best rates at the two longest lengths lie as a law of the others forecasts (`largest_out`).
 
-    ends: the logs of the smallest and the largest rate; NaN if one is 0, and then nothing is known.
+    edges: the logs of the smallest and the largest rate; NaN if one is 0, and then there is no forecast.
     """
-    regime, found = setting
+    regime, surface = setting
     rows = regime.optimum.table.to_dict("records")
-    known = [place(row | {"outcome": outcome(row["status"], row["reason"])}, ends, level) for row in rows]
+    placed = [place(row | {"outcome": outcome(row["status"], row["reason"])}, edges, level) for row in rows]
     pairs = [
         (one, row[length])
-        for one, row in zip(found.places if found else known, rows, strict=True)
+        for one, row in zip(surface.places if surface else placed, rows, strict=True)
         if one and np.isfinite(one.low) and 0 < row[length] < np.inf
     ]
     if not pairs:
@@ -207,12 +201,11 @@ def fixed_rates(
     return [(rate, means) for rate, means in curves if len(means.x)]
 
 
-def numbers(keys: Sequence[str], values: tuple[Any, ...], one: Regime, pretraining: str) -> dict[str, Any]:
+def numbers(one: Regime, pretraining: str) -> dict[str, Any]:
     """One setting as a row of the table of slopes. pretraining: the metric that is the pretraining loss; empty if
-    none is, and then the paper's case is not known."""
+    none is, and then the paper's case is open."""
     change = one.at_best_lr.over_length
     return {
-        **dict(zip(keys, values, strict=True)),
         "verdict": one.verdict,
         "paper_case": case_of(change, one.beside[pretraining].over_length) if pretraining else "",
         "slope": one.slope,
@@ -231,31 +224,30 @@ def numbers(keys: Sequence[str], values: tuple[Any, ...], one: Regime, pretraini
     }
 
 
-def setting_row(row: Mapping[str, Any], one: Regime, edges: np.ndarray) -> dict[str, Any]:
+def setting_row(row: Mapping[str, Any], one: Regime, edges: tuple[float, float]) -> dict[str, Any]:
     """One setting of the finding. row: of the table of slopes. edges: the smallest and the largest rate.
 
     Open: rates beyond the grid where bounds leave a side open, more lengths if there are too few, else more draws.
     """
     outcome = OUTCOMES.get(one.verdict, Outcome.DECREASING if one.high < 0 else Outcome.UNDECIDED)
-    takes: tuple[Needed | str, float] = "", np.nan
+    decides: dict[str, Any] = {}
     if one.verdict == Verdict.UNDETERMINED:
         status = one.optimum.table["status"]
-        takes = Needed.MORE_DRAWS, one.draws
+        decides = takes(Needed.MORE_DRAWS, one.draws)
         least = FEWEST_OF_LAW if "choice" in one.optimum.table else FEWEST_LENGTHS
         if one.reason == Reason.TOO_FEW_LENGTHS and len(status) < least:
-            takes = Needed.MORE_X, np.nan
+            decides = takes(Needed.MORE_X)
         elif one.bounded and not np.isfinite([one.low, one.high]).all():
             above = (status == Status.CENSORED_HIGH).sum() >= (status == Status.CENSORED_LOW).sum()
-            takes = (Needed.LARGER_X, float(edges[1])) if above else (Needed.SMALLER_X, float(edges[0]))
+            decides = takes(Needed.LARGER_X, edges[1]) if above else takes(Needed.SMALLER_X, edges[0])
     left = {name: value for name, value in row.items() if name not in NOT_IN_ROWS and not name.endswith("_tuned")}
-    needed = {"needed": takes[0], "needed_number": takes[1]}
-    return {**left, "outcome": outcome, "reason": one.reason, "estimate": one.slope, **needed}
+    return {**left, "outcome": outcome, "reason": one.reason, "estimate": one.slope, **decides}
 
 
 def _as_places(slopes: pd.DataFrame) -> pd.DataFrame:
     """The slopes in the form of a table of places."""
-    known = np.isfinite(slopes["slope"].to_numpy(float))
-    status = np.where(known, Status.LOCATED, Status.UNDETERMINED)
+    finite = np.isfinite(slopes["slope"].to_numpy(float))
+    status = np.where(finite, Status.LOCATED, Status.UNDETERMINED)
     return slopes.assign(status=status, estimate=slopes["slope"], theory=np.nan)
 
 

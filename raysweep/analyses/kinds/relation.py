@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, groups, heavy_rows, means_table, parameters_of
+from raysweep.analyses.rows import MEANS, Where, groups, heavy_rows, means_table, parameters_of, varying
 from raysweep.fits import rank
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
@@ -50,7 +50,7 @@ class Cloud:
     """The cells of one group: centres, half the widths of their intervals, and whether a centre is a median, which it
     is if draws have no variance. where: the values that all have in common."""
 
-    where: Mapping[str, Any]
+    where: Where
     x: np.ndarray
     y: np.ndarray
     x_error: np.ndarray
@@ -77,35 +77,33 @@ def run(question: Question) -> Finding:
     good = ok[ok[x].notna() & np.isfinite(ok[y].astype(float))]
     if not len(good):
         return nothing(question, "relation", Nothing.NO_PAIR, f"{x}, {y}")
-    keys = [key for key in parameters_of(good, workload) if good[key].nunique(dropna=False) > 1]
+    keys = varying(parameters_of(good, workload), good)
     good = good.assign(_cell=good.groupby(keys, dropna=False).ngroup() if keys else 0)
     by_cells = question.options.get("sample") == "cells"
     estimate = rank_of_means if by_cells else rank_correlation
-    parts = [(dict(zip(by, values, strict=True)), rows) for values, rows in groups(good, by)]
-    overall, ranks = estimate(good, x, y), [estimate(rows, x, y) for _, rows in parts]
-    both = [(dict.fromkeys(by), overall), *((where, one) for (where, _), one in zip(parts, ranks, strict=True) if by)]
-    tables = {f"{question.name}_ranks": pd.DataFrame([{**where, **vars(one)} for where, one in both])}
+    parts = list(groups(good, by))
+    overall, ranks = estimate(good, x, y), [(where, estimate(rows, x, y)) for where, rows in parts]
+    every: list[tuple[Where, Rank]] = [(dict.fromkeys(by), overall), *(ranks if by else ())]
+    tables = {f"{question.name}_ranks": pd.DataFrame([{**where, **vars(one)} for where, one in every])}
     if keys:
         x_means, y_means = (means_table(good, keys, metric, workload) for metric in (x, y))
         tables[f"{question.name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
     facts: dict[str, Any] = {"y": y, "sample": "cells" if by_cells else "draws"}
     facts |= {"rows": len(good), "without_value": len(ok) - len(good), "infinite": int(np.isinf(good[x]).sum())}
-    return Finding(
+    return question.finding(
         "relation",
-        question.name,
-        as_table([setting(w, one, by_cells) for (w, _), one in zip(parts, ranks, strict=True)], by),
+        [{**where, **setting(one, by_cells)} for where, one in ranks],
+        by,
         metric=y,
-        x=x,
-        keys=by,
         facts={**facts, **({"overall": asdict(overall)} if by else {})},
         tables=tables,
         plots=lambda: [RelationPlot(question.name, x, y, [cloud(rows, x, y, w, workload) for w, rows in parts])],
     )
 
 
-def setting(where: Mapping[str, Any], one: Rank, by_cells: bool) -> dict[str, Any]:
+def setting(one: Rank, by_cells: bool) -> dict[str, Any]:
     """The row of one group. by_cells: whether intervals are over cells."""
-    row: dict[str, Any] = {**where, "estimate": one.rank_correlation, "low": one.low, "high": one.high}
+    row: dict[str, Any] = {"estimate": one.rank_correlation, "low": one.low, "high": one.high}
     row |= {"reason": one.reason, "draws": one.draws, "cells": one.cells}
     if not np.isfinite(one.rank_correlation):
         outcome = Outcome.UNDECIDED
@@ -115,8 +113,7 @@ def setting(where: Mapping[str, Any], one: Rank, by_cells: bool) -> dict[str, An
         outcome = Outcome.RISES if one.low > 0 else Outcome.FALLS if one.high < 0 else Outcome.UNCLEAR
     if outcome not in (Outcome.RISES, Outcome.FALLS) and one.reason != Reason.NO_VARIATION:
         of_cells = by_cells or one.reason == Reason.TOO_FEW_CELLS
-        row["needed"] = Needed.MORE_UNITS if of_cells else Needed.MORE_DRAWS
-        row["needed_number"] = one.cells if of_cells else one.draws
+        row |= takes(Needed.MORE_UNITS, one.cells) if of_cells else takes(Needed.MORE_DRAWS, one.draws)
     return {**row, "outcome": outcome}
 
 
@@ -166,7 +163,7 @@ def without_result(draws: int, cells: int) -> Rank:
     return Rank(np.nan, np.nan, np.nan, draws, cells, **because(reason, least=FEWEST))
 
 
-def cloud(rows: pd.DataFrame, x: str, y: str, where: Mapping[str, Any], workload: Workload) -> Cloud:
+def cloud(rows: pd.DataFrame, x: str, y: str, where: Where, workload: Workload) -> Cloud:
     """The cells of one group as points with error bars."""
     rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
     grouped = rows.groupby("_cell")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
-from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
-from raysweep.analyses.kinds.best import differences, outcome, single_errors
+from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.kinds.best import about, differences, outcome, single_errors
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, means_table
+from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
-from raysweep.fits.statistics import LEVEL, half_width, normal_quantile
+from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
@@ -39,12 +38,13 @@ LOST = "lost"
 @dataclass(frozen=True, eq=False)
 class Runs:
     """Every run. at: the number of its configuration, from 1. value: NaN if it has none. state: ok, stopped or lost.
-    first: whether its configuration is in the table."""
+    first: whether its configuration is in the table. turn: max if larger values are better, else min."""
 
     at: np.ndarray
     value: np.ndarray
     state: np.ndarray
     first: np.ndarray
+    turn: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +104,10 @@ def run(question: Question) -> Finding:
     """The best configurations, the first one first, with the mean of their draws.
 
     Configurations are compared by the differences of equal draws; with one draw of each, by the error of a run, if that
-    is known or can be pooled over a grid. One in which most draws diverged, failed or were stopped is never the best.
+    is given or can be pooled over a grid. One in which most draws diverged, failed or were stopped is never the best.
     """
+    import pandas as pd
+
     rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
     keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
     table = means_table(rows, keys, metric, workload)
@@ -121,53 +123,40 @@ def run(question: Question) -> Finding:
     single = single_errors(question, keys, table)
     if single is not None:
         half = normal_quantile(LEVEL) * single
-        ends = {"low": shown["mean"] - half, "high": shown["mean"] + half}
-        shown = shown.assign(**{end: shown[end].fillna(values) for end, values in ends.items()})
+        bounds = {"low": shown["mean"] - half, "high": shown["mean"] + half}
+        shown = shown.assign(**{end: shown[end].fillna(values) for end, values in bounds.items()})
     one_draw = bool((table["draws"] < 2).all()) and single is None
     apart = differences(question, keys, table, single)
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
     places = {axis.name: k for k, axis in enumerate(axes)}
     axes = [axes[places[name]] for name in shares] if shares else axes
-    function = workload.function
-    made = cache(lambda: plots_of(question, keys, shown, axes, shares, largest))
     best = [_row(shown.loc[k], keys, others, outcomes[k], one_draw) for k in range(min(SHOWN, len(shown)))]
-    files = {f"{question.name}_cells": shown}
+    tables = {f"{question.name}_cells": shown}
     if shares:
-        files[f"{question.name}_importance"] = _as_table(shares)
-    return Finding(
+        tables[f"{question.name}_importance"] = pd.DataFrame({"axis": shares.keys(), "importance": shares.values()})
+    return question.finding(
         "search",
-        question.name,
-        as_table(best, keys),
-        metric=metric,
-        keys=keys,
+        best,
+        keys,
         facts={
-            "largest": largest,
-            "assumed": function is not None and metric not in function.metrics,
+            **about(question, largest, shares, single),
             "axes": [axis.name for axis in axes],
-            "shares": shares,
             "others": others[:OTHERS],
             "configurations": len(shown),
             "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
             "one_draw": one_draw,
-            **({"method": "single_runs"} if single is not None else {}),
         },
-        tables=files,
-        plots=made,
+        tables=tables,
+        plots=lambda: plots_of(question, keys, shown, axes, shares, largest),
         explored=[lambda: explored(parallel(question.name, metric, shown, axes, largest))] if len(axes) > 1 else [],
     )
 
 
-def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], found: Mapping[str, Any], one: bool) -> Any:
+def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], outcome: Mapping[str, Any], one: bool) -> Any:
     named = [f"{other}_{end}" for other in others[:OTHERS] for end in ("mean", "low", "high")]
     row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
     row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
-    return {**row, **({"outcome": Outcome.MEASURED} if one else found)}
-
-
-def _as_table(shares: Mapping[str, float]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame({"axis": list(shares), "importance": list(shares.values())})
+    return {**row, **({"outcome": Outcome.MEASURED} if one else outcome)}
 
 
 def others_of(question: Question) -> list[str]:
@@ -187,13 +176,12 @@ def others_table(question: Question, keys: list[str], others: Sequence[str]) -> 
     grouped = good.groupby(keys, dropna=False)
     out = grouped.size().rename("_size").reset_index()[keys]
     for name in (metric, *others):
-        stats = grouped[name].agg(["mean", "sem", "count"]).reset_index(drop=True)
-        half = half_width(LEVEL, stats["sem"].to_numpy(float), stats["count"].to_numpy())
-        half = np.where(stats["count"] > 1, half, np.nan)
-        low, high = (np.clip(stats["mean"] + sign * half, *bounds_of(name, question.workload)) for sign in (-1, 1))
-        ends = {"low": low, "high": high} if name == metric else {}
-        more = {f"{name}_mean": stats["mean"], f"{name}_low": low, f"{name}_high": high} if name != metric else {}
-        out = out.assign(**ends, **more)
+        means = grouped[name].agg(mean="mean", standard_error="sem", draws="count").reset_index(drop=True)
+        low, high = interval(means, bounds_of(name, question.workload))
+        bounds = {"low": low, "high": high}
+        if name != metric:
+            bounds = {f"{name}_mean": means["mean"], f"{name}_low": low, f"{name}_high": high}
+        out = out.assign(**bounds)
     return out
 
 
@@ -206,11 +194,17 @@ def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tupl
         order = "asked"
     rows = active(rows, keys, question.design)
     value, status = rows[question.metric].to_numpy(float), rows["status"].to_numpy(object)
-    known = np.isfinite(value)
-    state = np.select([known & (status == OK), known & (status == STOPPED)], ["ok", "stopped"], LOST)
+    finite = np.isfinite(value)
+    state = np.select([finite & (status == OK), finite & (status == STOPPED)], ["ok", "stopped"], LOST)
     at = rows["cell"].factorize()[0] + 1
     top = rows[keys].merge(best[keys].assign(_first=True), on=keys, how="left")["_first"].notna().to_numpy()
-    return Runs(at, np.where(state == LOST, np.nan, value), state, top), rows, order
+    return (
+        Runs(
+            at, np.where(state == LOST, np.nan, value), state, top, better_extremum(question.metric, question.workload)
+        ),
+        rows,
+        order,
+    )
 
 
 def plots_of(
@@ -245,8 +239,8 @@ def stopped_plots(question: Question) -> list[StoppedPlot]:
     if question.curves is None or not (question.rows["status"] == STOPPED).any():
         return []
     points = question.curves()
-    wanted = [(space.get("early_stopping") or {}).get("metric") for space in question.design.spaces]
-    metric = next((one for one in (*wanted, question.metric) if one and one in points), None)
+    stopping = [(space.get("early_stopping") or {}).get("metric") for space in question.design.spaces]
+    metric = next((one for one in (*stopping, question.metric) if one and one in points), None)
     if metric is None:
         return []
     points = points[np.isfinite(points[metric].astype(float))]

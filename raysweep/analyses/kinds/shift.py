@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot, as_table
+from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import better_extremum, groups
-from raysweep.analyses.series import Where
+from raysweep.analyses.rows import Where, better_extremum, groups
 from raysweep.fits.shift import Shift, fit_shift
 from raysweep.space import analysis_options as allowed
 
@@ -47,35 +46,28 @@ def run(question: Question) -> Finding:
     if len(parts) < 2:
         return nothing(question, "shift", Nothing.ONE_SETTING, metric=metric, x=x)
     order = [next(iter(question.design.values(key)), None) for key in keys]
-    first = next((k for k, (values, _) in enumerate(parts) if list(values) == order), 0)
+    first = next((k for k, (where, _) in enumerate(parts) if list(where.values()) == order), 0)
     base, base_rows = parts.pop(first)
     turn, level = better_extremum(metric, question.workload), question.level
-    shifts = [fit_shift(base_rows, rows, x, metric, over, "seed", level, turn=turn) for _, rows in parts]
-    settings = [dict(zip(keys, values, strict=True)) for values, _ in parts]
-    whole = pd.DataFrame([{**where, **vars(one)} for where, one in zip(settings, shifts, strict=True)])
-    beside = dict(zip(keys, base, strict=True))
+    shifts = [(where, fit_shift(base_rows, rows, x, metric, over, "seed", level, turn=turn)) for where, rows in parts]
+    whole = pd.DataFrame([{**where, **vars(one)} for where, one in shifts])
 
     def plots() -> Sequence[Plot]:
-        known = np.isfinite(whole["factor"].to_numpy(float))
-        if not known.any():
+        fitted = np.isfinite(whole["factor"].to_numpy(float))
+        if not fitted.any():
             return []
-        wheres = [{key: where[key] for key in keys if where[key] != beside[key]} for where in settings]
-        ends = (whole.loc[known, name].to_numpy(float) for name in ("factor", "low", "high"))
-        shown = [where for where, there in zip(wheres, known, strict=True) if there]
-        return [ShiftPlot(question.name, x, over, metric, beside, shown, *ends)]
+        columns = (whole.loc[fitted, name].to_numpy(float) for name in ("factor", "low", "high"))
+        shown = [where for (where, _), there in zip(shifts, fitted, strict=True) if there]
+        wheres = [{key: where[key] for key in keys if where[key] != base[key]} for where in shown]
+        return [ShiftPlot(question.name, x, over, metric, base, wheres, *columns)]
 
-    rows = [{**where, **setting_row(one)} for where, one in zip(settings, shifts, strict=True)]
-    return Finding(
+    return question.finding(
         "shift",
-        question.name,
-        as_table(rows, keys),
-        metric,
-        x,
+        [{**where, **setting_row(one)} for where, one in shifts],
         keys,
-        level=level,
-        facts={"base": beside, "over": over},
+        facts={"base": base, "over": over},
         tables={f"{question.name}_factors": whole},
-        plots=cache(plots),
+        plots=plots,
     )
 
 
@@ -84,17 +76,9 @@ def setting_row(one: Shift) -> dict[str, Any]:
     outcome = Outcome.HIGHER if one.low > 1 else Outcome.LOWER if one.high < 1 else Outcome.UNCLEAR
     outcome = outcome if np.isfinite(one.low) else Outcome.UNDECIDED
     is_open = outcome in (Outcome.UNCLEAR, Outcome.UNDECIDED) and bool(np.isfinite(one.factor))
-    return {
-        "outcome": outcome,
-        "estimate": one.factor,
-        "low": one.low,
-        "high": one.high,
-        "needed": Needed.MORE_DRAWS if is_open else "",
-        "needed_number": one.draws if is_open else np.nan,
-        "slices": one.slices,
-        "left_out": one.left_out,
-        "draws": one.draws,
-    }
+    row = {"outcome": outcome, "estimate": one.factor, "low": one.low, "high": one.high}
+    row |= takes(Needed.MORE_DRAWS, one.draws) if is_open else {}
+    return {**row, "slices": one.slices, "left_out": one.left_out, "draws": one.draws}
 
 
 ANALYSIS = Analysis(

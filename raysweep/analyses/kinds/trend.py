@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import finite_values, groups
@@ -58,9 +58,7 @@ def run(question: Question) -> Finding:
     finite = finite_values(rows, x)
     log = log_axis(finite[finite > 0], workload.logarithmic(x))  # the same for all slices
     fits = [vars(fit_trend(part, x, metric, "seed", question.level, logarithmic=log)) for _, part in parts]
-    whole = pd.DataFrame(
-        [{**dict(zip(keys, at, strict=True)), **fit} for (at, _), fit in zip(parts, fits, strict=True)]
-    )
+    whole = pd.DataFrame([{**where, **fit} for (where, _), fit in zip(parts, fits, strict=True)])
     whole = judged(whole, question.level)
     whole["closed_form"] = [str(course(grid_theory(part, x, metric)[1])) for _, part in parts]
     slopes = [theory_slope(part, x, metric, log) for _, part in parts]
@@ -70,14 +68,10 @@ def run(question: Question) -> Finding:
         panels = series_panels(parts, keys, x, metric, workload)
         return [CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts))] if panels else []
 
-    return Finding(
+    return question.finding(
         "trend",
-        question.name,
-        as_table(settings, keys),
-        metric=metric,
-        x=x,
-        keys=keys,
-        level=question.level,
+        settings,
+        keys,
         meanings=question.words,
         facts={"logarithmic": log},
         tables={f"{question.name}_trends": whole},
@@ -145,20 +139,12 @@ def theory_slope(part: pd.DataFrame, x: str, metric: str, logarithmic: bool) -> 
 def setting(row: dict[str, Any], theory: float, keys: list[str], finite: np.ndarray) -> dict[str, Any]:
     """The row of one curve. row: of the table of trends. finite: the values of x."""
     outcome = OUTCOMES[row["status"]]
-    what, number = needed(outcome, row["reason"], finite[0], finite[-1], row["draws"]) if len(finite) else ("", np.nan)
+    decides = needed(outcome, row["reason"], finite[0], finite[-1], row["draws"]) if len(finite) else {}
     if abs(theory - row["slope"]) <= ROUNDING * abs(row["slope"]):
         theory = row["slope"]  # which may be exact
-    names = ("low", "high", "reason", "throughout", "turns_back", "changes", "draws")
-    given = {name: row[name] for name in (*keys, *names)}
-    return {
-        **given,
-        "outcome": outcome,
-        "estimate": row["slope"],
-        "theory": theory,
-        "needed": what,
-        "needed_number": number,
-        "p_value": row["p_holm"],
-    }
+    names = (*keys, "low", "high", "reason", "throughout", "turns_back", "changes", "draws")
+    numbers = {"estimate": row["slope"], "theory": theory, **decides, "p_value": row["p_holm"]}
+    return {**{name: row[name] for name in names}, "outcome": outcome, **numbers}
 
 
 ANALYSIS = Analysis(

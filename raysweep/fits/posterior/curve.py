@@ -59,9 +59,9 @@ class CurvePosterior:
 @lru_cache(maxsize=16)
 def standard_normal(*shape: int) -> np.ndarray:
     """Standard normal numbers of a shape, the same every time."""
-    found = np.random.default_rng(SEED).standard_normal(shape)
-    found.setflags(write=False)
-    return found
+    numbers = np.random.default_rng(SEED).standard_normal(shape)
+    numbers.setflags(write=False)
+    return numbers
 
 
 def curve_posterior(x: np.ndarray, values: np.ndarray) -> CurvePosterior:

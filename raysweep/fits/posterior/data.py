@@ -45,7 +45,7 @@ def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
     values: (draws, points), finite or NaN (missing), each point in some draw. At least two draws share two points.
     """
     values = values[np.isfinite(values).any(axis=1)]
-    known = np.isfinite(values)
+    present = np.isfinite(values)
     draws, points = values.shape
     t = (x - x[0]) / (x[-1] - x[0])
     curve = two_way_anova(values).curve
@@ -55,7 +55,7 @@ def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
     residual -= np.nanmean(residual, axis=1, keepdims=True)
     # What rounding leaves of a draw's level must not change the answer.
     mean, residual = np.round(mean, DIGITS), np.round(residual, DIGITS)
-    degrees = max(known.sum() - points - (draws - 1), 1)
+    degrees = max(present.sum() - points - (draws - 1), 1)
     deviation = float(np.sqrt(np.nansum(residual**2) / degrees))
     contrasts = np.linalg.svd(np.eye(points) - 1 / points)[2][: points - 1]
     return CurveData(t, mean, residual, max(deviation, LEAST_NOISE), contrasts, scale, offset)

@@ -55,20 +55,12 @@ def pairs(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return first, second, place
 
 
-def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The covariance of the curve between points a and b.
-
-    a, b: (particles or 1, rows) and (particles or 1, columns), within [0, 1].
+def between(p: CurveParameters, a: Terms, b: Terms) -> np.ndarray:
+    """The covariance of the curve between the points of a and of b: (particles, rows, columns).
 
     A polynomial of degree two, a stationary process over the warped coordinate, and a bend, which is on each side of a
-    place a power of the distance with a factor of its own. Returns (particles, rows, columns).
+    place a power of the distance with a factor for that side.
     """
-    first = terms(p, a)
-    return between(p, first, first if a is b else terms(p, b))
-
-
-def between(p: CurveParameters, a: Terms, b: Terms) -> np.ndarray:
-    """The covariance between the points of a and of b; see `covariance`."""
     scale = (p.amplitude**2)[:, None, None]
     if a is b:  # each pair once
         first, second, place = pairs(a.stretched.shape[1])
@@ -99,15 +91,10 @@ def sides(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     soft = np.maximum(p.softness, 1e-9)[:, None]
     beyond = t - place
     after = np.maximum(beyond, 0) + soft * np.log1p(np.exp(-np.abs(beyond) / soft))  # rounded max(beyond, 0)
-    found = [after ** p.after[:, None], np.maximum(after - beyond, 0) ** p.before[:, None]]
-    for side, power, sign in zip(found, (p.after, p.before), (1, -1), strict=True):
+    bends = [after ** p.after[:, None], np.maximum(after - beyond, 0) ** p.before[:, None]]
+    for side, power, sign in zip(bends, (p.after, p.before), (1, -1), strict=True):
         steps = np.flatnonzero(power == 0)
         if len(steps):
             ahead = sign * beyond[steps]
             side[steps] = np.where(p.softness[steps, None] == 0, ahead > 0, expit(ahead / soft[steps]))
-    return size * found[0], size * found[1]
-
-
-def expected(p: CurveParameters, t: np.ndarray) -> np.ndarray:
-    """`Terms.expected` at points t (particles or 1, points): (particles, points)."""
-    return terms(p, t).expected
+    return size * bends[0], size * bends[1]

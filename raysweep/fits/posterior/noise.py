@@ -57,7 +57,7 @@ def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
     out = np.exp(-0.5 * ((t[:, None] - t) / p.smooth_length[:, None, None]) ** 2) * p.smooth[:, None, None] ** 2
     out = out + p.tilt[:, None, None] ** 2 * 4 * np.outer(t - 0.5, t - 0.5)
     diagonal = np.arange(len(t))
-    out[:, diagonal, diagonal] += (p.own[:, None] * height) ** 2
+    out[:, diagonal, diagonal] += (p.independent[:, None] * height) ** 2
     along = np.exp(p.growth @ legvander(2 * t - 1, 3)[:, 1:].T)
     out *= along[:, :, None] * along[:, None, :]
     out[:, diagonal, diagonal] += (LEAST * data.deviation) ** 2
@@ -84,12 +84,12 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
     """
     contrasts, draws = data.contrasts, len(data.residual)
     q = len(contrasts)
-    own = data.residual @ contrasts.T
-    centre = own.mean(axis=0)
+    projected = data.residual @ contrasts.T
+    centre = projected.mean(axis=0)
     prior = p.freedom[:, None, None] * (contrasts @ covariance @ contrasts.T)
     trace = np.trace(prior, axis1=1, axis2=2)[:, None, None] / q
     prior = prior + JITTER * trace * np.eye(q)
-    total = prior + (own - centre).T @ (own - centre)
+    total = prior + (projected - centre).T @ (projected - centre)
     degrees = p.freedom + q + 1
     halves = np.arange(q)
     gamma = gammaln((degrees[:, None] + draws - 1 - halves) / 2) - gammaln((degrees[:, None] - halves) / 2)
@@ -109,9 +109,9 @@ def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
     particles = len(covariance)
     information, right = np.zeros((particles, points, points)), np.zeros((particles, points))
     evidence = np.zeros(particles)
-    known = np.isfinite(data.residual)
-    for pattern in np.unique(known, axis=0):
-        rows = data.residual[(known == pattern).all(axis=1)][:, pattern]
+    present = np.isfinite(data.residual)
+    for pattern in np.unique(present, axis=0):
+        rows = data.residual[(present == pattern).all(axis=1)][:, pattern]
         at = np.flatnonzero(pattern)
         inner = covariance[:, at[:, None], at]
         inner = inner + JITTER * np.trace(inner, axis1=1, axis2=2)[:, None, None] * np.eye(len(at))

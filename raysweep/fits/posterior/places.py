@@ -35,18 +35,18 @@ class Places:
 def minimum_places(posterior: CurvePosterior) -> Places:
     """Find the minimum of every path, on points that become dense where the minima are."""
     coarse = np.linspace(0, 1, COARSE)
-    found, paths = lowest(posterior, coarse)
+    places, paths = lowest(posterior, coarse)
     first, step = paths, 1 / (COARSE - 1)
     for _ in range(STAGES):
-        low, high = np.quantile(found, [OUTSIDE, 1 - OUTSIDE])
+        low, high = np.quantile(places, [OUTSIDE, 1 - OUTSIDE])
         low, high = max(low - step, 0.0), min(high + step, 1.0)
         closer = (high - low) / (DENSE - 1)
         if high - low > NARROW or closer > 0.7 * step:
             break
         step = closer
-        found, _ = lowest(posterior, np.union1d(coarse[::2], np.linspace(low, high, DENSE)))
+        places, _ = lowest(posterior, np.union1d(coarse[::2], np.linspace(low, high, DENSE)))
     first = first[:, :COARSE]
-    return Places(1 - found, coarse, first[:, ::-1]) if posterior.mirrored else Places(found, coarse, first)
+    return Places(1 - places, coarse, first[:, ::-1]) if posterior.mirrored else Places(places, coarse, first)
 
 
 def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -92,7 +92,7 @@ def interval(places: Places, level: float) -> tuple[float, float, float]:
     return max(middle - farther * (middle - low), 0.0), middle, min(middle + farther * (high - middle), 1.0)
 
 
-def at_ends(places: Places, level: float) -> tuple[bool, bool]:
+def at_edges(places: Places, level: float) -> tuple[bool, bool]:
     """Whether the place may be at the lower (upper) end of the grid."""
     tail = (1 - level) / 2
     if tail < TAIL:

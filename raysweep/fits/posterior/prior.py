@@ -14,7 +14,7 @@ CURVE = (
     *("softness", "tail", "choice"),
 )
 NOISE = (
-    *("own", "growth", "growth_square", "growth_cube", "with_height"),
+    *("independent", "growth", "growth_square", "growth_cube", "with_height"),
     *("tilt", "smooth", "smooth_length", "freedom"),
 )
 SHARP, SHARP_TURN = 0.5, 0.6  # the chances that a bend is sharp, beside the turn and at the turn
@@ -24,7 +24,7 @@ EQUAL = 0.35  # the chance that a bend has the same power on both sides
 STEP, CUSP, CORNER, PARABOLA = 0.1, 0.1, 0.3, 0.2
 SMALLEST_POWER, LARGEST_POWER = 0.6, 3.0
 UP_TO = tuple(np.cumsum([STEP, CUSP, CORNER, PARABOLA]).tolist())
-OWN = (-3.0, 0.3)  # the decades of the deviation of all residuals between which the size of independent noise lies
+INDEPENDENT = (-3.0, 0.3)  # decades of the deviation of all residuals between which the size of independent noise lies
 OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
 TURNING = 0.25  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
@@ -64,7 +64,7 @@ class CurveParameters:
 class NoiseParameters:
     """Parameters of many structures of noise at once; each field has the shape (particles,).
 
-    own: the standard deviation of the independent noise of one value, in the middle.
+    independent: the standard deviation of the independent noise of one value, in the middle.
     tilt, smooth: those of a tilt of each draw (at the ends) and of a smooth curve of each draw (in the middle).
     smooth_length: the correlation length of that smooth curve.
     growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
@@ -72,7 +72,7 @@ class NoiseParameters:
     freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
     """
 
-    own: np.ndarray
+    independent: np.ndarray
     tilt: np.ndarray
     smooth: np.ndarray
     smooth_length: np.ndarray
@@ -91,8 +91,7 @@ def power_at(u: np.ndarray) -> np.ndarray:
     step, cusped, corner, parabola = UP_TO
     cusp = SMALLEST_POWER + (1 - SMALLEST_POWER) * np.clip((u - STEP) / CUSP, 0, 1)
     power = 1 + (LARGEST_POWER - 1) * np.clip((u - parabola) / (1 - parabola), 0, 1)
-    found = np.where(u < corner, 1.0, np.where(u < parabola, 2.0, power))
-    return np.where(u < step, 0.0, np.where(u < cusped, cusp, found))
+    return np.select([u < step, u < cusped, u < corner, u < parabola], [0.0, cusp, 1.0, 2.0], power)
 
 
 def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
@@ -141,7 +140,7 @@ def noise_parameters(z: np.ndarray, data: CurveData) -> NoiseParameters:
     """
     c = dict(zip(NOISE, z.T, strict=True))
     return NoiseParameters(
-        own=data.deviation * size_at(c["own"], OWN),
+        independent=data.deviation * size_at(c["independent"], INDEPENDENT),
         tilt=data.deviation * size_at(c["tilt"], OF_A_DRAW),
         smooth=data.deviation * size_at(c["smooth"], OF_A_DRAW),
         smooth_length=np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),

@@ -45,11 +45,11 @@ def sample(
                 proposal = refreshed(z, rng)
             else:
                 proposal = z + scale * (along_differences(z, rng) if move % 3 else some_coordinates(z, root, rng))
-            found = safely(log_likelihood, proposal)
+            proposed = safely(log_likelihood, proposal)
             with np.errstate(invalid="ignore"):
-                gain = heat * (found - like) - 0.5 * (proposal**2 - z**2).sum(axis=1)
+                gain = heat * (proposed - like) - 0.5 * (proposal**2 - z**2).sum(axis=1)
             taken = np.log(rng.random(particles)) < gain
-            z, like = np.where(taken[:, None], proposal, z), np.where(taken, found, like)
+            z, like = np.where(taken[:, None], proposal, z), np.where(taken, proposed, like)
             if move % 3 != 2:
                 scale = float(np.clip(scale * np.exp(0.5 * (taken.mean() - 0.25)), 0.05, 1.5))
     return z, evidence
@@ -61,13 +61,13 @@ def safely(log_likelihood: Callable[[np.ndarray], np.ndarray], z: np.ndarray) ->
         return np.concatenate([safely(log_likelihood, z[k : k + AT_ONCE]) for k in range(0, len(z), AT_ONCE)])
     with np.errstate(all="ignore"):
         try:
-            found = log_likelihood(z)
+            like = log_likelihood(z)
         except np.linalg.LinAlgError:
             if len(z) == 1:
                 return np.array([-np.inf])
             half = len(z) // 2
             return np.concatenate([safely(log_likelihood, z[:half]), safely(log_likelihood, z[half:])])
-    return np.where(np.isfinite(found), found, -np.inf)
+    return np.where(np.isfinite(like), like, -np.inf)
 
 
 def tempered(like: np.ndarray, power: float) -> np.ndarray:
@@ -75,20 +75,20 @@ def tempered(like: np.ndarray, power: float) -> np.ndarray:
     return np.asarray(np.exp(power * np.maximum(like - like.max(), -1e300)))
 
 
-def next_heat(like: np.ndarray, heat: float, wanted: float) -> float:
-    """The next power of the likelihood, which leaves `wanted` effective particles; at most 1."""
+def next_heat(like: np.ndarray, heat: float, count: float) -> float:
+    """The next power of the likelihood, which leaves `count` effective particles; at most 1."""
     height = np.maximum(like - like.max(), -1e300)
 
     def effective(power: float) -> float:
         weight = np.exp(power * height)
         return float(weight.sum() ** 2 / (weight**2).sum())
 
-    if effective(1 - heat) >= wanted:
+    if effective(1 - heat) >= count:
         return 1.0
     low, high = 0.0, 1 - heat
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if effective(middle) > wanted else (low, middle)
+        low, high = (middle, high) if effective(middle) > count else (low, middle)
     return heat + max(low, 1e-12)
 
 

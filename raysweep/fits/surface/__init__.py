@@ -1,5 +1,5 @@
 """One posterior over a whole surface of values, with its noise pooled: answers from one run per cell.
 
-`surface.fit_surface` takes rows; a `Surface` says best values, what is not told from them, regrets and zeros; `law.law`
-ties the best values of the slices by powers of their axes. `few_draws` is an engine of its own, for best values alone.
+`slices` turns rows into cells, `posterior.fit_surface` fits them, `best` reads off best values, values alike and
+regrets, and `law` ties the best values of slices by powers of their axes.
 """

@@ -22,7 +22,7 @@ CLEAR = 3.5
 FEWEST = 5
 """With fewer values of the axis nothing is located."""
 MOST_REGRET = 4 * CAP
-"""Regrets count up to so many units: beyond it a run has diverged."""
+"""Units up to which regrets count: beyond them a run has diverged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +111,9 @@ def jointly(
     f, shape = flat.reshape(-1, STEPS_OF_TWO, STEPS_OF_TWO), (STEPS_OF_TWO, STEPS_OF_TWO)
     bests = []
     for axis, points in enumerate((first, second)):
-        profile, own = f.min(2 - axis), int(values[axis])
-        fixed, place = f.mean(0).min(1 - axis), refined(points, profile)
-        bests.append(_read(surface, s, points, profile, place, profile, level, own, _gap(surface, axis), None, fixed))
+        profile, fixed = f.min(2 - axis), f.mean(0).min(1 - axis)
+        place, gap = refined(points, profile), _gap(surface, axis)
+        bests.append(_read(surface, s, points, profile, place, profile, level, int(values[axis]), gap, None, fixed))
     regret = _regret(surface, s, flat).mean(0)
     x, y = np.unravel_index(int(regret.argmin()), shape)
     alike = _alike(flat, int(flat.mean(0).argmin()), level)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import check_options
-from raysweep.fits.optimum import COLUMNS, in_log
+from raysweep.fits.draws import check_options, in_log
+from raysweep.fits.optimum import COLUMNS
 from raysweep.fits.reasons import Reason, because
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.best import FEWEST, Best
 from raysweep.fits.surface.posterior import FEW
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CELLS = 15
-"""From so many cells on, their roughness says how large the noise is."""
+"""Cells from which on their roughness says how large the noise is."""
 METHOD = "posterior of the whole surface, noise pooled over its slices"
 
 
@@ -46,7 +46,7 @@ def fit_few_draws(
     """Estimate where a metric is best along x in every slice, from one or two runs per cell.
 
     frame, x, y, level, turn, logarithmic: as in `fit_optimum`. by: the columns of the slices, which share
-        hyperparameters and noise. A value of 0 on a logarithmic axis is left out. error: the column of the known
+        hyperparameters and noise. A value of 0 on a logarithmic axis is left out. error: the column of the given
         standard error of each run, which takes the place of the noise.
 
     The table has two more columns: choice, the value of x of least expected regret, and regret, how much worse than the
@@ -56,34 +56,30 @@ def fit_few_draws(
     """
     check_options(level, turn)
     logarithmic = in_log(frame[x].to_numpy(np.float64)) if logarithmic is None else logarithmic
-    found = slice_places(frame, [x], y, by, turn=turn, error=error, level=level, logarithmic=[logarithmic])
-    return fit_of(found, by, turn, level)
+    places = slice_places(frame, [x], y, by, turn=turn, error=error, level=level, logarithmic=[logarithmic])
+    return fit_of(places, by, turn, level)
 
 
-def fit_of(found: SlicePlaces, by: Sequence[str], turn: str, level: float) -> Fit:
+def fit_of(places: SlicePlaces, by: Sequence[str], turn: str, level: float) -> Fit:
     """The best values along the only axis of a surface as `fit_few_draws` returns them. by: the keys of its slices."""
     import pandas as pd
 
-    slices, lines = found.slices, []
+    slices, lines = places.slices, []
     draws = np.zeros(len(slices.settings), dtype=int)
     np.maximum.at(draws, slices.cells.slices, np.where(slices.cells.diverged, 0, slices.cells.draws).astype(int))
     for s, setting in enumerate(slices.settings):
         about = {"diverged_from": slices.limit[s, 0], "points": slices.values[s, 0], "draws": draws[s], "turn": turn}
-        lines.append({**dict(zip(by, setting, strict=True)), **_line(found.bests[s], slices, s), **about})
+        lines.append({**dict(zip(by, setting, strict=True)), **_line(places.bests[s], slices, s), **about})
     table = pd.DataFrame(lines).reindex(columns=[*by, *COLUMNS, "choice", "regret"])
-    return Fit(
-        kind="optimum",
+    return fitted(
+        "optimum",
+        table,
         level=level,
         points=len(np.unique(slices.cells.x)),
         draws=int(table["draws"].max()),
         rows=slices.rows,
         dropped=slices.dropped,
-        scale="linear",
         method=METHOD,
-        table=table,
-        crossings=pd.DataFrame(),
-        notes=(),
-        **overall(table),
     )
 
 
@@ -95,8 +91,8 @@ def _line(one: Best | None, slices: Slices, s: int) -> dict[str, Any]:
     if one is None or values < FEWEST:
         reason = Reason.TOO_FEW_POINTS if values < FEWEST else Reason.FLAT
         return out | {"status": Status.UNDETERMINED} | because(reason, points=values, least=FEWEST)
-    ends = {"low": one.low, "high": one.high, "estimate": one.estimate, "choice": one.choice}
-    out |= {name: slices.back(0, end) if np.isfinite(end) else end for name, end in ends.items()}
+    coordinates = {"low": one.low, "high": one.high, "estimate": one.estimate, "choice": one.choice}
+    out |= {name: slices.back(0, end) if np.isfinite(end) else end for name, end in coordinates.items()}
     if slices.logarithmic[0] and one.low == -np.inf:
         out["low"] = 0.0
     return out | {"regret": one.regret, "status": one.status} | because(one.reason)

@@ -19,13 +19,13 @@ from raysweep.fits.statistics import LEVEL
 INNER = 48
 """Draws of a slice's place inside of its grid, evenly by rank."""
 BLUR = 0.3
-"""Each is a normal distribution with so many standard deviations of all of them."""
+"""The width of each, a normal distribution, in standard deviations of all of them."""
 SCATTER = 0.5
 """The half-normal prior of the scatter of slices around the law, in log."""
 BEYOND = 0.5
-"""The place may lie so many grid lengths beyond either end, all equally likely before the law is known."""
+"""Grid lengths beyond either end at which the place may lie, all equally likely a priori."""
 SPARE = 2
-"""A law needs so many slices more than coefficients."""
+"""A law needs as many slices more than coefficients."""
 PROPOSED, KEPT, DEGREES = 4000, 2000, 5
 ROUNDS = 2
 
@@ -72,18 +72,14 @@ class Law:
         some = rng.choice(len(weight), len(weight), p=weight / weight.sum())
         return self.at(self.logs[[s]], rng)[some, 0]
 
-    def beyond(self, logs: np.ndarray) -> np.ndarray:
-        """How far each axis lies outside of the range of the slices, as a factor; 1 inside: (points, axes)."""
-        return np.exp(np.maximum(np.maximum(self.logs.min(0) - logs, logs - self.logs.max(0)), 0))
-
     def exponents(self, level: float = LEVEL) -> np.ndarray:
         """(low, median, high, p) of each exponent, p two-sided of 0: (4, axes); NaN without a law."""
         values = self.coefficients[:, 1:]
         if not len(values):
             return np.full((4, values.shape[1]), np.nan)
-        ends = np.quantile(values, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
+        interval = np.quantile(values, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
         p = 2 * np.minimum((values > 0).mean(0), (values < 0).mean(0))
-        return np.vstack([ends, np.maximum(p, 1 / len(values))])
+        return np.vstack([interval, np.maximum(p, 1 / len(values))])
 
 
 def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
@@ -101,7 +97,7 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
         reason = Reason.AXES_TOGETHER
     if reason:
         return Law(np.empty((0, size)), np.empty(0), np.empty((0, len(logs))), logs, reason)
-    data = _Data.of(places)
+    data = _data(places)
     theta = _mode(data, design)
     rng = np.random.default_rng(seed)
     root = np.linalg.cholesky(_covariance(lambda one: -_value(data, design, one[None])[0], theta))
@@ -121,29 +117,29 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """The slices as arrays: log weights and centres of the draws inside, their width, and the ends."""
+    """The slices as arrays: centres and log weights of the draws inside, their width, edges and log weights there."""
 
     centres: np.ndarray
     inner: np.ndarray
     width: np.ndarray
-    ends: np.ndarray
+    edges: np.ndarray
     outer: np.ndarray
 
-    @classmethod
-    def of(cls, places: Sequence[Place]) -> _Data:
-        centres, inner, width = np.zeros((len(places), INNER)), np.full(len(places), -np.inf), np.ones(len(places))
-        ranks = (np.arange(INNER) + 0.5) / INNER
-        for s, place in enumerate(places):
-            if len(place.draws):
-                mean, sd = place.draws.mean(), max(float(place.draws.std()), 1e-6)
-                width[s] = BLUR * sd
-                centres[s] = mean + (np.quantile(place.draws, ranks) - mean) * np.sqrt(1 - BLUR**2)
-                inner[s] = np.log(max(1 - place.below - place.above, 1e-12) / INNER)
-        ends = np.array([(place.low, place.high) for place in places])
-        shares = np.array([(place.below, place.above) for place in places])
-        with np.errstate(divide="ignore"):
-            outer = np.log(shares / (BEYOND * np.maximum(np.ptp(ends, axis=1), 1e-9))[:, None])
-        return cls(centres, inner, width, ends, outer)
+
+def _data(places: Sequence[Place]) -> _Data:
+    centres, inner, width = np.zeros((len(places), INNER)), np.full(len(places), -np.inf), np.ones(len(places))
+    ranks = (np.arange(INNER) + 0.5) / INNER
+    for s, place in enumerate(places):
+        if len(place.draws):
+            mean, sd = place.draws.mean(), max(float(place.draws.std()), 1e-6)
+            width[s] = BLUR * sd
+            centres[s] = mean + (np.quantile(place.draws, ranks) - mean) * np.sqrt(1 - BLUR**2)
+            inner[s] = np.log(max(1 - place.below - place.above, 1e-12) / INNER)
+    edges = np.array([(place.low, place.high) for place in places])
+    shares = np.array([(place.below, place.above) for place in places])
+    with np.errstate(divide="ignore"):
+        outer = np.log(shares / (BEYOND * np.maximum(np.ptp(edges, axis=1), 1e-9))[:, None])
+    return _Data(centres, inner, width, edges, outer)
 
 
 def _value(data: _Data, design: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -161,8 +157,8 @@ def _likely(data: _Data, design: np.ndarray, theta: np.ndarray) -> np.ndarray:
         z = (data.centres - mean[..., None]) / spread[..., None]
         inside = logsumexp(-0.5 * z**2, axis=-1) - np.log(spread * np.sqrt(2 * np.pi)) + data.inner
         with np.errstate(divide="ignore"):
-            below = data.outer[:, 0] + np.log(ndtr((data.ends[:, 0] - mean) / scatter))
-            above = data.outer[:, 1] + np.log(ndtr((mean - data.ends[:, 1]) / scatter))
+            below = data.outer[:, 0] + np.log(ndtr((data.edges[:, 0] - mean) / scatter))
+            above = data.outer[:, 1] + np.log(ndtr((mean - data.edges[:, 1]) / scatter))
         out.append(np.maximum(np.logaddexp(inside, np.logaddexp(below, above)), -1e4))
     return np.concatenate(out)
 
@@ -171,18 +167,18 @@ def _mode(data: _Data, design: np.ndarray) -> np.ndarray:
     """The most likely coefficients and log scatter, from a line through the middles of the slices."""
     from scipy.optimize import minimize  # slow to load, and figures of other analyses load this file
 
-    middle = np.where(np.isfinite(data.inner), data.centres.mean(1), data.ends.mean(1))
-    middle = np.where(data.outer[:, 0] > data.inner + np.log(INNER), data.ends[:, 0], middle)
-    middle = np.where(data.outer[:, 1] > data.inner + np.log(INNER), data.ends[:, 1], middle)
+    middle = np.where(np.isfinite(data.inner), data.centres.mean(1), data.edges.mean(1))
+    middle = np.where(data.outer[:, 0] > data.inner + np.log(INNER), data.edges[:, 0], middle)
+    middle = np.where(data.outer[:, 1] > data.inner + np.log(INNER), data.edges[:, 1], middle)
     line, *_ = np.linalg.lstsq(design, middle, rcond=None)
     start = np.r_[line, np.log(0.2)]
-    found = minimize(
+    optimum = minimize(
         lambda one: -_value(data, design, one[None])[0],
         start,
         method="Nelder-Mead",
         options={"maxiter": 4000, "fatol": 1e-4, "xatol": 1e-4},
     )
-    return np.asarray(found.x)
+    return np.asarray(optimum.x)
 
 
 def _covariance(objective: Callable[[np.ndarray], float], mode: np.ndarray, step: float = 1e-2) -> np.ndarray:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST = 10_000
 """More cells are not fitted: it would take minutes."""
 HEAVY = t_quantile(LEVEL, int(DEGREES)) / normal_quantile(LEVEL)
-"""The fitted scale is one of Student's t: so many of it are a standard error, of which 1.96 hold 95 % of the runs."""
+"""Standard errors, of which 1.96 hold 95 % of the runs, in units of the fitted scale, which is one of Student's t."""
 
 
 def axis_of(cells: pd.DataFrame, keys: Sequence[str]) -> str | None:

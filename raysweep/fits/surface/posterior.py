@@ -29,17 +29,17 @@ from raysweep.fits.surface.kernel import apart, basis, compressed, hinges, mater
 
 DEGREES = 4.0
 CAP = 12.0
-"""Heights above this many units say no more than this."""
+"""Units above which heights say no more."""
 CAP_ERROR = 0.25
 """The standard error of a capped height, as a share of it."""
 SCALE_ROWS = 6.0
-"""So many rows' worth of prior say that the noise of a slice is that of all."""
+"""Rows' worth of prior that the noise of a slice is that of all."""
 UNIT_ROWS = 3.0
 START, ROUNDS = 3, 6
 """Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
 for a shape: then places are located in pure noise."""
 FEW = 2
-"""With at most so many draws a cell, only the other cells say how large the noise is."""
+"""Draws a cell up to which only the other cells say how large the noise is."""
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
 FLAT = 100.0
 """The prior variance of the level of a slice, in compressed heights squared."""
@@ -47,7 +47,7 @@ SMALL = 1e-8
 NEAR = 31
 """Points along each input on which the lowest point is sought."""
 SWEEPS, KEPT, APART = 40, 4, 6
-"""Of so many sweeps of the sampler the last ones are kept, so far apart."""
+"""Sweeps of the sampler, how many of the last ones are kept, and how far apart."""
 FARTHEST = 20
 """Hyperparameters more prior standard deviations away are not looked at."""
 HYPERS = 8
@@ -60,7 +60,7 @@ class Cells:
 
     x: shape (n, d), in units in which distances count (log of a logarithmic axis). y: mean over draws, to be minimized;
         ignored where a cell diverged. slices: the number of the slice, from 0. draws: how many ok draws the mean has.
-    scatter: the sum of squared deviations of the draws from it. error: the known standard error of y; NaN if unknown.
+    scatter: the sum of squared deviations of the draws from it. error: the standard error of y if given, else NaN.
     diverged: whether the cell is above everything.
     """
 
@@ -200,14 +200,14 @@ def fit_surface(cells: Cells) -> Surface:
     surface.structured = structured(surface)
     for number in range(START + ROUNDS):
         surface.bent = number >= START
-        found = minimize(
+        optimum = minimize(
             lambda theta: _objective(surface, theta),
             surface.theta,
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 60, "ftol": 1e-9},
         )
-        surface.theta = found.x
+        surface.theta = optimum.x
         _reweigh(surface)
     rng = np.random.default_rng(1)
     for theta in _hyper_draws(surface, rng):
@@ -219,8 +219,8 @@ def structured(surface: Surface, seed: int = 0) -> np.ndarray:
     """Whether each slice has a shape, (slices,): else its best place would be read off noise.
 
     Its compressed heights lie nearer to their neighbours' and to a quadratic than in other orders: over all slices in
-    all but 5 % of the orders, in the slice in all but `ANY_ORDER`. A slice with known errors or more than `FEW` draws a
-    cell is not asked: it has its own measure of noise.
+    all but 5 % of the orders, in the slice in all but `ANY_ORDER`. A slice with given errors or more than `FEW` draws a
+    cell is not tested: it measures its noise itself.
     """
     rng, out = np.random.default_rng(seed), np.ones(len(surface.g), dtype=bool)
     rough = {}
@@ -271,15 +271,15 @@ def _padded(cells: Cells) -> Surface:
     capped = in_units > CAP
     g = compressed(np.minimum(in_units, CAP))
     slope = 1 / (1 + np.clip(in_units, 0, CAP)) / of_cell  # of a compressed height by y
-    known = np.isfinite(cells.error)
+    given = np.isfinite(cells.error)
     extra = np.where(capped, (CAP_ERROR * compressed(np.array(CAP))) ** 2, 0.0)
-    extra += np.where(known, (slope * np.where(known, cells.error, 0)) ** 2, 0.0)
+    extra += np.where(given, (slope * np.where(given, cells.error, 0)) ** 2, 0.0)
     return Surface(
         x=spread((cells.x - centre) / width),
         g=spread(g),
         mask=spread(np.ones(len(cells.y))).astype(bool),
-        draws=spread(np.where(known, np.inf, np.maximum(cells.draws, 1)), 1.0),
-        scatter=spread(np.where(capped | known, 0.0, cells.scatter * slope**2)),
+        draws=spread(np.where(given, np.inf, np.maximum(cells.draws, 1)), 1.0),
+        scatter=spread(np.where(capped | given, 0.0, cells.scatter * slope**2)),
         extra=spread(extra),
         capped=spread(capped).astype(bool),
         floor=floor,
@@ -291,9 +291,9 @@ def _padded(cells: Cells) -> Surface:
 
 def _unit(height: np.ndarray, overall: float) -> float:
     """The unit of heights of a slice: their median, drawn to that of all slices where there are few."""
-    own = height[np.isfinite(height) & (height > 0)]
-    share = len(own) / (len(own) + UNIT_ROWS)
-    return float(overall * (np.median(own) / overall) ** share) if len(own) else overall
+    positive = height[np.isfinite(height) & (height > 0)]
+    share = len(positive) / (len(positive) + UNIT_ROWS)
+    return float(overall * (np.median(positive) / overall) ** share) if len(positive) else overall
 
 
 def state(surface: Surface, theta: np.ndarray) -> State:
@@ -392,9 +392,7 @@ def _lowest(surface: Surface, now: State, cells: np.ndarray) -> np.ndarray:
     """The lowest point of the mean surface of each slice around its lowest cell, within the slice's cells."""
     every = np.arange(len(cells))
     steps = np.linspace(-1.5, 1.5, NEAR)
-    moves = np.stack(np.meshgrid(*([steps] * surface.x.shape[-1]), indexing="ij"), axis=-1).reshape(
-        -1, surface.x.shape[-1]
-    )
+    moves = np.stack([each.ravel() for each in np.meshgrid(*[steps] * surface.x.shape[-1], indexing="ij")], axis=-1)
     points = surface.x[every, cells][:, None, :] + moves * surface.gap
     inside = np.where(surface.mask[..., None], surface.x, np.nan)
     points = np.clip(points, np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :])

@@ -60,7 +60,7 @@ def slice_places(
 ) -> SlicePlaces:
     """The places along the first of the axes, alone or jointly with the second.
 
-    by: the columns of the slices. turn: min or max. error: the column of known standard errors.
+    by: the columns of the slices. turn: min or max. error: the column of given standard errors.
     logarithmic: which axes are; places of a law must be.
     """
     slices = slices_of(frame, axes, y, by, turn=turn, logarithmic=logarithmic[: len(axes)], error=error)
@@ -74,7 +74,7 @@ def slice_places(
         for s, values in enumerate(slices.values):
             if not values.all():
                 continue
-            low, high = slices.ends(s)
+            low, high = slices.range_of(s)
             if len(axes) == 1:
                 bests[s] = best(surface, s, level, low=float(low[0]), high=float(high[0]), values=int(values[0]))
             else:
@@ -109,8 +109,8 @@ def held_out(places: Sequence[Place], axes: np.ndarray, out: np.ndarray, level: 
 def inside(place: Place, new: np.ndarray, level: float, rng: np.random.Generator) -> bool:
     """Whether draws of a forecast and of a place are as near as their spread allows. new: (draws,), in log."""
     share = max(1 - place.below - place.above, 0.0)
-    own = rng.choice(place.draws, len(new)) if len(place.draws) else new
-    larger = share * (own > new).mean() + place.above * (0.5 + 0.5 * (new < place.high).mean())
+    draws = rng.choice(place.draws, len(new)) if len(place.draws) else new
+    larger = share * (draws > new).mean() + place.above * (0.5 + 0.5 * (new < place.high).mean())
     larger += place.below * 0.5 * (new < place.low).mean()
     tail = (1 - level) / 2
     return bool(tail <= larger <= 1 - tail)

@@ -36,12 +36,12 @@ class Slices:
     rows: int
     dropped: dict[str, int]
 
-    def ends(self, s: int) -> tuple[np.ndarray, np.ndarray]:
+    def range_of(self, s: int) -> tuple[np.ndarray, np.ndarray]:
         """Between which coordinates the best place of a slice is sought, per axis: its ok cells, and up to a cliff."""
-        own = self.cells.x[(self.cells.slices == s) & ~self.cells.diverged]
+        x = self.cells.x[(self.cells.slices == s) & ~self.cells.diverged]
         with np.errstate(divide="ignore", invalid="ignore"):
             limit = np.where(self.logarithmic, np.log(self.limit[s]), self.limit[s])
-        return own.min(0), np.where(np.isfinite(limit), limit, own.max(0))
+        return x.min(0), np.where(np.isfinite(limit), limit, x.max(0))
 
     def back(self, axis: int, coordinate: float) -> float:
         """A coordinate in the units of the axis; the lower end that is open is 0 on a logarithmic one."""
@@ -58,7 +58,7 @@ def slices_of(
     logarithmic: Sequence[bool],
     error: str | None = None,
 ) -> Slices:
-    """Gather the cells. turn: min or max; y changes its sign for a maximum. error: the column of known standard errors.
+    """Gather the cells. turn: min or max; y changes its sign for a maximum. error: the column of given standard errors.
 
     A value of 0 on a logarithmic axis is left out. Cells in which most draws diverged are above everything.
     """
@@ -76,11 +76,10 @@ def slices_of(
     lost = lost[lost > MOST].index.to_frame(index=False)
     cells = rows.groupby(["_slice", *axes], sort=True)
     mean, size, scatter = without_shared_levels(rows, y, cells)
-    known = np.full(len(mean), np.nan)
+    given = np.full(len(mean), np.nan)
     if error is not None:
-        known = (
-            np.sqrt(cells[error].agg(lambda some: (some.astype(float) ** 2).sum()).to_numpy(float)) / size.to_numpy()
-        )
+        squares = cells[error].agg(lambda some: (some.astype(float) ** 2).sum())
+        given = np.sqrt(squares.to_numpy(float)) / size.to_numpy()
     at = size.index.to_frame(index=False)
     places = np.concatenate([at[axes].to_numpy(float), lost[axes].to_numpy(float)])
     slices = np.concatenate([at["_slice"], lost["_slice"]]).astype(int)
@@ -104,7 +103,7 @@ def slices_of(
         slices=slices,
         draws=np.r_[size.to_numpy(float), np.ones(count)],
         scatter=np.r_[scatter, np.zeros(count)],
-        error=np.r_[known, np.full(count, np.nan)],
+        error=np.r_[given, np.full(count, np.nan)],
         diverged=np.arange(len(slices)) >= len(mean),
     )
     return Slices(settings, data, tuple(logarithmic), values, limit, len(rows), dropped)
@@ -118,10 +117,10 @@ def without_shared_levels(rows: pd.DataFrame, y: str, cells: Any) -> tuple[np.nd
     """
     size, mean = cells[y].size(), cells[y].mean().to_numpy(float).copy()
     scatter = cells[y].var(ddof=0).fillna(0).to_numpy(float) * size.to_numpy()
-    number, own = cells.ngroup().to_numpy(), size.index.get_level_values(0).to_numpy()
+    number, slice_of_cell = cells.ngroup().to_numpy(), size.index.get_level_values(0).to_numpy()
     draw, value = rows["seed"].factorize()[0], rows[y].to_numpy(float)
-    for s in np.unique(own[size.to_numpy() > 1]):
-        at, part = np.flatnonzero(own == s), np.flatnonzero(own[number] == s)
+    for s in np.unique(slice_of_cell[size.to_numpy() > 1]):
+        at, part = np.flatnonzero(slice_of_cell == s), np.flatnonzero(slice_of_cell[number] == s)
         draws, row = np.unique(draw[part], return_inverse=True)
         if 2 * len(draws) > len(part):
             continue

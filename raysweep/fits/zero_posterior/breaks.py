@@ -83,19 +83,19 @@ def drawn(
     at = np.flatnonzero(number >= 0)
     if not len(at):
         return Drawn(change, jump, place), weight
-    own = number[at]
+    chosen = number[at]
     covariance = np.linalg.inv(precision)
     first, second = (
         (covariance @ total[..., None]) + np.linalg.cholesky(covariance) @ rng.standard_normal((len(at), 2, 1))
     )[..., 0].T
-    size, middle, width = first * bent.size[own], bent.middle[own], bent.width[own]
-    deviation = bent.size[own] * width / np.sqrt(12)
+    size, middle, width = first * bent.size[chosen], bent.middle[chosen], bent.width[chosen]
+    deviation = bent.size[chosen] * width / np.sqrt(12)
     offset = -second * deviation / size
     uniform = (np.abs(offset) <= width / 2) / (np.abs(size) * width)
     ratio = np.minimum(uniform * np.sqrt(2 * np.pi) * deviation * np.exp(0.5 * second**2), LARGEST)
-    jumps = bent.jumps[own]
-    for each in np.unique(own[jumps]):
-        same = np.flatnonzero(own == each)
+    jumps = bent.jumps[chosen]
+    for each in np.unique(chosen[jumps]):
+        same = np.flatnonzero(chosen == each)
         offset[same] = width[same] * ((rng.permutation(len(same)) + 0.5) / len(same) - 0.5)
     change[at], jump[at] = np.where(jumps, 0.0, size), np.where(jumps, size, 0.0)
     place[at], weight[at] = middle + offset, np.where(jumps, 1.0, ratio)

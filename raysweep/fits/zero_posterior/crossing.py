@@ -70,11 +70,11 @@ def in_posterior(
         first, last = np.clip([jumped[0], jumped[-1] + 1], j, k)
         reason, cell = Reason.STEP, (float(curve.t[first]), float(curve.t[last]))
         spread = max(spread, cell[1] - cell[0])
-    found = Located(root, axis, float(u[0]), float(u[-1]), cell)
-    (low, high), (low_strict, high_strict) = (found.interval(level) for level in levels)
-    estimate = found.place(float(np.median(root.places)))
-    spread *= found.last - found.first
+    located = Located(root, axis, float(u[0]), float(u[-1]), cell)
+    (low, high), (low_strict, high_strict) = (located.interval(level) for level in levels)
+    estimate = located.place(float(np.median(root.places)))
+    spread *= located.last - located.first
     if axis.logarithmic:
         spread = estimate * float(np.expm1(spread))
     strict = min(low, low_strict), max(high, high_strict)
-    return Crossing(estimate, low, high, *strict, spread, rising, **because(reason)), found
+    return Crossing(estimate, low, high, *strict, spread, rising, **because(reason)), located

@@ -82,13 +82,13 @@ class Mixture:
     def noise_share(self, t: float) -> float:
         """Which share of the variance of the curve at t is noise, which more draws would remove.
 
-        That is what is less than now if the posterior mean at the points were known to be the truth.
+        That is what vanishes if the posterior mean at the points is the truth.
         """
         at = np.array([t])
-        known = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
+        expected = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
         change, jump, place = (self._middle(each) for each in (self.bent.change, self.bent.jump, self.bent.place))
         bent = Drawn(change, jump, np.where(jump == 0, place, self.bent.place))  # draws do not say where a jump is
-        truth = replace(self.data, mean=known, covariance=np.zeros_like(self.data.covariance))
+        truth = replace(self.data, mean=expected, covariance=np.zeros_like(self.data.covariance))
         variances = []
         for given in (self._now, self._given(truth, bent)):
             mean, deviation = (each[:, 0] for each in self._moments(at, given))
@@ -123,8 +123,8 @@ class Mixture:
         """The values of the components, those of one break their mean."""
         result = values.copy()
         for number in np.unique(self.number[self.number >= 0]):
-            own = self.number == number
-            result[own] = np.average(values[own], weights=self.weights[own])
+            same = self.number == number
+            result[same] = np.average(values[same], weights=self.weights[same])
         return result
 
 
@@ -154,8 +154,8 @@ def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False) -> Mixture:
         kept = np.flatnonzero(weight.max(axis=1) > np.log(NEGLIGIBLE) / TEMPER)
         evidence, (precision, total) = _evidence(covariances[kept], data, bent)
         shape, noise, number = _picked(TEMPER * (evidence + chances[kept][:, None, None] + excluded))
-        own = tuple(each[number >= 0] for each in (shape, noise, number))
-        broken, ratio = drawn(bent, number, precision[own], total[own], rng)
+        broken_ones = tuple(each[number >= 0] for each in (shape, noise, number))
+        broken, ratio = drawn(bent, number, precision[broken_ones], total[broken_ones], rng)
         if (ratio > 0).sum() >= COMPONENTS / 2:
             break
         # Kinks that the draws would put outside of their cells do not exist, however well they would fit.
@@ -179,8 +179,8 @@ def _picked(evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(shape, noise, break) of COMPONENTS components, drawn systematically by evidence (shapes, noises, 1 + breaks)."""
     weight = np.exp(evidence - evidence.max())
     order = np.argsort(-weight, axis=None)
-    ends = np.cumsum(weight.ravel()[order])
-    picked = order[np.searchsorted(ends / ends[-1], (np.arange(COMPONENTS) + 0.5) / COMPONENTS)]
+    cumulative = np.cumsum(weight.ravel()[order])
+    picked = order[np.searchsorted(cumulative / cumulative[-1], (np.arange(COMPONENTS) + 0.5) / COMPONENTS)]
     shape, noise, number = np.unravel_index(picked, weight.shape)
     return shape, noise, number - 1
 

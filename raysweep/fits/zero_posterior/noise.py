@@ -15,7 +15,7 @@ from scipy.special import chdtri, gammaln, ndtr
 from raysweep.fits.zero_posterior.scatter import Pattern, Scatter
 
 # Medians and spreads (of logarithms) a priori: shares of the deviation of a value between draws, and of the grid.
-OWN, SHIFT, TILT, SMOOTH, LENGTH = (-0.7, 1.5), (-0.7, 1.5), (-1.5, 1.5), (-1.5, 1.5), (np.log(0.3), 0.5)
+INDEPENDENT, SHIFT, TILT, SMOOTH, LENGTH = (-0.7, 1.5), (-0.7, 1.5), (-1.5, 1.5), (-1.5, 1.5), (np.log(0.3), 0.5)
 GROWTH = 1.2  # the spread of the logarithm of noise at the end over noise at the start
 FREEDOM = (2.0, 200.0)
 COORDINATES = 8
@@ -54,14 +54,14 @@ def without_noise(mean: np.ndarray) -> Measured:
 def measured(scatter: Scatter, rng: np.random.Generator) -> Measured:
     """Sample covariances of the noise from their posterior given the scatter between draws."""
     z, weight = _importance_sample(scatter, rng)
-    ends = np.cumsum(weight)
-    kept = np.searchsorted(ends / ends[-1], (np.arange(KEPT) + 0.5) / KEPT)
+    cumulative = np.cumsum(weight)
+    kept = np.searchsorted(cumulative / cumulative[-1], (np.arange(KEPT) + 0.5) / KEPT)
     noise, freedom = _structure(z[kept], scatter)
     noise, degrees = _matched(noise, scatter)
     _, mean, covariance = _evidence(noise, freedom, scatter, completed=True)
     # Under an inverse Wishart posterior the noise of a weighted mean has Student's tails.
-    known = freedom + scatter.draws
-    factor = (known - 1) / rng.chisquare(known + 1)
+    worth = freedom + scatter.draws
+    factor = (worth - 1) / rng.chisquare(worth + 1)
     return Measured(mean, covariance * factor[:, None, None], degrees)
 
 
@@ -134,20 +134,20 @@ def _effective(logarithm: np.ndarray) -> float:
 
 
 def _likelihood(z: np.ndarray, scatter: Scatter) -> np.ndarray:
-    found = _evidence(*_structure(z, scatter), scatter, completed=False)[0]
-    return np.where(np.isfinite(found), found, -1e300)
+    likelihood = _evidence(*_structure(z, scatter), scatter, completed=False)[0]
+    return np.where(np.isfinite(likelihood), likelihood, -1e300)
 
 
 def _structure(z: np.ndarray, scatter: Scatter) -> tuple[np.ndarray, np.ndarray]:
     """(the covariances of the noise of one draw (samples, points, points), freedom (samples,)) at coordinates z."""
     t, c = scatter.t, scatter.t - 0.5
-    own, shift, tilt, smooth = (
+    independent, shift, tilt, smooth = (
         scatter.deviation * np.exp(middle + spread * z[:, k])[:, None, None]
-        for k, (middle, spread) in enumerate((OWN, SHIFT, TILT, SMOOTH))
+        for k, (middle, spread) in enumerate((INDEPENDENT, SHIFT, TILT, SMOOTH))
     )
     length = np.exp(LENGTH[0] + LENGTH[1] * z[:, 4])[:, None, None]
     growth = np.exp(GROWTH * z[:, 5][:, None] * c + ndtr(z[:, 6])[:, None] * scatter.profile)
-    covariance = own**2 * np.eye(len(t)) + 4 * tilt**2 * np.outer(c, c)
+    covariance = independent**2 * np.eye(len(t)) + 4 * tilt**2 * np.outer(c, c)
     covariance = covariance + smooth**2 * np.exp(-0.5 * ((t[:, None] - t) / length) ** 2)
     covariance = covariance * growth[:, :, None] * growth[:, None, :] + shift**2
     freedom = FREEDOM[0] * (FREEDOM[1] / FREEDOM[0]) ** ndtr(z[:, 7])
@@ -166,15 +166,15 @@ def _matched(noise: np.ndarray, scatter: Scatter) -> tuple[np.ndarray, np.ndarra
     are n - 1 where points share their noise, and more where each has its own.
     """
     deviation = np.sqrt(np.diagonal(noise, axis1=1, axis2=2))
-    known = np.flatnonzero((scatter.counts > 1) & (scatter.deviations > 0))
-    missed = np.log(scatter.deviations[known]) - np.log(deviation[:, known])
-    correlation = _part(noise / deviation[:, :, None] / deviation[:, None, :], known)
-    own = scatter.counts[known] - 1.0
-    chance = correlation**2 / (2 * np.maximum(own[:, None], own))
-    near = np.exp(-0.5 * ((scatter.t[:, None] - scatter.t[known]) / ALONG) ** 2)
-    inside = APART**2 * near[known] + chance + NUGGET * np.eye(len(known))
+    measured_at = np.flatnonzero((scatter.counts > 1) & (scatter.deviations > 0))
+    missed = np.log(scatter.deviations[measured_at]) - np.log(deviation[:, measured_at])
+    correlation = _part(noise / deviation[:, :, None] / deviation[:, None, :], measured_at)
+    spare = scatter.counts[measured_at] - 1.0
+    chance = correlation**2 / (2 * np.maximum(spare[:, None], spare))
+    near = np.exp(-0.5 * ((scatter.t[:, None] - scatter.t[measured_at]) / ALONG) ** 2)
+    inside = APART**2 * near[measured_at] + chance + NUGGET * np.eye(len(measured_at))
     factor = np.exp((APART**2 * near @ np.linalg.solve(inside, missed[:, :, None]))[:, :, 0])
-    share = near * own / (near * own).sum(axis=1, keepdims=True)
+    share = near * spare / (near * spare).sum(axis=1, keepdims=True)
     degrees = 1 / (2 * ((share @ chance) * share).sum(axis=2))
     return np.asarray(noise * factor[:, :, None] * factor[:, None, :]), degrees
 
@@ -197,11 +197,11 @@ def _evidence(
     if complete:
         degrees, halves = freedom + points + 1, np.arange(points) / 2
         more = first.draws - 1
-        known = prior + first.scatter
-        likelihood = 0.5 * (degrees * np.linalg.slogdet(prior)[1] - (degrees + more) * np.linalg.slogdet(known)[1])
+        total = prior + first.scatter
+        likelihood = 0.5 * (degrees * np.linalg.slogdet(prior)[1] - (degrees + more) * np.linalg.slogdet(total)[1])
         likelihood += gammaln(0.5 * (degrees + more)[:, None] - halves).sum(axis=1)
         likelihood -= gammaln(0.5 * degrees[:, None] - halves).sum(axis=1)
-        noise = known / (freedom + more)[:, None, None]
+        noise = total / (freedom + more)[:, None, None]
         if not rest:
             return likelihood, np.broadcast_to(first.mean, (len(noise), points)), noise / first.draws
     patterns = scatter.patterns

@@ -70,14 +70,14 @@ def scatter_of(t: np.ndarray, values: np.ndarray) -> Scatter:
 
 def _profile(t: np.ndarray, square: np.ndarray, count: np.ndarray) -> np.ndarray:
     """A cubic in t, shrunk to a constant where draws are few, and what it misses as far as it is more than chance."""
-    known = count > 1
+    measured = count > 1
     deviation = np.sqrt(square / np.maximum(count - 1, 1))
-    logarithm = np.log(np.maximum(deviation, LARGEST_DIP * np.median(deviation[known]) + 1e-300))
+    logarithm = np.log(np.maximum(deviation, LARGEST_DIP * np.median(deviation[measured]) + 1e-300))
     chance = 0.5 / np.maximum(count - 1, 0.5)  # the variance of the logarithm of a standard deviation
     powers = np.stack([np.ones(len(t)), t - 0.5, (t - 0.5) ** 2, (t - 0.5) ** 3], axis=1)
-    weighted = powers * (known / chance)[:, None]
+    weighted = powers * (measured / chance)[:, None]
     smooth = powers @ np.linalg.solve(powers.T @ weighted + np.diag([0.01, 0.25, 0.25, 0.25]), weighted.T @ logarithm)
-    rest = np.where(known, logarithm - smooth, 0.0)
-    spread = max(float(np.mean(rest[known] ** 2 - chance[known])), 0.0)
+    rest = np.where(measured, logarithm - smooth, 0.0)
+    spread = max(float(np.mean(rest[measured] ** 2 - chance[measured])), 0.0)
     smooth = smooth + spread / (spread + chance) * rest
     return np.asarray(smooth - smooth.mean())

@@ -76,8 +76,8 @@ def shapes(t: tuple[float, ...], cells: tuple[int, ...]) -> tuple[list[Shape], n
     """
     points, gaps = np.array(t), np.diff(t)
     families = [(family, length) for family, lengths in LENGTHS.items() for length in lengths]
-    found = [Shape(*each, size, warp) for each in families for size in SIZES for warp in WARPS]
-    chance = np.array([SIZES[each.size] * WARPS[each.warp] for each in found])
+    stationary = [Shape(*each, size, warp) for each in families for size in SIZES for warp in WARPS]
+    chance = np.array([SIZES[each.size] * WARPS[each.warp] for each in stationary])
     rough = [
         Shape("squared exponential", 0.7, 0.1, 0.0, ((t[k] + t[k + 1]) / 2, w * gaps[k], length * gaps[k], size))
         for k in (cells if len(cells) < MANY else ())
@@ -86,5 +86,5 @@ def shapes(t: tuple[float, ...], cells: tuple[int, ...]) -> tuple[list[Shape], n
         for size in ROUGH_SIZES
     ]
     chance = np.concatenate([(1 - ROUGH) * chance / chance.sum(), np.full(len(rough), ROUGH / max(len(rough), 1))])
-    every = [*found, *rough]
+    every = [*stationary, *rough]
     return every, np.stack([each.covariance(points, points) for each in every]), np.log(chance)

@@ -8,7 +8,6 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.agreement import AgreementPlot
-from raysweep.fits.comparison import Joint
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
@@ -18,7 +17,6 @@ from raysweep.report.names import BARS, axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in more than its colour
@@ -26,19 +24,10 @@ DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in mo
 
 @draw.register(AgreementPlot)
 def draw_agreement(plot: AgreementPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The cells of a metric against its closed form, and its caption."""
-    caption = (
-        f"Left: mean over draws of each cell with its {BARS}, against the closed form. Right: each draw's distance "
-        "from the closed form, averaged over cells, with their mean and its 95 % interval. Cells of one draw are not "
-        "independent, draws are."
-    )
-    return agreement_figure(plot.table, plot.test, plot.metric, workload), caption
-
-
-def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:
-    """Draw two panels: the cells against the closed form, and the averages of the draws, which the test uses."""
+    """Two panels, the cells against the closed form and the averages of the draws that are tested; the caption."""
     from matplotlib.figure import Figure
 
+    table, test = plot.table, plot.test
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     theory, mean = table["theory"].to_numpy(float), table["mean"].to_numpy(float)
@@ -55,14 +44,14 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, linestyle=DASHES, label="equal", zorder=3)
     left.set_xlabel("closed form")
     left.set_ylabel(f"mean over draws, {BARS}")
-    left.set_title(axis_label(metric, workload))
+    left.set_title(axis_label(plot.metric, workload))
     left.legend(loc="upper left")
     order = np.arange(1, test.draws + 1)
     half = t_quantile(LEVEL, test.draws - 1) * test.error
     right.axhline(0, color=THEORY, linewidth=1.3, linestyle=DASHES, label="closed form")
     right.plot(order, np.sort(test.averages), "o", color=QUALITATIVE[0], markersize=4, label="draws, in order")
-    said = f"mean, {100 * LEVEL:g} %"
-    right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label=said)
+    label = f"mean, {100 * LEVEL:g} %"
+    right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label=label)
     right.axhline(test.mean, color=QUALITATIVE[0], linewidth=1.1)
     right.set_xticks([])
     right.set_xlabel(counted(test.draws, "draw"))
@@ -70,4 +59,9 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     reach = 1.35 * max(float(np.abs(test.averages).max()), half)
     right.set_ylim(-reach, reach)  # room for the legend above the data
     right.legend(loc="upper left", ncols=3)
-    return figure
+    caption = (
+        f"Left: mean over draws of each cell with its {BARS}, against the closed form. Right: each draw's distance "
+        "from the closed form, averaged over cells, with their mean and its 95 % interval. Cells of one draw are not "
+        "independent, draws are."
+    )
+    return figure, caption

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from raysweep.analyses.series import Panel, Where
+from raysweep.analyses.rows import Where
+from raysweep.analyses.series import Panel
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.report.names import line_label, settings
 from raysweep.workloads.declaration import Workload
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-class Located(Protocol):
-    """A line that knows which values of axes distinguish it."""
+class Distinguished(Protocol):
+    """A line that says which values of axes distinguish it."""
 
     @property
     def where(self) -> Where: ...
 
 
-Line = TypeVar("Line", bound=Located)
+Line = TypeVar("Line", bound=Distinguished)
+Interval = tuple[np.ndarray, np.ndarray]
 
 SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "p": 5.4}
 """The markers of lines, and how large they must be to look alike."""
@@ -44,8 +46,9 @@ def panels(
 ) -> tuple[Figure, list[Axes]]:
     """A figure with `count` panels in rows of at most three, sharing the scale of y, and of x unless sharex is false.
 
-    titles: of the panels: settings separated by commas. If they are all combinations of some settings with at most
-        three last ones, each of these gets a column. A setting too long for a third of the width makes two columns.
+    titles: of the panels: settings separated by commas, in several lines if long. If they are all combinations of some
+        settings with at most three last ones, each of these gets a column. A setting too long for a third of the width
+        makes two columns.
     """
     from matplotlib.figure import Figure
 
@@ -66,6 +69,8 @@ def panels(
         spare.set_visible(False)
     for above in axes[max(count - columns, 0) : count]:  # the lowest visible panel of each column keeps its labels
         above.tick_params(labelbottom=True)
+    for panel, title in zip(axes, titles, strict=False):
+        panel.set_title(in_lines(title) if count > 1 else title)
     return figure, axes[:count]
 
 
@@ -91,7 +96,7 @@ def points(
     panel: Axes,
     x: np.ndarray,
     y: np.ndarray,
-    interval: tuple[np.ndarray, np.ndarray],
+    interval: Interval,
     colour: Any,
     size: float,
     width: float | None,
@@ -108,9 +113,11 @@ def points(
     """
     across = look.pop("across", False)
     centre, (low, high) = x if across else y, interval
-    ends: dict[str, Any] = {"xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]}
+    lengths: dict[str, Any] = {
+        "xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]
+    }
     shape = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap}
-    panel.errorbar(x, y, **ends, **{**shape, **look})
+    panel.errorbar(x, y, **lengths, **{**shape, **look})
 
 
 def marker_of(keys: Sequence[Any]) -> dict[Any, str]:
@@ -144,34 +151,80 @@ def colours(values: Sequence[Any]) -> list[Any]:
     return [QUALITATIVE[k % len(QUALITATIVE)] for k in range(len(values))]
 
 
-def shades(parts: Sequence[tuple[str, Sequence[Any]]]) -> dict[Any, Any]:
-    """A colour for every `key` of the lines of all panels (title, lines)."""
-    keys = sorted({line.key for _, lines in parts for line in lines}, key=lambda key: (isinstance(key, str), key))
-    return dict(zip(keys, colours(keys), strict=True))
+@dataclass(frozen=True)
+class Drawn(Generic[Line]):
+    """A line to draw. index: of its colour and marker among all lines that differ."""
+
+    index: int
+    label: str
+    colour: Any
+    marker: str
+    data: Line
+
+    @property
+    def size(self) -> float:
+        """That of its marker."""
+        return SIZES[self.marker]
+
+    def points(self, panel: Axes, x: Any, y: Any, interval: Interval, width: float, cap: float, **look: Any) -> None:
+        """Draw points of this line with error bars; arguments as of `points`."""
+        points(panel, x, y, interval, self.colour, self.size, width, cap, **{"fmt": self.marker, **look})
 
 
 @dataclass(frozen=True)
-class Drawn(Generic[Line]):
-    """A line to draw: the key of its colour and marker, and its label."""
+class Sheet(Generic[Line]):
+    """A figure of panels with lines of points. lines: of each panel. count: how many differ in colour and marker."""
 
-    key: Any
-    label: str
-    data: Line
+    figure: Figure
+    axes: list[Axes]
+    lines: list[list[Drawn[Line]]]
+    count: int
+
+    @property
+    def panels(self) -> list[tuple[Axes, list[Drawn[Line]]]]:
+        """The axes of each panel, and its lines."""
+        return list(zip(self.axes, self.lines, strict=True))
+
+    @property
+    def every(self) -> list[Line]:
+        """What all lines show."""
+        return [line.data for lines in self.lines for line in lines]
+
+    def label(self, x: str, y: str, **look: Any) -> None:
+        """Add axis labels, and a legend of the colours and markers of lines next to the panels."""
+        label_panels(self.axes, x, y)
+        lines = {line.index: line for lines in self.lines for line in lines}
+        marks = [lines[index] for index in sorted(lines)]
+        legend_right(self.axes, [mark(one.label, color=one.colour, marker=one.marker, **look) for one in marks])
+
+    def left_out(self, every: int) -> str:
+        """The sentence that the figure shows fewer lines than there are, after a space; empty if it shows all."""
+        return left_out_words(len(self.every), every)
 
 
-def titled(panels: Sequence[Panel[Line]], workload: Workload) -> list[tuple[str, list[Drawn[Line]]]]:
-    """(title, lines) of each panel. If all lines differ in one axis, their keys are its values, else their labels."""
-    axes = {tuple(line.where) for panel in panels for line in panel.lines}
-    single = len(axes) == 1 and len(axes.pop()) == 1
+def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, width: float, height: float) -> Sheet[Line]:
+    """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels."""
+    wheres = [line.where for panel in panels_of for line in panel.lines]
+    single = len({tuple(where) for where in wheres}) == 1 and len(wheres[0]) == 1
+
+    def key(where: Where) -> Any:
+        return next(iter(where.values())) if single else settings(where, workload)
+
+    keys = sorted({key(where) for where in wheres}, key=lambda key: (isinstance(key, str), key))
+    shades, index = colours(keys), {one: k for k, one in enumerate(keys)}
 
     def drawn(line: Line) -> Drawn[Line]:
-        label = settings(line.where, line.where.values(), workload)
-        return Drawn(next(iter(line.where.values())) if single else label, label, line)
+        k = index[key(line.where)]
+        return Drawn(k, settings(line.where, workload), shades[k], MARKERS[k % len(MARKERS)], line)
 
-    return [
-        (settings(panel.where, panel.where.values(), workload), [drawn(line) for line in panel.lines])
-        for panel in panels
-    ]
+    titles = [settings(panel.where, workload) for panel in panels_of]
+    figure, axes = panels(len(titles), width, height, titles)
+    return Sheet(figure, axes, [[drawn(line) for line in panel.lines] for panel in panels_of], len(keys))
+
+
+def sentences(*texts: str) -> str:
+    """The texts that are there, one after the other."""
+    return " ".join(filter(None, texts))
 
 
 def left_out_words(shown: int, every: int) -> str:
@@ -216,18 +269,6 @@ def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
             handle.set_label(in_lines(handle.get_label()))
         last = axes[min(len(axes), columns_of_panels(axes)) - 1]
         last.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
-
-
-def legend_of_lines(
-    axes: Sequence[Axes],
-    parts: Sequence[tuple[str, Sequence[Any]]],
-    shade: Mapping[Any, Any],
-    marker: Mapping[Any, str],
-    **look: Any,
-) -> None:
-    """Add a legend of the colours and markers of lines next to the panels. parts: (title, lines) of each panel."""
-    labels = {line.key: line.label for _, lines in parts for line in lines}
-    legend_right(axes, [mark(labels[key], color=shade[key], marker=marker[key], **look) for key in shade])
 
 
 def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> str:

@@ -57,7 +57,7 @@ def draw_engines(plot: EnginesPlot, finding: Finding, workload: Workload) -> tup
         scales.set_log(panel.xaxis)
         scales.set_log(panel.yaxis)
         mine = [one for one in differences if one.metric == metric]
-        top, ends = 0.0, (float(table[x].min()), float(table[x].max()))
+        top, edges = 0.0, (float(table[x].min()), float(table[x].max()))
         for one in mine:
             if one.outcome == Outcome.NO_EFFECT or one.group not in dashes:
                 continue
@@ -67,11 +67,11 @@ def draw_engines(plot: EnginesPlot, finding: Finding, workload: Workload) -> tup
             middle = part["median"]
             top = max(top, float(middle.max()))
             quartiles = part["quarter"], part["three_quarters"]
-            at, own = part[x] * np.exp(aside[one.engine, one.group]), marker[one.engine]
-            look = {"fmt": own, "linestyle": dashes[one.group]}
-            drawing.points(panel, at, middle, quartiles, shade[one.engine], drawing.SIZES[own], 1, 2, **look)
-        if any(one.outcome in (Outcome.INCREASING, Outcome.DECREASING) for one in mine) and 0 < ends[0] < ends[1]:
-            panel.plot(ends, [top * ends[0] / ends[1], top], **SLOPE_ONE, zorder=1)
+            at, mark = part[x] * np.exp(aside[one.engine, one.group]), marker[one.engine]
+            look = {"fmt": mark, "linestyle": dashes[one.group]}
+            drawing.points(panel, at, middle, quartiles, shade[one.engine], drawing.SIZES[mark], 1, 2, **look)
+        if any(one.outcome in (Outcome.INCREASING, Outcome.DECREASING) for one in mine) and 0 < edges[0] < edges[1]:
+            panel.plot(edges, [top * edges[0] / edges[1], top], **SLOPE_ONE, zorder=1)
             sloped = True
         equal = sorted({one.engine for one in mine if one.outcome == Outcome.NO_EFFECT})
         panel.set_title(called(metric, workload) + (f"\n{', '.join(equal)}: equal to rounding" if equal else ""))
@@ -81,14 +81,15 @@ def draw_engines(plot: EnginesPlot, finding: Finding, workload: Workload) -> tup
     ]
     if by and engines:
         handles += [
-            drawing.mark(settings(by, group, workload), color=GREY, linestyle=look) for group, look in dashes.items()
+            drawing.mark(settings(dict(zip(by, group, strict=True)), workload), color=GREY, linestyle=look)
+            for group, look in dashes.items()
         ]
     handles.append(sloped and (drawing.mark("slope 1", **SLOPE_ONE), "The grey line has slope 1."))
-    said = drawing.legend_below(figure, handles)
+    text = drawing.legend_below(figure, handles)
     if len(seen) < len(differences):
-        said = f"{said} Engines equal to rounding are not drawn.".strip()
+        text = f"{text} Engines equal to rounding are not drawn.".strip()
     caption = (
         f"|difference to {plot.reference}| on the same draws against {called(x, workload)}: median over rows, bars "
-        f"from the lower to the upper quartile. {said}"
+        f"from the lower to the upper quartile. {text}"
     )
     return figure, caption.strip()

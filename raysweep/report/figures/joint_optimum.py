@@ -29,7 +29,7 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
     from matplotlib.colors import PowerNorm
     from matplotlib.ticker import MaxNLocator
 
-    titles = [settings(one.where, one.where.values(), workload) for one in plot.panels]
+    titles = [settings(one.where, workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
     top = max(float(np.quantile(np.concatenate([one.regret.ravel() for one in plot.panels]), SHOWN)), 1e-300)
     norm, diverged = PowerNorm(0.5, 0.0, top, clip=True), False

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.kinds.landscape import LandscapePlot, Surfaces
+from raysweep.analyses.kinds.landscape import LandscapePlot
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing
 from raysweep.report.figures.draw import draw
@@ -23,32 +22,17 @@ LEVELS = 16
 
 @draw.register(LandscapePlot)
 def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The figure of surfaces and its caption."""
-    figure, said = landscape_figure(plot.surfaces, plot.metrics, plot.x, plot.y, plot.seed, workload)
-    names = " and ".join(called(name, workload) for name in plot.metrics)
-    caption = (
-        f"{names} of {plot.stage} in draw {plot.seed}, on one scale: + is the middle of the plane, × the lowest point "
-        f"on the grid. {said}"
-    )
-    shown = len({tuple(one.where.values()) for one in plot.surfaces})
-    return figure, caption.strip() + drawing.left_out_words(shown, plot.every)
-
-
-def landscape_figure(
-    surfaces: Sequence[Surfaces], metrics: Sequence[str], x: str, y: str, seed: int, workload: Workload
-) -> tuple[Figure, str]:
-    """Draw filled contours of one draw, with the same levels in all panels: logarithmic if values span over a decade.
-
-    Settings of a single metric stand side by side. Returns the figure and the sentences on what is drawn in it.
-    """
+    """Filled contours of one draw, with the same levels in all panels, and the caption. Settings of a single metric
+    stand side by side."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm
     from matplotlib.figure import Figure
 
-    of_surfaces = [settings(one.where, one.where.values(), workload) for one in surfaces]
+    surfaces, metrics, seed = plot.surfaces, plot.metrics, plot.seed
+    of_surfaces = [settings(one.where, workload) for one in surfaces]
     every = list(dict.fromkeys(of_surfaces))
-    names, shared = drawing.without_shared(every)
-    titles = dict(zip(every, names, strict=True))
+    shortened, shared = drawing.without_shared(every)
+    titles = dict(zip(every, shortened, strict=True))
     flat = len(metrics) == 1 and len(every) <= 3
     rows, columns = (1, len(every)) if flat else (len(every), len(metrics))
     wide, high = (3.1, 2.9) if columns > 2 else (3.6, 3.3)
@@ -60,24 +44,24 @@ def landscape_figure(
     for panel in axes.flat:
         panel.grid(False)
         panel.set_visible(False)
-    for one, own in zip(surfaces, of_surfaces, strict=True):
+    marks: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8}
+    for one, name in zip(surfaces, of_surfaces, strict=True):
         values = one.draws[seed]
-        place = every.index(own), list(metrics).index(one.metric)
+        place = every.index(name), list(metrics).index(one.metric)
         panel = axes[place[::-1] if flat else place]
         panel.set_visible(True)
         panel.contourf(one.x, one.y, values, levels=levels, cmap="viridis", norm=norm)
         panel.contour(one.x, one.y, values, levels=levels, colors="white", linewidths=0.4, alpha=0.6)
         lowest = np.unravel_index(int(values.argmin()), values.shape)
-        look: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8, "clip_on": False}
-        panel.plot(0, 0, marker="+", color="white", **look)
-        panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", **look)
+        panel.plot(0, 0, marker="+", color="white", clip_on=False, **marks)
+        panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", clip_on=False, **marks)
         panel.set_aspect("equal")
-        title = ", ".join(part for part in (titles[own], plain(one.metric) if len(metrics) > 1 else "") if part)
+        title = ", ".join(filter(None, (titles[name], plain(one.metric) if len(metrics) > 1 else "")))
         panel.set_title(drawing.in_lines(title, 34))
     for panel in axes[:, 0]:
-        panel.set_ylabel(axis_label(y, workload))
+        panel.set_ylabel(axis_label(plot.y, workload))
     for panel in axes[-1]:
-        panel.set_xlabel(axis_label(x, workload))
+        panel.set_xlabel(axis_label(plot.x, workload))
     label = axis_label(metrics[0], workload) if len(metrics) == 1 else "value"
     bar = figure.colorbar(
         ScalarMappable(norm, "viridis"), ax=axes, label=label, pad=0.015, aspect=28, spacing="uniform"
@@ -85,15 +69,16 @@ def landscape_figure(
     ticks = levels[:: max(1, len(levels) // 8)].tolist()
     bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
     bar.minorticks_off()
-    dark = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8}
-    said = drawing.legend_below(
-        figure,
-        [
-            drawing.mark("middle of the plane (white in the panels)", marker="+", **dark),
-            drawing.mark("lowest point on the grid", marker="x", **{**dark, "color": "#D81B60"}),
-        ],
+    middle = drawing.mark("middle of the plane (white in the panels)", marker="+", **marks)
+    drawing.legend_below(
+        figure, [middle, drawing.mark("lowest point on the grid", marker="x", color="#D81B60", **marks)]
     )
-    return figure, f"{said} Everywhere: {shared}.".strip() if shared else said
+    names = " and ".join(called(name, workload) for name in plot.metrics)
+    where = f"{names} of {plot.stage} in draw {seed}"
+    caption = f"{where}, on one scale: + is the middle of the plane, × the lowest point on the grid."
+    return figure, drawing.sentences(caption, shared and f"Everywhere: {shared}.") + drawing.left_out_words(
+        len(every), plot.every
+    )
 
 
 def common_levels(values: np.ndarray) -> np.ndarray:

@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 @draw.register(LawPlot)
 def draw_law(plot: LawPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of the law and its caption."""
-    titles = [settings(where, where.values(), workload) for where, _ in plot.panels]
+    titles = [settings(one.where, workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.6, 3.7, titles)
     bounds = False
-    for panel, title, (_, lines) in zip(axes, titles, plot.panels, strict=True):
+    for panel, lines in zip(axes, (one.lines for one in plot.panels), strict=True):
         scales.set_log(panel.xaxis)
         scales.set_log(panel.yaxis)
         for k, line in enumerate(lines):
             colour = QUALITATIVE[k % len(QUALITATIVE)]
-            label = settings(line.where, line.where.values(), workload)
-            panel.plot(line.fine, line.centre, color=colour, linewidth=1.3, label=label or None)
+            panel.plot(
+                line.fine, line.centre, color=colour, linewidth=1.3, label=settings(line.where, workload) or None
+            )
             panel.fill_between(
                 line.fine, line.low, line.high, color=colour, alpha=0.05 if len(lines) > 2 else 0.15, lw=0
             )
             x, y, low, high = (line.table[name].to_numpy(float) for name in (plot.along, "estimate", "low", "high"))
             located = (line.table["outcome"] == Outcome.LOCATED).to_numpy()
             shown = x[located] * np.exp(0.02 * (k - (len(lines) - 1) / 2))
-            ends = low[located], high[located]
-            drawing.points(panel, shown, y[located], ends, colour, 4.2, 1.1, 1.8, zorder=3)
-            for end, marker in ((low, "^"), (high, "v")):
-                known = ~located & np.isfinite(end) & (end > 0)
-                bounds |= bool(known.any())
-                panel.plot(x[known], end[known], marker, color=colour, markerfacecolor="none", markersize=5.5)
-        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+            interval = low[located], high[located]
+            drawing.points(panel, shown, y[located], interval, colour, 4.2, 1.1, 1.8, zorder=3)
+            for bound, marker in ((low, "^"), (high, "v")):
+                bounded = ~located & np.isfinite(bound) & (bound > 0)
+                bounds |= bool(bounded.any())
+                panel.plot(x[bounded], bound[bounded], marker, color=colour, markerfacecolor="none", markersize=5.5)
         if lines and lines[0].where:
             panel.legend(fontsize=8)
     drawing.label_panels(axes, axis_label(plot.along, workload), f"best {axis_label(plot.lr, workload)}")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 ROOM = 0.04  # of the height of a panel, for a row of marks
-NOT_FOUND = (Status.UNDETERMINED, Status.MONOTONE)
-MOST = 3  # a legend says so many kinds of curves without a place
+WITHOUT_PLACE = (Status.UNDETERMINED, Status.MONOTONE)
+MOST = 3  # kinds of curves without a place that a legend lists
 AT_LARGEST, NOT_DECIDED = OUTCOMES[Outcome.IMPROVES], OUTCOMES[Outcome.UNDECIDED]
 CROSS, QUESTION_MARK = "x", "$?$"
 Line = tuple["pd.DataFrame", Any]
@@ -31,10 +31,11 @@ Line = tuple["pd.DataFrame", Any]
 def words_of(table: pd.DataFrame) -> np.ndarray:
     """What each curve without a place does, as tables say it; empty where there is a place or a bound."""
     rows = table.to_dict("records")
-    said = [
-        OUTCOMES[outcome(row["status"], row.get("reason", ""))] if row["status"] in NOT_FOUND else "" for row in rows
+    words = [
+        OUTCOMES[outcome(row["status"], row.get("reason", ""))] if row["status"] in WITHOUT_PLACE else ""
+        for row in rows
     ]
-    return np.array(said, object)
+    return np.array(words, object)
 
 
 def mark_of(word: str) -> str:
@@ -76,17 +77,17 @@ def make_room(panel: Axes, above: float, below: float) -> None:
     if panel.get_yscale() == "linear":
         panel.set_yticks(ticks)
     whole = (high - low) / (1 - above - below)
-    ends = np.array([low - whole * below, high + whole * above])
-    panel.set_ylim(*map(float, scale.inverted().transform(ends)))
+    limits = np.array([low - whole * below, high + whole * above])
+    panel.set_ylim(*map(float, scale.inverted().transform(limits)))
 
 
 def draw_row(panel: Axes, at: np.ndarray, words: np.ndarray, height: float, shade: Any) -> None:
     """One row of marks. height: in shares of the panel's height. words: empty where there is none."""
     for mark in (CROSS, QUESTION_MARK):
-        own = np.array([bool(word) and mark_of(word) == mark for word in words])
+        chosen = np.array([bool(word) and mark_of(word) == mark for word in words])
         panel.plot(
-            at[own],
-            np.full(int(own.sum()), height),
+            at[chosen],
+            np.full(int(chosen.sum()), height),
             color=shade,
             marker=mark,
             linestyle="none",
@@ -100,9 +101,9 @@ def missing_legend(tables: Sequence[pd.DataFrame]) -> Iterator[tuple[Line2D, str
     """The entries of the legend for the marks that are drawn, each with its sentence."""
     there = dict.fromkeys(word for table in tables for word in words_of(table) if word)
     for mark, above in ((CROSS, True), (CROSS, False), (QUESTION_MARK, False)):
-        own = [word for word in there if mark_of(word) == mark and (word == AT_LARGEST) == above]
-        if own:
-            text = " or ".join(own) if len(own) < MOST else "no place"
+        texts = [word for word in there if mark_of(word) == mark and (word == AT_LARGEST) == above]
+        if texts:
+            text = " or ".join(texts) if len(texts) < MOST else "no place"
             name = "Question marks" if mark == QUESTION_MARK else "Crosses"
             place = "above the dotted line" if above else "below the dotted line"
             yield drawing.mark(text, marker=mark), f"{name} {place}: {text}."

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.maps import Map, MapsPlot
+from raysweep.analyses.kinds.boundary import MapsPlot
 from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
@@ -27,33 +26,21 @@ if TYPE_CHECKING:
 
 @draw.register(MapsPlot)
 def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The phase diagrams of a metric over two axes, and their caption."""
-    figure, said = surface_figure(plot.maps, plot.x, plot.y, plot.metric, workload, finding.level, plot.constants)
-    caption = f"{called(plot.metric, workload)} (mean over draws) over {plain(plot.x)} and {plain(plot.y)}. {said}"
-    shown = len(plot.maps)
-    return figure, caption + (f" {shown} of {plot.every} maps." if shown < plot.every else "")
-
-
-def surface_figure(
-    maps: Sequence[Map], x: str, y: str, metric: str, workload: Workload, level: float, lines: Mapping[str, float]
-) -> tuple[Figure, str]:
-    """Draw one panel per map, with the words of its regions. lines: named constants in x, drawn as reference lines.
-
-    Returns the figure and the sentences on what is drawn in it.
-    """
+    """The phase diagrams of a metric over two axes, one panel per map with the words of its regions; the caption."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.patches import Patch
 
+    maps, x, y, metric, level, lines = plot.maps, plot.x, plot.y, plot.metric, finding.level, plot.constants
     grids = [mean_grid(one.rows, x, y, metric, workload, level) for one in maps]
     every = np.abs(np.concatenate([grid.centre.ravel() for grid in grids]))
     norm, over_decades = colour_scale(every[np.isfinite(every)])
-    titles = [settings(one.where, one.where.values(), workload) for one in maps]
+    titles = [settings(one.where, workload) for one in maps]
     figure, axes = drawing.panels(len(grids), 5.0, 4.1, titles)
     references: list[Any] = []
     curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
     cells = [regions.signs(grid.centre, grid.low, grid.high) for grid in grids]
     borders = []
-    for panel, title, one, curve, grid, found in zip(axes, titles, maps, curves, grids, cells, strict=True):
+    for panel, title, one, curve, grid, signs in zip(axes, titles, maps, curves, grids, cells, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
         logs = log_axis(grid.x, workload.logarithmic(x)), log_axis(grid.y, workload.logarithmic(y))
@@ -62,7 +49,7 @@ def surface_figure(
                 scales.set_scale(axis, values, True)
         borders.append((edges(grid.x, logs[0]), edges(grid.y, logs[1])))
         panel.pcolormesh(*borders[-1], grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
-        regions.hatch(panel, *borders[-1], found == -1)
+        regions.hatch(panel, *borders[-1], signs == -1)
         missing = np.isnan(grid.centre).any()
         limits = (grid.x[0], grid.x[-1]) if missing else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in curve:
@@ -79,15 +66,15 @@ def surface_figure(
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
     positive, negative = regions.region_words(metric, workload)
-    ends = {1: "#4393C3", -1: "#D6604D"}
+    colours = {1: "#4393C3", -1: "#D6604D"}
     statuses = {status for one in maps for status in one.table["status"]}
     several = any((one.table["status"] == Status.LOCATED).sum() > 1 for one in maps)
     shared = f"with its {100 * level:g} % interval (pointwise: for one slice, not for all at once)"
     entries = [
-        any((found == 1).any() for found in cells) and Patch(facecolor=ends[1], label=positive),
-        any((found == -1).any() for found in cells)
+        any((signs == 1).any() for signs in cells) and Patch(facecolor=colours[1], label=positive),
+        any((signs == -1).any() for signs in cells)
         and (
-            Patch(facecolor=ends[-1], edgecolor=regions.HATCHING, label=negative, **regions.HATCH),
+            Patch(facecolor=colours[-1], edgecolor=regions.HATCHING, label=negative, **regions.HATCH),
             f"Hatched: the {100 * level:g} % interval of the mean lies below 0."
             if any((grid.high > grid.low).any() for grid in grids)
             else "Hatched: below 0.",
@@ -111,13 +98,14 @@ def surface_figure(
         any(np.isnan(grid.centre).any() for grid in grids)
         and (Patch(color=MISSING, label="not computed"), "Grey: not computed, or no row is ok."),
     ]
-    said = drawing.legend_below(figure, entries, 3)
+    text = drawing.legend_below(figure, entries, 3)
     placed(figure)
     words = [(1, positive), (-1, negative), (0, "equal to 0")]
-    for panel, one, curve, found, border in zip(axes, maps, curves, cells, borders, strict=True):
+    for panel, one, curve, signs, border in zip(axes, maps, curves, cells, borders, strict=True):
         upright = [(np.full(2, value), border[1][[0, -1]]) for value in lines.values()]
-        regions.write_regions(panel, border, found, words, [*curve, *upright, *zero_lines(one.table, y)])
-    return figure, said
+        regions.write_regions(panel, border, signs, words, [*curve, *upright, *zero_lines(one.table, y)])
+    caption = f"{called(metric, workload)} (mean over draws) over {plain(x)} and {plain(y)}. {text}"
+    return figure, caption + (f" {len(maps)} of {plot.every} maps." if len(maps) < plot.every else "")
 
 
 BEYOND = {  # a status, the column with the position of its marker, and the marker
@@ -138,9 +126,9 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
         panel.fill_betweenx(at, low, high, color=FIT, alpha=0.16, linewidth=0, zorder=2)
     if located.any():
         panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
-        ends = low[located], high[located]
+        interval = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
-        drawing.points(panel, place[located], at[located], ends, FIT, 4, 1.3, 2, across=True, **look)
+        drawing.points(panel, place[located], at[located], interval, FIT, 4, 1.3, 2, across=True, **look)
     for status, (bound, marker) in BEYOND.items():
         rows = table[table["status"] == status]
         if len(rows):  # an empty line that is not clipped would count as a mark at the corner of the figure
@@ -150,9 +138,9 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
 
 def zero_lines(table: pd.DataFrame, y: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """The lines (x, y) that `draw_zeros` draws: the joined zeros, the intervals and, without length, the triangles."""
-    found = table[table["status"] == Status.LOCATED]
-    intervals = zip(*(found[name].to_numpy(float) for name in ("low", "high", y)), strict=True)
-    joined = found["estimate"].to_numpy(float), found[y].to_numpy(float)
+    located = table[table["status"] == Status.LOCATED]
+    intervals = zip(*(located[name].to_numpy(float) for name in ("low", "high", y)), strict=True)
+    joined = located["estimate"].to_numpy(float), located[y].to_numpy(float)
     bounds = [
         (np.full(2, row[bound]), np.full(2, row[y]))
         for status, (bound, _) in BEYOND.items()

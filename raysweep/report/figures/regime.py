@@ -10,7 +10,6 @@ import numpy as np
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, RegimeLine
 from raysweep.analyses.rows import CellMeans
-from raysweep.analyses.series import Panel
 from raysweep.fits.draws import decades
 from raysweep.fits.regime import Verdict
 from raysweep.fits.result import Status
@@ -26,77 +25,44 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIXED: dict[str, Any] = {"color": FAINT, "linestyle": ":", "linewidth": 1.1}  # the metric at a fixed rate
-Panels = Sequence[Panel[RegimeLine]]
+Lines = drawing.Sheet[RegimeLine]
 
 
 @draw.register(RatesPlot)
 def draw_rates(plot: RatesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The figure of the best rates and its caption."""
-    figure, said = rates_figure(plot.panels, plot.lr, plot.length, workload, finding.level)
-    lr, length, metric = (called(name, workload) for name in (plot.lr, plot.length, plot.metric))
-    caption = (
-        f"Best {lr} for {metric} against {length} (as O Fig. 34), with {100 * finding.level:g} % intervals. {said}"
-    )
-    return figure, caption.strip() + _left_out(plot)
+    """The optimal rate over the length, both logarithmic, with the fitted power law, and the caption.
 
-
-@draw.register(AtBestPlot)
-def draw_at_best(plot: AtBestPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The figure of a metric at the best rates and its caption."""
-    figure, said = at_best_lr_figure(plot.panels, plot.shown, plot.length, workload)
-    lr, length, metric, shown = (called(name, workload) for name in (plot.lr, plot.length, plot.metric, plot.shown))
-    caption = (
-        f"{shown} at the {lr} that is best for {metric}, against {length} (as O Fig. 6), with "
-        f"{100 * finding.level:g} % intervals between draws. {said}"
-    )
-    return figure, caption.strip() + _left_out(plot)
-
-
-def _left_out(plot: RatesPlot) -> str:
-    return drawing.left_out_words(sum(len(panel.lines) for panel in plot.panels), plot.every)
-
-
-def rates_figure(panels: Panels, lr: str, length: str, workload: Workload, level: float) -> tuple[Figure, str]:
-    """Draw the optimal rate over the length, both logarithmic, with the fitted power law, one panel per part.
-
-    A censored optimum is a triangle at its known bound; it points in the direction of the optimum. Returns the figure
-    and the sentences on what is drawn in it.
+    A censored optimum is a triangle at its bound; it points in the direction of the optimum.
     """
-    parts = drawing.titled(panels, workload)
-    figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
-    shade = drawing.shades(parts)
-    marks = drawing.marker_of(list(shade))
-    censored = fitted = any_found = False
-    for panel, (title, lines) in zip(axes, parts, strict=True):
+    length, level = plot.length, finding.level
+    sheet: Lines = drawing.sheet(plot.panels, workload, 4.4, 3.6)
+    censored = fitted = any_located = False
+    for panel, lines in sheet.panels:
         scales.set_log(panel.yaxis)
-        for index, setting in enumerate(lines):
-            colour, regime = shade[setting.key], setting.data.regime
+        for line, shift in zip(lines, aside(lines, length), strict=True):  # error bars side by side
+            regime = line.data.regime
             table = positive(regime.optimum.table, length)
-            shift = aside(lines, length)[index]  # error bars side by side
-            found = table[table["status"] == Status.LOCATED]
-            at, rate, low, high = (found[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
-            any_found |= bool(len(found))
-            own = marks[setting.key]
+            located = table[table["status"] == Status.LOCATED]
+            at, rate, low, high = (located[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
+            any_located |= bool(len(located))
             joined = np.where(table["status"] == Status.LOCATED, table["estimate"].to_numpy(float), np.nan)
-            panel.plot(table[length].to_numpy(float) * shift, joined, color=colour, linewidth=0.9, alpha=0.6)
-            drawing.points(panel, at * shift, rate, (low, high), colour, drawing.SIZES[own], 1.4, 2.2, fmt=own)
+            panel.plot(table[length].to_numpy(float) * shift, joined, color=line.colour, linewidth=0.9, alpha=0.6)
+            line.points(panel, at * shift, rate, (low, high), 1.4, 2.2)
             for bound, marker in (("low", "^"), ("high", "v")):
-                known = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
-                if len(known):
+                bounded = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
+                if len(bounded):
                     censored = True
-                    at = known[length].to_numpy(float) * shift
-                    panel.plot(at, known[bound], marker, color=colour, markerfacecolor="none", markersize=6)
+                    at = bounded[length].to_numpy(float) * shift
+                    panel.plot(at, bounded[bound], marker, color=line.colour, markerfacecolor="none", markersize=6)
             if np.isfinite(regime.slope) and regime.verdict != Verdict.UNDETERMINED:
                 fitted = True
-                ends = table[length].to_numpy(float)[[0, -1]]
-                law = np.exp(regime.intercept) * ends**regime.slope
-                panel.plot(ends, law, color=colour, linestyle="--", linewidth=1.2)
+                edges = table[length].to_numpy(float)[[0, -1]]
+                law = np.exp(regime.intercept) * edges**regime.slope
+                panel.plot(edges, law, color=line.colour, linestyle="--", linewidth=1.2)
         scales.set_log(panel.xaxis)
-        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
-    drawing.label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
-    drawing.legend_of_lines(axes, parts, shade, marks, linestyle="-", markersize=5.5)
-    kinds = [
-        any_found and drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
+    sheet.label(axis_label(length, workload), f"best {axis_label(plot.lr, workload)}", linestyle="-", markersize=5.5)
+    entries = [
+        any_located and drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
         fitted
         and (
             drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
@@ -108,40 +74,38 @@ def rates_figure(panels: Panels, lr: str, length: str, workload: Workload, level
             "Open triangles: the optimum lies beyond this rate, in the direction in which the triangle points.",
         ),
     ]
-    return figure, drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
+    lr, length, metric = (called(name, workload) for name in (plot.lr, plot.length, plot.metric))
+    caption = f"Best {lr} for {metric} against {length} (as O Fig. 34), with {100 * level:g} % intervals."
+    return finished(sheet, plot, caption, entries)
 
 
-def at_best_lr_figure(panels: Panels, metric: str, length: str, workload: Workload) -> tuple[Figure, str]:
-    """Draw a metric over the length, one panel per part.
+@draw.register(AtBestPlot)
+def draw_at_best(plot: AtBestPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """A metric over the length, and the caption.
 
     The lines are the metric at the best rate (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
-    (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line. Returns the figure and the
-    sentences on what is drawn in it.
+    (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line.
     """
-    parts = drawing.titled(panels, workload)
-    figure, axes = drawing.panels(len(parts), 4.4, 3.6, [title for title, _ in parts])
-    shade = drawing.shades(parts)
-    marks = drawing.marker_of(list(shade))
+    metric, length = plot.shown, plot.length
+    sheet: Lines = drawing.sheet(plot.panels, workload, 4.4, 3.6)
     any_censored = any_fixed = any_base = False
     lowest = np.inf
-    for panel, (title, lines) in zip(axes, parts, strict=True):
+    for panel, lines in sheet.panels:
         heights: list[np.ndarray] = []
         lowest_base = np.inf
-        for index, setting in enumerate(lines):
-            regime, colour = setting.data.regime, shade[setting.key]
+        for line, shift in zip(lines, aside(lines, length), strict=True):  # error bars side by side
+            regime = line.data.regime
             table = positive(regime.beside.get(metric, regime.at_best_lr).table, length)
             at, mean, low, high = (table[name].to_numpy(float) for name in (length, "mean", "low", "high"))
             heights.append(mean)
-            shift = aside(lines, length)[index]  # error bars side by side
-            at, own = at * shift, marks[setting.key]
-            size = drawing.SIZES[own]
-            drawing.points(panel, at, mean, (low, high), colour, size, 1.1, 2.0, fmt=f"{own}-", linewidth=1.3)
+            at = at * shift
+            line.points(panel, at, mean, (low, high), 1.1, 2.0, fmt=f"{line.marker}-", linewidth=1.3)
             censored = table["censored"].to_numpy(bool)
             if censored.any():
                 any_censored = True
-                look = {"color": colour, "markerfacecolor": "white", "markersize": size, "zorder": 4}
-                panel.plot(at[censored], mean[censored], own, **look)
-            base = setting.data.base.get(metric)
+                look = {"color": line.colour, "markerfacecolor": "white", "markersize": line.size, "zorder": 4}
+                panel.plot(at[censored], mean[censored], line.marker, **look)
+            base = line.data.base.get(metric)
             if base is not None:
                 any_base = True
                 use = np.isfinite(base.x) & (base.x > 0)
@@ -156,15 +120,14 @@ def at_best_lr_figure(panels: Panels, metric: str, length: str, workload: Worklo
             scales.set_log(panel.yaxis)
             # A base model close to zero must not stretch the logarithmic axis, so its line may be cut.
             lowest = min(lowest, max(min(lowest_base, every.min()), every.min() / 30))
-        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+    top = sheet.axes[0]
     if np.isfinite(lowest):  # when everything is drawn: setting one end of an axis fixes the other one where it is
-        axes[0].set_ylim(bottom=lowest / 1.3)
-    if any_fixed:  # room for the rates at the ends of their lines, beside which is the legend
-        low, high = axes[0].get_xlim()
-        axes[0].set_xlim(low, high * (high / low) ** 0.14)
-    drawing.label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
-    drawing.legend_of_lines(axes, parts, shade, marks, linestyle="-", markersize=5.5)
-    kinds = [
+        top.set_ylim(bottom=lowest / 1.3)
+    if any_fixed:  # room for the rates at the ends of their lines, next to the legend
+        left, right = top.get_xlim()
+        top.set_xlim(left, right * (right / left) ** 0.14)
+    sheet.label(axis_label(length, workload), axis_label(metric, workload), linestyle="-", markersize=5.5)
+    entries = [
         drawing.mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5),
         any_censored
         and (
@@ -174,7 +137,19 @@ def at_best_lr_figure(panels: Panels, metric: str, length: str, workload: Worklo
         any_fixed and (drawing.mark("at a fixed rate", **FIXED), "Dotted: at a fixed rate, which stands at its end."),
         any_base and (drawing.mark("base model", **BASE), "Dashed: the base model."),
     ]
-    return figure, drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
+    lr, length, metric, shown = (called(name, workload) for name in (plot.lr, plot.length, plot.metric, plot.shown))
+    caption = (
+        f"{shown} at the {lr} that is best for {metric}, against {length} (as O Fig. 6), with "
+        f"{100 * finding.level:g} % intervals between draws."
+    )
+    return finished(sheet, plot, caption, entries)
+
+
+def finished(sheet: Lines, plot: RatesPlot, caption: str, entries: Sequence[Any]) -> tuple[Figure, str]:
+    """The figure with a legend of these entries, and its whole caption."""
+    columns = 2 * min(2, drawing.columns_of_panels(sheet.axes))
+    text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries, columns))
+    return sheet.figure, text + sheet.left_out(plot.every)
 
 
 def aside(lines: Sequence[drawing.Drawn[RegimeLine]], length: str) -> np.ndarray:
@@ -196,18 +171,18 @@ def draw_fixed_rates(panel: Any, fixed: Sequence[tuple[float, CellMeans]], at_be
 
     Returns the heights of the lines.
     """
-    heights, ends = [], []
+    heights, labels = [], []
     for rate, means in fixed:
         use = np.isfinite(means.x) & (means.x > 0)
         panel.plot(means.x[use], means.centre[use], **FIXED, zorder=1)
         heights.append(means.centre[use])
         if use.any():
-            ends.append((rate, (float(means.x[use][-1]), float(means.centre[use][-1]))))
+            labels.append((rate, (float(means.x[use][-1]), float(means.centre[use][-1]))))
     seen = np.concatenate([at_best, *heights])
     shown: list[float] = []
-    for rate, end in sorted(ends, key=lambda each: -each[1][1]):
-        if all(abs(end[1] - other) > 0.045 * float(np.nanmax(seen) - np.nanmin(seen)) for other in shown):
-            shown.append(end[1])
+    for rate, place in sorted(labels, key=lambda each: -each[1][1]):
+        if all(abs(place[1] - other) > 0.045 * float(np.nanmax(seen) - np.nanmin(seen)) for other in shown):
+            shown.append(place[1])
             look = {"fontsize": 8, "color": "#666666", "va": "center", "annotation_clip": True}
-            panel.annotate(number(rate, 2), end, xytext=(3, 0), textcoords="offset points", **look)
+            panel.annotate(number(rate, 2), place, xytext=(3, 0), textcoords="offset points", **look)
     return heights

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.analyses.rows import signs_of
 from raysweep.report.names import plain
 from raysweep.workloads.declaration import Workload
 
@@ -21,10 +22,8 @@ HATCHING = (0.15, 0.15, 0.15, 0.45)
 
 def region_words(metric: str, workload: Workload) -> tuple[str, str]:
     """What a positive and what a negative value of a metric means: as declared, else "X > 0" and "X < 0"."""
-    known = next((one for one in workload.metrics if one.name == metric), None)
-    if known is not None and known.positive and known.negative:
-        return known.positive, known.negative
-    return f"{plain(metric)} > 0", f"{plain(metric)} < 0"
+    signs = signs_of(metric, workload)
+    return signs if all(signs) else (f"{plain(metric)} > 0", f"{plain(metric)} < 0")
 
 
 def signs(centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -55,7 +54,7 @@ def hatch(panel: Axes, x: np.ndarray, y: np.ndarray, chosen: np.ndarray) -> None
 def write_regions(
     panel: Axes,
     places: tuple[np.ndarray, np.ndarray],
-    found: np.ndarray,
+    signs: np.ndarray,
     words: Sequence[tuple[int, str]],
     taken: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> list[str]:
@@ -63,7 +62,7 @@ def write_regions(
     scales, limits and the size of the figure are final.
 
     places: the edges of the columns and rows of the map.
-    found: the sign of each cell, shape (rows, columns).
+    signs: of each cell, shape (rows, columns).
     words: (sign, words) of each region.
     taken: (x, y) of the lines that labels must not cover.
 
@@ -76,9 +75,9 @@ def write_regions(
     box = panel.get_window_extent()
     across, along = (np.arange(columns) + 0.5) / columns, (np.arange(rows) + 0.5) / rows
     x, y = (_shares(panel, edges, axis) for edges, axis in zip(places, (0, 1), strict=True))
-    which = np.ix_(*(np.searchsorted(ends, at) - 1 for ends, at in ((y, along), (x, across))))
+    which = np.ix_(*(np.searchsorted(edges, at) - 1 for edges, at in ((y, along), (x, across))))
     inside = np.outer((along > y[0]) & (along < y[-1]), (across > x[0]) & (across < x[-1]))
-    padded = np.pad(found, 1, constant_values=np.nan)[1:, 1:]  # a place beyond the map has no sign
+    padded = np.pad(signs, 1, constant_values=np.nan)[1:, 1:]  # a place beyond the map has no sign
     cells = np.where(inside, padded[which], np.nan)
     blocked = np.zeros(RASTER, dtype=bool)
     for line_x, line_y in taken:
@@ -100,17 +99,9 @@ def write_regions(
             if not room.any():
                 continue
             row, column = np.unravel_index(int(distance_transform_edt(np.pad(room, 1))[1:-1, 1:-1].argmax()), RASTER)
-            look: dict[str, Any] = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": SIZE,
-                "fontweight": "bold",
-                "color": "#111111",
-            }
-            outline = [withStroke(linewidth=3, foreground="white")]
-            panel.text(
-                across[column], along[row], label, transform=panel.transAxes, path_effects=outline, zorder=6, **look
-            ).set_in_layout(False)
+            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "fontweight": "bold", "zorder": 6}
+            look |= {"color": "#111111", "path_effects": [withStroke(linewidth=3, foreground="white")]}
+            panel.text(across[column], along[row], label, transform=panel.transAxes, **look).set_in_layout(False)
             written.append(text)
             break
     return written

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.kinds.relation import Cloud, RelationPlot
+from raysweep.analyses.kinds.relation import RelationPlot
 from raysweep.analyses.rows import spread
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing, scales
@@ -22,18 +21,11 @@ if TYPE_CHECKING:
 
 @draw.register(RelationPlot)
 def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """One metric over another, and the caption."""
-    medians = " (medians, open, if draws have no variance)" if any(one.median.any() for one in plot.clouds) else ""
-    caption = f"Each point is a cell: {called(plot.y, workload)} against {called(plot.x, workload)}, means over draws, "
-    caption += f"with their {BARS}s{medians}."
-    caption += " Infinite values stand at the right." if any(np.isinf(one.x).any() for one in plot.clouds) else ""
-    return relation_figure(plot.clouds, plot.x, plot.y, workload), caption
-
-
-def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload) -> Figure:
-    """Draw all groups in one panel, with one colour each. Infinite x has its own tick at the right."""
+    """One metric over another in one panel, with a colour for each group, and the caption. Infinite x has a tick at the
+    right."""
+    clouds = plot.clouds
     figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
-    labels = [settings(one.where, one.where.values(), workload) for one in clouds]
+    labels = [settings(one.where, workload) for one in clouds]
     single = all(len(one.where) == 1 for one in clouds)
     shades = drawing.colours([next(iter(one.where.values())) for one in clouds] if single else labels)
     markers = [drawing.MARKERS[k % len(drawing.MARKERS)] for k in range(len(clouds))]
@@ -54,23 +46,24 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
         for median in (False, True):
             use = one.median == median
             if use.any():
-                ends = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
+                interval = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
                 look: dict[str, Any] = {"fmt": marker, "markerfacecolor": "white" if median else shade}
                 drawing.points(
-                    panel, at[use], one.y[use], ends, shade, drawing.SIZES[marker], 0.7, xerr=x_error[use], **look
+                    panel, at[use], one.y[use], interval, shade, drawing.SIZES[marker], 0.7, xerr=x_error[use], **look
                 )
     if np.isinf(every).any():
         scales.show_infinity(panel, finite, far, logarithmic)
-    panel.set_xlabel(axis_label(x, workload))
-    panel.set_ylabel(axis_label(y, workload))
+    panel.set_xlabel(axis_label(plot.x, workload))
+    panel.set_ylabel(axis_label(plot.y, workload))
     named = spread(list(zip(labels, shades, markers, strict=True)), 12)
-    drawing.legend_right(
-        [panel], [drawing.mark(label, color=shade, marker=own, markersize=5.5) for label, shade, own in named]
-    )
+    marks = [drawing.mark(label, color=shade, marker=marker, markersize=5.5) for label, shade, marker in named]
+    drawing.legend_right([panel], marks)
+    medians, means = any(one.median.any() for one in clouds), any((~one.median).any() for one in clouds)
     kinds = [
-        any((~one.median).any() for one in clouds) and drawing.mark(f"cell: mean, {BARS}", marker="o", markersize=4.5),
-        any(one.median.any() for one in clouds)
-        and drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
+        means and drawing.mark(f"cell: mean, {BARS}", marker="o", markersize=4.5),
+        medians and drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
     ]
     drawing.legend_below(figure, kinds)
-    return figure
+    caption = f"Each point is a cell: {called(plot.y, workload)} against {called(plot.x, workload)}, means over draws, "
+    caption += f"with their {BARS}s{' (medians, open, if draws have no variance)' if medians else ''}."
+    return figure, caption + (" Infinite values stand at the right." if np.isinf(every).any() else "")

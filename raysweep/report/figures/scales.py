@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.report.figures.style import FAINT
 
-SPAN = 30  # so many times as large as the smallest is the largest of positive values on a logarithmic axis
+SPAN = 30  # the ratio of the largest to the smallest positive value from which on an axis is logarithmic
 
 
 def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
@@ -102,6 +102,11 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
     if logarithmic:
         return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
     return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
+
+
+def shifted(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
+    """Positions moved to the right; on a logarithmic axis, by a share."""
+    return np.asarray(at * np.exp(shift) if logarithmic else at + shift)
 
 
 def before(above: np.ndarray) -> float:

@@ -181,10 +181,10 @@ def draw_stopped(plot: StoppedPlot, finding: Finding, workload: Workload) -> tup
     from matplotlib.ticker import MaxNLocator
 
     figure, (panel,) = drawing.panels(1, 7.4, 3.7)
-    ends = np.concatenate([values for state, _, values in plot.curves if state != LOST] or [np.zeros(1)])
-    if width := scales.asinh_width(ends):
-        scales.set_asinh(panel.yaxis, ends, width)
-    limits = scales_around(ends, panel.get_yscale())
+    heights = np.concatenate([values for state, _, values in plot.curves if state != LOST] or [np.zeros(1)])
+    if width := scales.asinh_width(heights):
+        scales.set_asinh(panel.yaxis, heights, width)
+    limits = scales_around(heights, panel.get_yscale())
     looks = {
         str(OK): (QUALITATIVE[0], float(np.clip(60 / len(plot.curves), 0.12, 0.6))),
         str(STOPPED): (STOP, 0.8),
@@ -225,14 +225,15 @@ def scales_around(values: np.ndarray, scale: str) -> tuple[float, float]:
 
 def _set_scale(panel: Axes, runs: Runs) -> None:
     """Make y logarithmic or asinh if the values span decades."""
-    known = runs.value[np.isfinite(runs.value)]
-    if width := scales.asinh_width(known):
-        scales.set_asinh(panel.yaxis, known, width)
-    panel.set_ylim(*scales_around(known, panel.get_yscale()))
+    finite = runs.value[np.isfinite(runs.value)]
+    if width := scales.asinh_width(finite):
+        scales.set_asinh(panel.yaxis, finite, width)
+    panel.set_ylim(*scales_around(finite, panel.get_yscale()))
 
 
 def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs) -> list[Any]:
-    """Draw each run as a point, those without a number as crosses at the upper edge; returns legend entries."""
+    """Draw each run as a point, those without a number as crosses at the edge of the worst values; returns legend
+    entries."""
     groups: Sequence[tuple[str, str, np.ndarray]] = (
         ("lost", "diverged or failed", runs.state == LOST),
         ("stopped", "stopped early", runs.state == "stopped"),
@@ -245,7 +246,14 @@ def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs) -> list[Any]:
             style = {"linestyle": "none", **LOOKS[look]}
             if look == "lost":
                 up = panel.get_xaxis_transform()
-                panel.plot(x[chosen], np.full(chosen.sum(), 0.985), transform=up, clip_on=False, zorder=3, **style)
+                panel.plot(
+                    x[chosen],
+                    np.full(chosen.sum(), 0.015 if runs.turn == "max" else 0.985),
+                    transform=up,
+                    clip_on=False,
+                    zorder=3,
+                    **style,
+                )
             else:
                 alpha = 0.85 if look == "run" else 1.0
                 panel.plot(x[chosen], runs.value[chosen], zorder=2.2 + place / 2, alpha=alpha, **style)

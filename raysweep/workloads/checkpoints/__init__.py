@@ -89,10 +89,12 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
     of_adapters = ("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()
     named = ("model", "revision", "pretrain_length", *of_adapters)
-    found = {name: value for name, value in values.items() if name not in named}
+    identity = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
-    found["checkpoint"] = hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
-    return found | {name: data.documents(str(row[name])).digest for name in ("source", "target") if name in found}
+    identity["checkpoint"] = (
+        hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
+    )
+    return identity | {name: data.documents(str(row[name])).digest for name in ("source", "target") if name in identity}
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:

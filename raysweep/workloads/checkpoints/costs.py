@@ -20,14 +20,12 @@ _GPU_STEP = 0.03  # on a GPU
 
 
 def fetch(columns: Columns) -> Cost:
-    """Cost of reading one checkpoint."""
     row = first_row(columns)
     size = hub.shape(row)
     return Cost(size.bytes / _READ, _bytes(row, 2), size.bytes / _READ)
 
 
 def finetune(columns: Columns) -> Cost:
-    """Cost of fine-tuning one row."""
     row = first_row(columns)
     size, length = hub.shape(row), int(row["context"])
     steps = data.steps(row, data.guessed_size(str(row["target"]), length) if row["epochs"] else 0.0)

@@ -61,17 +61,17 @@ def held_out(text: Text | Chats, part: str, count: int, at_once: int, length: in
     """Up to `count` sequences of a held-out split, at once; or conversations, those of like length together."""
     if isinstance(text, Text):
         return [text.held_out(part, count, length)]
-    own = sorted(text.splits[part][:count], key=len)
-    return [padded(own[at : at + at_once], length) for at in range(0, len(own), at_once)]
+    conversations = sorted(text.splits[part][:count], key=len)
+    return [padded(conversations[at : at + at_once], length) for at in range(0, len(conversations), at_once)]
 
 
 def padded(conversations: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Conversations as one array; of one longer than length + 1 tokens the last ones."""
     cut = [tokens[-(length + 1) :] for tokens in conversations]
-    found = np.full((len(cut), max(map(len, cut))), _NOTHING, np.int32)
-    for row, tokens in zip(found, cut, strict=True):
+    batch = np.full((len(cut), max(map(len, cut))), _NOTHING, np.int32)
+    for row, tokens in zip(batch, cut, strict=True):
         row[: len(tokens)] = tokens
-    return found
+    return batch
 
 
 def packed(conversations: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
@@ -138,8 +138,8 @@ def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -
     BadText if the tokenizer has no chat template, or one in which a turn changes those before it.
     """
     end = words.eos_token or ""
+    parts = list[Segment]()
     if template == TULU:
-        parts = list[Segment]()
         for each in messages:
             role, given = each.get("role", "user"), each.get("role") != "assistant"
             parts += [(f"<|{role}|>\n", False), (f"{each['content']}{'' if given else end}\n", not given)]
@@ -148,7 +148,6 @@ def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -
         return [(messages[0]["content"], False), (messages[-1]["content"] + end, True)]
     if not words.chat_template:
         raise BadText(f"the tokenizer of {words.name_or_path} has no chat template; template: {TULU} brings one")
-    found: list[Segment] = []
     before = ""
     for i, each in enumerate(messages):
         if each["role"] != "assistant":
@@ -157,9 +156,9 @@ def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -
         whole = words.apply_chat_template(list(messages[: i + 1]), tokenize=False)
         if not (asked.startswith(before) and whole.startswith(asked)):
             raise BadText(f"the chat template of {words.name_or_path} changes what was said before; template: {TULU}")
-        found += [(asked[len(before) :], False), (whole[len(asked) :], True)]
+        parts += [(asked[len(before) :], False), (whole[len(asked) :], True)]
         before = whole
-    return found
+    return parts
 
 
 def steps(row: Mapping[str, Any], size: float) -> int:
@@ -185,40 +184,41 @@ def load(name: str, template: str, folder: Path) -> Text | Chats:
 
 @functools.lru_cache(maxsize=8)
 def _load(name: str, signature: object, template: str, folder: Path) -> Text | Chats:
-    own, words, chat = documents(name), tokenizer(folder), name.startswith(CHAT)
+    texts, words, chat = documents(name), tokenizer(folder), name.startswith(CHAT)
     decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
-    mark = hashlib.sha256(repr((VERSION, own.digest, chat and template, decide)).encode()).hexdigest()[:32]
+    mark = hashlib.sha256(repr((VERSION, texts.digest, chat and template, decide)).encode()).hexdigest()[:32]
     made = partial(_chats, template=template) if chat else _flat
     kept = {
-        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, each, words)) for part, each in own.splits.items()
+        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, each, words))
+        for part, each in texts.splits.items()
     }
     if not chat:
         return Text(mark, kept)
     # where all conversations but the last one end
-    ends = {part: np.cumsum(flat[1 : flat[0]].astype(np.int64)) for part, flat in kept.items()}
-    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], ends[part]) for part, flat in kept.items()})
+    boundaries = {part: np.cumsum(flat[1 : flat[0]].astype(np.int64)) for part, flat in kept.items()}
+    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], boundaries[part]) for part, flat in kept.items()})
 
 
-def _flat(own: Sequence[bytes], words: Any) -> np.ndarray:
+def _flat(texts: Sequence[bytes], words: Any) -> np.ndarray:
     """Documents one after the other, each as the tokenizer begins one and with a token for its end."""
     end = [words.eos_token_id] if words.eos_token_id is not None else []
-    read = words([document.decode("utf-8", "replace") for document in own], verbose=False)["input_ids"]
+    read = words([document.decode("utf-8", "replace") for document in texts], verbose=False)["input_ids"]
     return np.concatenate([np.asarray(tokens + end * (tokens[-1:] != end), np.int32) for tokens in read])
 
 
-def _chats(own: Sequence[bytes], words: Any, template: str) -> np.ndarray:
+def _chats(texts: Sequence[bytes], words: Any, template: str) -> np.ndarray:
     """Conversations one after the other, after their number and the length of each."""
-    read = [_conversation(json.loads(each), template, words) for each in own]
+    read = [_conversation(json.loads(each), template, words) for each in texts]
     return np.concatenate([np.asarray([len(read), *map(len, read)], np.int32), *read])
 
 
 def _conversation(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> np.ndarray:
-    first, found = list(words("")["input_ids"][:1]), list[int]()
+    first, tokens = list(words("")["input_ids"][:1]), list[int]()
     for number, (text, predicted) in enumerate(segments(messages, template, words)):
-        own = list(words(text, add_special_tokens=False, verbose=False)["input_ids"])
-        own = [*first, *own] if number == 0 and own[:1] != first else own
-        found += own if predicted else [-1 - token for token in own]
-    return np.asarray(found, np.int32)
+        piece = list(words(text, add_special_tokens=False, verbose=False)["input_ids"])
+        piece = [*first, *piece] if number == 0 and piece[:1] != first else piece
+        tokens += piece if predicted else [-1 - token for token in piece]
+    return np.asarray(tokens, np.int32)
 
 
 def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
@@ -227,24 +227,24 @@ def complaint(name: str, template: str, folder: Path, length: int) -> str | None
     if kind in corpus.INSTALLED and (not rest or float(rest) > corpus.SMALL):
         return None
     try:
-        own = load(name, template, folder)
+        text = load(name, template, folder)
     except BadText as error:
         return str(error)
-    if isinstance(own, Text):
-        short = ((part, len(tokens)) for part, tokens in own.splits.items() if len(tokens) <= length)
+    if isinstance(text, Text):
+        short = ((part, len(tokens)) for part, tokens in text.splits.items() if len(tokens) <= length)
         return next(
             (f"{name}: its {part} documents have {n:,} tokens, no more than a context" for part, n in short), None
         )
-    if long := [tokens for tokens in _every(own) if _overlong(tokens, length)]:
+    if long := [tokens for tokens in _every(text) if _overlong(tokens, length)]:
         words, lines = tokenizer(folder), files.entries(rest)
         first = next(at for at, each in lines if _overlong(_conversation(_spoken(at, each), template, words), length))
-        count = f"{len(long):,} of {len(_every(own)):,} responses are longer than the context of {length:,} tokens"
+        count = f"{len(long):,} of {len(_every(text)):,} responses are longer than the context of {length:,} tokens"
         return f"{first}: {count}, this one first; raise context, or drop such lines"
     return None
 
 
-def _every(own: Chats) -> list[np.ndarray]:
-    return [tokens for part in own.splits.values() for tokens in part]
+def _every(chats: Chats) -> list[np.ndarray]:
+    return [tokens for part in chats.splits.values() for tokens in part]
 
 
 def _overlong(tokens: np.ndarray, length: int) -> bool:

@@ -24,9 +24,9 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
     if it is another one by now.
     """
     left, folder = read(stage), stages.folder_of(row)
-    own = hub.identity(folder)
-    if np.asarray(left.get("checkpoint", np.frombuffer(own.encode(), np.uint8))).tobytes().decode() != own:
-        raise InputError("revision", f"{row['model']} {row['revision']} is {own} by now, not what was fine-tuned")
+    identity = hub.identity(folder)
+    if np.asarray(left.get("checkpoint", np.frombuffer(identity.encode(), np.uint8))).tobytes().decode() != identity:
+        raise InputError("revision", f"{row['model']} {row['revision']} is {identity} by now, not what was fine-tuned")
     module = stages.pretrained(row)
     start = {name: weight.detach() for name, weight in module.named_parameters()}
     stages.adapt(module, row)
@@ -38,6 +38,8 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
     files = {
         path.name: path.read_bytes()
         for path in folder.iterdir()
-        if any(fnmatch.fnmatch(path.name, each) for each in hub.WANTED) and ".safetensors" not in path.name
+        if any(fnmatch.fnmatch(path.name, each) for each in hub.PATTERNS) and ".safetensors" not in path.name
     } | {hub.CONFIG: f"{json.dumps(config, indent=1)}\n".encode()}
-    return Exported(files, weights, f"Fine-tuned from {row['model']} {row['revision']} ({own}), with its tokenizer.")
+    return Exported(
+        files, weights, f"Fine-tuned from {row['model']} {row['revision']} ({identity}), with its tokenizer."
+    )

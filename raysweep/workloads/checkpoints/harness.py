@@ -22,12 +22,12 @@ def split(tasks: str) -> list[str | dict[str, Any]]:
 
 def _file(name: str) -> dict[str, Any]:
     try:
-        found = yaml.safe_load(Path(name).expanduser().read_bytes())  # which runs no code that it names
+        task = yaml.safe_load(Path(name).expanduser().read_bytes())  # which runs no code that it names
     except (OSError, yaml.YAMLError) as error:
         raise ValueError(f"{name} cannot be read ({str(error).partition(chr(10))[0]})") from None
-    if not (isinstance(found, dict) and isinstance(found.get("task"), str)):
+    if not (isinstance(task, dict) and isinstance(task.get("task"), str)):
         raise ValueError(f"{name}: expected a task file of lm-eval, with `task: NAME`")
-    return found
+    return task
 
 
 def complaint(tasks: str) -> str | None:
@@ -58,7 +58,7 @@ def accuracy(module: Any, words: Any, tasks: str, at_once: int) -> tuple[float, 
     from lm_eval.models.huggingface import HFLM
 
     asked = split(tasks)
-    found = lm_eval.simple_evaluate(
+    results = lm_eval.simple_evaluate(
         HFLM(pretrained=module, tokenizer=copy.deepcopy(words), batch_size=at_once),
         tasks=asked,
         task_manager=_manager(any(isinstance(task, str) for task in asked)),
@@ -67,8 +67,8 @@ def accuracy(module: Any, words: Any, tasks: str, at_once: int) -> tuple[float, 
         numpy_random_seed=None,
         torch_random_seed=None,
     )["results"]
-    own = [found[task if isinstance(task, str) else task["task"]] for task in asked]
-    if lacking := [each["alias"] for each in own if "acc,none" not in each]:
+    scores = [results[task if isinstance(task, str) else task["task"]] for task in asked]
+    if lacking := [each["alias"] for each in scores if "acc,none" not in each]:
         raise ValueError(f"tasks: {lacking[0]} does not measure acc")
-    errors = [each["acc_stderr,none"] for each in own]
-    return float(np.mean([each["acc,none"] for each in own])), float(np.linalg.norm(errors) / len(own))
+    errors = [each["acc_stderr,none"] for each in scores]
+    return float(np.mean([each["acc,none"] for each in scores])), float(np.linalg.norm(errors) / len(scores))

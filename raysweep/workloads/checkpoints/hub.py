@@ -24,7 +24,7 @@ from typing import Any
 
 from raysweep.workloads import asked_once
 
-WANTED = ("*.json", "*.safetensors", "*.jinja", "*.model", "*.txt")
+PATTERNS = ("*.json", "*.safetensors", "*.jinja", "*.model", "*.txt")
 """The files of a repository that are downloaded; pickled weights are not among them."""
 MAIN, CONFIG = "main", "config.json"
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -73,8 +73,8 @@ def place(model: str, revision: str) -> Path | None:
     folder = Path(model).expanduser()
     if folder.is_dir():
         within = folder / revision
-        found = within if revision != MAIN or (within / CONFIG).is_file() else folder
-        return found if (found / CONFIG).is_file() else None
+        checkpoint = within if revision != MAIN or (within / CONFIG).is_file() else folder
+        return checkpoint if (checkpoint / CONFIG).is_file() else None
     if lacking("full"):
         return None
     from huggingface_hub import try_to_load_from_cache
@@ -99,7 +99,7 @@ def absence(model: str, revision: str) -> str:
 def incomplete(folder: Path) -> str | None:
     """Why a checkpoint cannot be read, or None."""
     from safetensors import SafetensorError, safe_open
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as KNOWN
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
     try:
         names, kind = {_SINGLE}, config(folder).model_type
@@ -107,7 +107,7 @@ def incomplete(folder: Path) -> str | None:
             names = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"cannot be read ({str(error).partition(chr(10))[0]})"
-    if kind not in KNOWN:
+    if kind not in CAUSAL:
         return f"expected a causal language model that transformers has, got the type {kind}"
     lacking = sorted(name for name in names if not (folder / name).is_file())
     if lacking and any(folder.glob("*.bin")):
@@ -135,7 +135,7 @@ def identity(folder: Path) -> str:
     """What identifies a checkpoint: the commit in a cache of the hub, else a digest of its files."""
     if folder.parent.name == "snapshots":
         return folder.name
-    files = sorted(path for path in folder.iterdir() if any(fnmatch.fnmatch(path.name, each) for each in WANTED))
+    files = sorted(path for path in folder.iterdir() if any(fnmatch.fnmatch(path.name, each) for each in PATTERNS))
     return _digest(tuple((path, (status := path.stat()).st_size, status.st_mtime_ns) for path in files))
 
 
@@ -153,10 +153,10 @@ def shape(parameters: Mapping[str, Any]) -> Shape:
     model = str(parameters["model"])
     if (folder := place(model, str(parameters["revision"]))) is None:
         return PUBLISHED[model]
-    known = config(folder)
+    settings = config(folder)
     size = float(sum(path.stat().st_size for path in folder.glob("*.safetensors")))
-    each = 2 if str(known.dtype).endswith("16") else 4
-    return Shape(size / each, known.num_hidden_layers, known.hidden_size, known.vocab_size, size)
+    each = 2 if str(settings.dtype).endswith("16") else 4
+    return Shape(size / each, settings.num_hidden_layers, settings.hidden_size, settings.vocab_size, size)
 
 
 def downloads(parameters: Mapping[str, Any]) -> dict[str, float]:
@@ -183,17 +183,17 @@ def _fetch(model: str, revision: str, say: Callable[[str], None]) -> tuple[str, 
     try:
         if (there := place(model, revision)) is not None and not incomplete(there):
             return None
-        told = HfApi().model_info(model, revision=revision, files_metadata=True)
-        sizes = {file.rfilename: file.size or 0 for file in told.siblings or ()}
-        wanted = [name for name in sizes if any(fnmatch.fnmatch(name, each) for each in WANTED)]
-        if not any(name.endswith(".safetensors") for name in wanted):
+        info = HfApi().model_info(model, revision=revision, files_metadata=True)
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
+        files = [name for name in sizes if any(fnmatch.fnmatch(name, each) for each in PATTERNS)]
+        if not any(name.endswith(".safetensors") for name in files):
             return "revision", f"{model} has no safetensors at {revision}; pickled weights are never read"
-        size = sum(sizes[name] for name in wanted)
+        size = sum(sizes[name] for name in files)
         free = shutil.disk_usage(next(each for each in (cache, *cache.parents) if each.exists())).free
         if size > free:
             return "model", f"{size / 1e9:,.1f} GB to download for {revision}, and {free / 1e9:,.1f} GB free in {cache}"
         say(f"{model}: loading {revision}, {size / 1e9:,.2f} GB")
-        snapshot_download(model, revision=revision, cache_dir=cache, allow_patterns=wanted)
+        snapshot_download(model, revision=revision, cache_dir=cache, allow_patterns=files)
     except errors.OfflineModeIsEnabled:
         return "model", f"{model} cannot be downloaded while HF_HUB_OFFLINE is set; unset it"
     except errors.RevisionNotFoundError:

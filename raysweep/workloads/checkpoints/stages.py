@@ -92,9 +92,9 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         losses = {name: mean_loss(module, row, which, "test") for name, which in asked.items()}
         return losses | {"task_accuracy_before": _accuracy(module, row)[0]}
 
-    found = dict(fetched.once(("before", *alike), before))
+    metrics = dict(fetched.once(("before", *alike), before))
     put(module, _adapters(module, 0) | perturbed(_start(fetched), row) | parent.tensors()["weights"])
-    found |= {
+    metrics |= {
         "pretrain_loss_after": mean_loss(module, row, "source", "test"),
         "finetune_loss": mean_loss(module, row, "target", "test"),
         "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
@@ -102,11 +102,11 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         "steps_taken": float(steps),
         "finetune_epochs": steps * int(row["finetune_batch"]) / size,
     }
-    found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
-    found |= perplexities(found)
-    found["task_accuracy"], found["task_accuracy_error"] = _accuracy(module, row)
-    finite = [value for name, value in found.items() if row["tasks"] or not name.startswith("task_")]
-    return Result(metrics=found, status=OK if np.isfinite(finite).all() else DIVERGED)
+    metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
+    metrics |= perplexities(metrics)
+    metrics["task_accuracy"], metrics["task_accuracy_error"] = _accuracy(module, row)
+    finite = [value for name, value in metrics.items() if row["tasks"] or not name.startswith("task_")]
+    return Result(metrics=metrics, status=OK if np.isfinite(finite).all() else DIVERGED)
 
 
 def _accuracy(module: nn.Module, row: Row) -> tuple[float, float]:
@@ -129,9 +129,9 @@ def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
         tokens, more = torch.where(begins, tokens - data.BEGIN, tokens), {"position_ids": positions[:, :-1]}
     read = torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
     logits = module(input_ids=read, use_cache=False, **more).logits.float()
-    wanted = tokens[:, 1:].clamp(min=-1)
-    each = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=-1, reduction="none")
-    return each.view(wanted.shape)
+    targets = tokens[:, 1:].clamp(min=-1)
+    each = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="none")
+    return each.view(targets.shape)
 
 
 def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
@@ -153,7 +153,6 @@ def pretrained(row: Row) -> nn.Module:
 
 
 def adapt(module: nn.Module, row: Row) -> None:
-    """Put adapters into a module, for LoRA."""
     if row["finetune_method"] == "lora":
         import peft
 
@@ -173,12 +172,12 @@ def perturbed(start: Weights, row: Row) -> Weights:
     strength = float(row["noise"])
     if not strength:
         return start
-    deviation, moved = strength * float(hub.config(folder_of(row)).initializer_range), dict(start)
+    deviation, noisy = strength * float(hub.config(folder_of(row)).initializer_range), dict(start)
     for name, weight in start.items():
         if weight.ndim > 1:
             noise = draws.normal(int(row["seed"]), f"checkpoints/noise/{name}", *weight.shape)
-            moved[name] = weight + torch.as_tensor(deviation * noise).to(weight)
-    return moved
+            noisy[name] = weight + torch.as_tensor(deviation * noise).to(weight)
+    return noisy
 
 
 def folder_of(row: Row) -> Path:
@@ -205,10 +204,10 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
     """The module of a checkpoint where this process computes; with adapters of the row's rank for LoRA."""
 
     def made() -> nn.Module:
-        known = hub.config(folder_of(row))
-        own = {name: weight.clone() for name, weight in _start(fetched).items()}  # training must not change them
-        kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(known)]
-        module: nn.Module = kind.from_pretrained(None, config=known, state_dict=own, dtype=_dtype(row))
+        settings = hub.config(folder_of(row))
+        weights = {name: weight.clone() for name, weight in _start(fetched).items()}  # training must not change them
+        kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(settings)]
+        module: nn.Module = kind.from_pretrained(None, config=settings, state_dict=weights, dtype=_dtype(row))
         adapt(module, row)
         trainer.spread(module, devices.device())
         return module.to(devices.device()).eval()
@@ -225,36 +224,35 @@ def _trained(module: nn.Module) -> Weights:
 
 def _adapters(module: nn.Module, seed: int) -> Weights:
     """What adapters begin with: A as peft draws it, but by the seed alone, and B = 0."""
-    found = {}
+    weights = {}
     for name, weight in module.named_parameters():
         if ".lora_B." in name:
-            found[name] = torch.zeros(weight.shape)
+            weights[name] = torch.zeros(weight.shape)
         elif ".lora_A." in name:
             drawn = draws.generator(seed, f"checkpoints/lora/{name}").uniform(-1, 1, weight.shape)
-            found[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1]))
-    return found
+            weights[name] = torch.as_tensor(drawn / np.sqrt(weight.shape[1]))
+    return weights
 
 
 def merged(module: nn.Module) -> Weights:
     """All weights by the names that they have without adapters, which are added to them."""
     named = ((name.replace(".base_layer.", "."), weight) for name, weight in module.named_parameters())
-    own: Weights = {name: weight for name, weight in named if ".lora_" not in name}
+    weights: Weights = {name: weight for name, weight in named if ".lora_" not in name}
     for name, layer in module.named_modules():
         if hasattr(layer, "get_delta_weight"):
-            own[f"{name}.weight"] = own[f"{name}.weight"] + layer.get_delta_weight("default")
-    return own
+            weights[f"{name}.weight"] = weights[f"{name}.weight"] + layer.get_delta_weight("default")
+    return weights
 
 
 @torch.no_grad()
 def _distance(module: nn.Module, start: Weights) -> float:
     """Length of the change of all weights, adapters multiplied out."""
-    own = merged(module)
-    wholes = ((trainer.whole_of(own[name]), weight) for name, weight in start.items())
+    weights = merged(module)
+    wholes = ((trainer.whole_of(weights[name]), weight) for name, weight in start.items())
     return distance(whole - weight.to(whole.device) for whole, weight in wholes)
 
 
 def _at_once(row: Row) -> int:
-    """Sequences evaluated at a time."""
     return max(1, min(AT_ONCE, int(sizes.PIECE_BYTES / _sample_bytes(row))))
 
 

@@ -71,8 +71,7 @@ class Images:
         some = self.pixels.only(indices) if isinstance(self.pixels, ImageFiles) else self.pixels[indices]
         return Images(some, self.labels[indices])
 
-    def of(self, classes: tuple[int, ...]) -> Images:
-        """The images of these classes, in their order here."""
+    def select(self, classes: tuple[int, ...]) -> Images:
         return self.take(np.flatnonzero(np.isin(self.labels, classes)))
 
 
@@ -130,10 +129,10 @@ def complaint(name: str, folder: bool = False) -> str | None:
 def in_words(role: str, name: str) -> str:
     """What sentences call the images of a name in a role: "source MNIST" for mnist:data, "source MNIST in old" for
     mnist:old; other names as they are."""
-    known, (_, _, path) = folders.SETS.get(kind_of(name)), name.partition(":")
-    if not known:
+    published, (_, _, path) = folders.SETS.get(kind_of(name)), name.partition(":")
+    if not published:
         return f"{role} {name}"
-    return f"{role} {known.title}" + ("" if path == "data" else f" in {path}")
+    return f"{role} {published.title}" + ("" if path == "data" else f" in {path}")
 
 
 def kind_of(name: object) -> str:
@@ -187,8 +186,8 @@ def _load(name: str, signature: tuple[object, ...]) -> ImageData:
         white, classes, (train, test) = 16, mnist.DIGITS, _split(*_digits())
     else:
         white = 255
-        found, classes = folders.read(kind, path)
-        train, test = (Images(*part) for part in found) if len(found) == 2 else _split(*found[0])
+        arrays, classes = folders.read(kind, path)
+        train, test = (Images(*part) for part in arrays) if len(arrays) == 2 else _split(*arrays[0])
     content = hashlib.sha256(f"{white}".encode())
     for part in (train, test):
         content.update(f"/{part.pixels.shape}/".encode())
@@ -225,8 +224,8 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
         from sklearn.datasets import load_digits
     except ImportError:
         raise BadImages("digits are part of scikit-learn, which is not installed here") from None
-    found = load_digits()
-    return found.images.astype(np.uint8), found.target.astype(np.uint8)
+    digits = load_digits()
+    return digits.images.astype(np.uint8), digits.target.astype(np.uint8)
 
 
 def _split(pixels: np.ndarray, labels: np.ndarray) -> tuple[Images, Images]:

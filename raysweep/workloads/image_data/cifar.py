@@ -79,14 +79,14 @@ class Form:
 
     def _check(self, file: Path) -> None:
         """BadImages unless the file has as many bytes as its images, each of which has labels and pixels."""
-        wanted = (self.images if file.name in self.train else 10_000) * (self.labels + 3 * SIZE**2)
+        expected = (self.images if file.name in self.train else 10_000) * (self.labels + 3 * SIZE**2)
         try:
             size = file.stat().st_size
             file.open("rb").close()
         except OSError as error:
             raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
-        if size != wanted:
-            raise BadImages(f"{file}: expected {wanted:,} bytes, it has {size:,}")
+        if size != expected:
+            raise BadImages(f"{file}: expected {expected:,} bytes, it has {size:,}")
 
     def _classes(self, file: Path) -> tuple[str, ...]:
         try:

@@ -46,18 +46,18 @@ def fetch(kind: str, path: str, say: Callable[[str], None]) -> None:
 
 def _fetch(kind: str, folder: Path, missing: list[str], say: Callable[[str], None]) -> None:
     title = folders.SETS[kind].title
-    wanted = [load for load in _loads(kind) if kind in ARCHIVES or load[0].removesuffix(".gz") in missing]
+    loads = [load for load in _loads(kind) if kind in ARCHIVES or load[0].removesuffix(".gz") in missing]
     made = _make(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as name:
             aside = Path(name)
-            for file, addresses, md5 in wanted:
+            for file, addresses, md5 in loads:
                 say(f"{title}: loading {file} from {addresses[0].rpartition('/')[0]}")
                 _load(aside, file, addresses, md5)
                 if kind in ARCHIVES:
                     _unpack(aside / file, aside)
-            for found in [_one(aside, file) for file in missing]:
-                shutil.move(found, folder / found.name)
+            for path in [_one(aside, file) for file in missing]:
+                shutil.move(path, folder / path.name)
     except BaseException:
         for each in made:  # the innermost first; one in which something else lies meanwhile stays
             with contextlib.suppress(OSError):
@@ -71,12 +71,11 @@ def _loads(kind: str) -> list[Load]:
     sets: Any = torchvision().datasets
     if kind == "svhn":
         return [(name, (url,), md5) for part, (url, name, md5) in sets.SVHN.split_list.items() if part != "extra"]
-    known = {"mnist": sets.MNIST, "fashion_mnist": sets.FashionMNIST}[kind]
-    return [(name, tuple(f"{mirror}{name}" for mirror in known.mirrors), md5) for name, md5 in known.resources]
+    dataset = {"mnist": sets.MNIST, "fashion_mnist": sets.FashionMNIST}[kind]
+    return [(name, tuple(f"{mirror}{name}" for mirror in dataset.mirrors), md5) for name, md5 in dataset.resources]
 
 
 def _load(folder: Path, file: str, addresses: tuple[str, ...], md5: str) -> None:
-    """Load a file from the first address that has it."""
     utils, failures = torchvision().datasets.utils, []
     for address in addresses:
         try:
@@ -99,10 +98,10 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 def _one(folder: Path, name: str) -> Path:
     """The file of that name, or name.gz, in what was loaded."""
-    found = [*folder.rglob(name), *folder.rglob(f"{name}.gz")]
-    if not found:
+    matches = [*folder.rglob(name), *folder.rglob(f"{name}.gz")]
+    if not matches:
         raise BadImages(f"cannot be downloaded: {name} is not in what was loaded")
-    return found[0]
+    return matches[0]
 
 
 def _make(folder: Path) -> list[Path]:

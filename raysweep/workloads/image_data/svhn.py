@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.idx import BadImages, times
 
 Arrays = tuple[np.ndarray, np.ndarray]
 SIZE = 32
@@ -34,14 +34,14 @@ def _check(file: Path, count: int) -> None:
     for name, shape in shapes.items():
         if (got := there.get(name)) != shape:
             other = next((f", those of {part}" for part, many in PARTS.items() if got and many in got), "")
-            expected = f"expected the array {name} of {_times(shape)} values"
-            raise BadImages(f"{file}: {expected}, got {_times(got) if got else none}{other}")
+            expected = f"expected the array {name} of {times(shape)} values"
+            raise BadImages(f"{file}: {expected}, got {times(got) if got else none}{other}")
 
 
 def _part(file: Path) -> Arrays:
     """Its arrays, in which the digit 0 has the label 10."""
-    found = _asked("loadmat", file, variable_names=["X", "y"])
-    pixels, labels = found["X"], found["y"].reshape(-1)
+    arrays = _asked("loadmat", file, variable_names=["X", "y"])
+    pixels, labels = arrays["X"], arrays["y"].reshape(-1)
     if pixels.dtype != np.uint8 or not np.isin(labels, range(1, 11)).all():
         raise BadImages(f"{file}: expected pixels as bytes and labels from 1 to 10")
     return np.ascontiguousarray(pixels.transpose(3, 0, 1, 2)), (labels % 10).astype(np.uint8)
@@ -60,7 +60,3 @@ def _asked(function: str, file: Path, **options: Any) -> Any:
         if type(error).__module__.startswith("scipy.io"):
             raise BadImages(f"{file}: expected a file of MATLAB 5, it is none ({error})") from None
         raise
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return " x ".join(f"{size:,}" for size in shape)

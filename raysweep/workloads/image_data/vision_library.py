@@ -21,10 +21,10 @@ def torchvision() -> Any:
         import torch
 
         build = torch.__version__.partition("+")[2] or ("cpu" if torch.version.cuda is None else "")
-        said = " ".join(str(error).split())[:120]
+        message = " ".join(str(error).split())[:120]
         raise InputError(
             "torchvision",
-            f"cannot be imported beside torch {torch.__version__} ({type(error).__name__}: {said}); install both for "
-            f"{build or 'one build'}: pip install --force-reinstall torch torchvision, with the --index-url that "
+            f"cannot be imported beside torch {torch.__version__} ({type(error).__name__}: {message}); install both "
+            f"for {build or 'one build'}: pip install --force-reinstall torch torchvision, with the --index-url that "
             "PyTorch's own instructions name for it",
         ) from None

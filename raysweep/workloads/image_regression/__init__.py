@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads import image_data
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred
 from raysweep.workloads.image_regression.pairs import FORM, in_words, pair_of
 
 PARAMETERS = (
@@ -50,39 +50,29 @@ PARAMETERS = (
     ),
 )
 
+Error = partial(Metric, direction="minimize", share=True)
+Loss = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Metric(
+    Error(
         "error_scratch",
         "share of test images put into the wrong class, trained from 0",
-        direction="minimize",
         label="test error from scratch",
-        share=True,
     ),
-    Metric(
+    Error(
         "error_finetune",
         "share of test images put into the wrong class, fine-tuned from the source map",
-        direction="minimize",
         label="test error after fine-tuning",
-        share=True,
     ),
-    Metric(
+    Gain(
         "transferability_finetune",
         "error_scratch - error_finetune; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by fine-tuning",
     ),
-    Metric(
-        "loss_scratch",
-        "mean squared error on test images, trained from 0",
-        direction="minimize",
-        label="test loss from scratch",
-    ),
-    Metric(
+    Loss("loss_scratch", "mean squared error on test images, trained from 0", label="test loss from scratch"),
+    Loss(
         "loss_finetune",
         "mean squared error on test images, fine-tuned from the source map",
-        direction="minimize",
         label="test loss after fine-tuning",
     ),
     Metric(
@@ -98,32 +88,22 @@ METRICS = (
         "T's own bound for m = 2 (Thm 4.2): 2g³‖P≤m(θ_T - θ_S)‖²/λ_m² + 2g‖P>m(θ_T - θ_S)‖²",
         label="T's bound (Thm 4.2)",
     ),
-    Metric(
+    Loss(
         "equivalent_scratch",
         "loss_scratch by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
         "does not fit as noise (theory/covariance.py)",
-        direction="minimize",
         label="deterministic equivalent from scratch",
     ),
-    Metric(
+    Loss(
         "equivalent_finetune",
         "loss_finetune by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
         "does not fit as noise (theory/covariance.py)",
-        direction="minimize",
         label="deterministic equivalent after fine-tuning",
     ),
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share data and pair."""
-    from raysweep.workloads.image_regression import costs
-
-    return costs.of_rows(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     try:
         source, target = pair_of(str(parameters["pair"]))
     except ValueError as error:
@@ -134,7 +114,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     data = image_data.load(name)
     if (largest := max(*source, *target)) >= len(data.classes):
         return "pair", f"expected classes from 0 to {len(data.classes) - 1}, which {name} has, got {largest}"
-    there = len(data.train.of(target).labels)
+    there = len(data.train.select(target).labels)
     if parameters["target_samples"] > there:
         return "target_samples", (
             f"expected at most {there:,}, the training images of classes {target[0]} and {target[1]} in {name}, "
@@ -156,7 +136,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.image_regression.engine:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.image_regression.costs:of_rows"),
     sources=(
         "raysweep.workloads.image_regression",
         "raysweep.workloads.image_data",

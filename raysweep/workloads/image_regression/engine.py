@@ -32,38 +32,33 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
 
 def row_of(seed: int, name: str, pair: str, samples: int, pretrain_length: float, repeats: int) -> dict[str, float]:
-    """The metrics of one row."""
     data, (source, target) = image_data.load(name), pair_of(pair)
     first, second = (moments(name, data.digest, classes) for classes in (source, target))
     size = len(first.best)
     start = draws.generator(seed, "source start").uniform(-1, 1, size) / np.sqrt(size)
     theta = first.directions @ first.trained(start, pretrain_length)
-    pixels, labels = labelled(data.train.of(target), target, data.white)
+    pixels, labels = labelled(data.train.select(target), target, data.white)
     chosen = choice(seed, pair, len(labels), samples, repeats)
     inverse = np.linalg.pinv(pixels[chosen], rcond=max(samples, size) * np.finfo(float).eps)
-    wanted = labels[chosen][:, :, None]
+    targets = labels[chosen][:, :, None]
     maps = {
-        "scratch": inverse @ wanted,
-        "finetune": theta[:, None] + inverse @ (wanted - pixels[chosen] @ theta[:, None]),
+        "scratch": inverse @ targets,
+        "finetune": theta[:, None] + inverse @ (targets - pixels[chosen] @ theta[:, None]),
     }
-    tested, truth = labelled(data.test.of(target), target, data.white)
-    found = {}
-    for how, each in maps.items():
+    tested, truth = labelled(data.test.select(target), target, data.white)
+    metrics = {}
+    for method, each in maps.items():
         margins = truth[:, None] * (tested @ each[:, :, 0].T)
-        found[f"error_{how}"] = float((margins <= 0).mean())
-        found[f"loss_{how}"] = float(((margins - 1) ** 2).mean())
-    found["transferability_finetune"] = found["error_scratch"] - found["error_finetune"]
-    return {**found, **predictors(second, theta, samples, pretrain_length)}
+        metrics[f"error_{method}"] = float((margins <= 0).mean())
+        metrics[f"loss_{method}"] = float(((margins - 1) ** 2).mean())
+    metrics["transferability_finetune"] = metrics["error_scratch"] - metrics["error_finetune"]
+    return {**metrics, **predictors(second, theta, samples, pretrain_length)}
 
 
 def choice(seed: int, pair: str, available: int, samples: int, repeats: int) -> Array:
     """The training images of each repeat, int (repeats, samples); those of fewer samples come first among more."""
-    return np.stack(
-        [
-            draws.generator(seed, f"target images {pair} {repeat}").permutation(available)[:samples]
-            for repeat in range(repeats)
-        ]
-    )
+    generators = (draws.generator(seed, f"target images {pair} {repeat}") for repeat in range(repeats))
+    return np.stack([generator.permutation(available)[:samples] for generator in generators])
 
 
 def predictors(target: Moments, source: Array, samples: int, pretrain_length: float) -> dict[str, float]:

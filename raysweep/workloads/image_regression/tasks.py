@@ -55,7 +55,7 @@ def moments(name: str, digest: str, classes: Classes) -> Moments:
     XᵀX does not resolve. Kept, because a source serves all its targets, and every seed.
     """
     data = image_data.load(name)
-    pixels, labels = labelled(data.train.of(classes), classes, data.white)
+    pixels, labels = labelled(data.train.select(classes), classes, data.white)
     count, size = pixels.shape
     factor = np.asarray(np.linalg.qr(np.column_stack([pixels, labels]), mode="r"))
     left, singular, right = np.linalg.svd(factor[:, :size])

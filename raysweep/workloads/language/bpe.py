@@ -49,13 +49,13 @@ class Vocabulary:
 
     def join(self, documents: Sequence[bytes]) -> np.ndarray:
         """Documents one after the other, each followed by the end-of-document token, uint16."""
-        found = [np.zeros(0, np.uint16)]
+        arrays = [np.zeros(0, np.uint16)]
         for at in range(0, len(documents), BATCH):
             batch = [document.decode() for document in documents[at : at + BATCH]]
-            found += [
+            arrays += [
                 np.array([*one.ids, self.separator], np.uint16) for one in self.tokenizer.encode_batch_fast(batch)
             ]
-        return np.concatenate(found)
+        return np.concatenate(arrays)
 
     def token_bytes(self) -> np.ndarray:
         """Bytes of each token, (size,). The end of a document counts as one byte, as it does in texts of bytes."""
@@ -71,8 +71,8 @@ class Tokenized(dict[str, np.ndarray]):
         self._documents, self._words, self._digest = documents, words, digest
 
     def __missing__(self, part: str) -> np.ndarray:
-        name, own = f"tokens-{self._digest}-{part}", self._documents.splits[part]
-        return self.setdefault(part, cache.array(name, lambda: self._words.join(own)))
+        name, documents = f"tokens-{self._digest}-{part}", self._documents.splits[part]
+        return self.setdefault(part, cache.array(name, lambda: self._words.join(documents)))
 
 
 def parse(name: str) -> tuple[int, str]:
@@ -96,20 +96,19 @@ def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
     needed()
     from tokenizers import Tokenizer
 
-    said = cache.text(f"bpe-{VERSION}-{size}-{documents.digest}", lambda: _train(size, documents.splits["train"]))
-    tokenizer = Tokenizer.from_str(said)
+    serialized = cache.text(f"bpe-{VERSION}-{size}-{documents.digest}", lambda: _train(size, documents.splits["train"]))
+    tokenizer = Tokenizer.from_str(serialized)
     if tokenizer.get_vocab_size() != size - 1:
         raise BadText(
             f"{name}: expected a vocabulary of at most {tokenizer.get_vocab_size() + 1:,} tokens, all that "
             f"its training documents give, got {size:,}"
         )
-    learned = json.loads(said)["model"]
+    learned = json.loads(serialized)["model"]
     content = json.dumps([VERSION, size, learned["vocab"], learned["merges"]], sort_keys=True)
     return Vocabulary(size, hashlib.sha256(content.encode()).hexdigest()[:16], tokenizer)
 
 
 def digest_of(documents: Documents, vocabulary: Vocabulary) -> str:
-    """The digest of a text in the tokens of this vocabulary."""
     return hashlib.sha256(f"bpe/{VERSION}/{vocabulary.digest}/{documents.digest}".encode()).hexdigest()[:16]
 
 

@@ -107,28 +107,28 @@ def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
     """The documents of a text `bpe:…`, and the tokens learned from them. signature: of the files that they are of."""
     size, inner = bpe.parse(name)
     bpe.needed()
-    own = documents(inner)
-    return own, bpe.vocabulary(size, own, name)
+    texts = documents(inner)
+    return texts, bpe.vocabulary(size, texts, name)
 
 
-def _tokenized(own: Documents, words: Vocabulary) -> Text:
-    digest = bpe.digest_of(own, words)
-    return Text(digest, bpe.Tokenized(own, words, digest), words.token_bytes())
+def _tokenized(texts: Documents, words: Vocabulary) -> Text:
+    digest = bpe.digest_of(texts, words)
+    return Text(digest, bpe.Tokenized(texts, words, digest), words.token_bytes())
 
 
 def documents(name: str) -> Documents:
     """The split documents of a text that has documents: of this installation, or of files."""
     kind, _, rest = name.partition(":")
     if kind in INSTALLED:
-        found = files.installed_documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
+        contents = files.installed_documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
     elif kind == "file":
-        found = files.documents(rest)
+        contents = files.documents(rest)
     else:
         raise BadText(
             f"expected text with documents to learn tokens from or to read in them, {DOCUMENTS}, got {name!r}"
         )
     try:
-        return split(found)
+        return split(contents)
     except BadText as error:
         raise BadText(f"{name}: {error}") from None
 

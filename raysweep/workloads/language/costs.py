@@ -2,8 +2,8 @@
 
 Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
 for 1024 tokens. Expect an error of a factor 2. GPU: a step takes the time to start its kernels, or that of its flops
-and of the logits that it reads and writes, whichever is longer, on an H200 by its data sheet at a usual share of its
-peaks, which nobody measured (WORKLOAD.gpu_guess).
+and of the logits that it reads and writes, whichever is longer, on an H200 at a share of the peaks of its data sheet
+(WORKLOAD.gpu_guess; benchmarks/language.py measures it).
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ def pretrain(columns: Columns) -> Cost:
 
 
 def finetune(columns: Columns) -> Cost:
-    """Cost of fine-tuning one row."""
     row = first_row(columns)
     config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
     looked = float(row["evaluation_tokens"]) * min(int(row["early_stopping"]), steps)
@@ -66,12 +65,10 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
 
 
 def first_row(columns: Columns) -> dict[str, Any]:
-    """The parameters of the first row."""
     return {name: values[0] for name, values in columns.items()}
 
 
 def _training(config: ModelConfig, batch: int, steps: float, dropout: bool = False) -> Cost:
-    """The cost of steps of training."""
     step = _STEP + _STEP_VALUE * config.weights() + batch * config.context * token_seconds(config)
     held = _BASE_BYTES + config.training_bytes(batch, dropout)
     return Cost(steps * step, held, steps * gpu_step(config, batch, dropout))

@@ -56,29 +56,29 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     share = float(parameters["interpolation"])
     if share != 1:  # at 1 a sum would round
         weights = {name: start[name] + share * (weight - start[name]) for name, weight in weights.items()}
-    own = ("noise", "interpolation")
-    alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name not in own)
+    later = ("noise", "interpolation")
+    alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name not in later)
     before = pretraining.once(("before", *alike), lambda: _before(parameters, start, config))
     module = model.decoder(config, weights)
-    found = before.metrics | {
+    metrics = before.metrics | {
         "pretrain_loss_after": before.source(module)[0],
         "finetune_loss": (tested := before.test(module))[0],
         "finetune_loss_validation": before.validation(module)[0],
         "distance_moved": distance(weights[name] - start[name] for name in start),
         "finetune_epochs": _epochs(parameters, config),
     }
-    found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
-    status = OK if np.isfinite(list(found.values())).all() else DIVERGED
+    metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
+    status = OK if np.isfinite(list(metrics.values())).all() else DIVERGED
     if before.quadratic is not None:
         move = _flat(weights, config) - _flat(start, config)
         change = before.quadratic.change(move)
-        found["quadratic_sensitivity"] = change
-        found["sensitivity_beyond_quadratic"] = before.quadratic.real_change(move) - change
-        found["trace_sensitivity"] = 0.5 * (share * float(parameters["noise"])) ** 2 * found["hessian_trace"]
+        metrics["quadratic_sensitivity"] = change
+        metrics["sensitivity_beyond_quadratic"] = before.quadratic.real_change(move) - change
+        metrics["trace_sensitivity"] = 0.5 * (share * float(parameters["noise"])) ** 2 * metrics["hessian_trace"]
     else:
-        found |= dict.fromkeys(CURVATURE, np.nan)
-    found |= {f"{name}_per_byte": found[name] / size for name, size in before.bytes.items()}
-    return Result(metrics={**found, **perplexities(found), "finetune_accuracy": tested[1]}, status=status)
+        metrics |= dict.fromkeys(CURVATURE, np.nan)
+    metrics |= {f"{name}_per_byte": metrics[name] / size for name, size in before.bytes.items()}
+    return Result(metrics={**metrics, **perplexities(metrics), "finetune_accuracy": tested[1]}, status=status)
 
 
 def distance(moves: Iterable[Tensor]) -> float:
@@ -89,11 +89,11 @@ def distance(moves: Iterable[Tensor]) -> float:
 def perplexities(metrics: Mapping[str, float]) -> dict[str, float]:
     """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = {
+        values = {
             f"{name}_perplexity{after}": float(np.exp(metrics[f"{name}_loss{after}"]))
             for name, after in (("pretrain", ""), ("pretrain", "_after"), ("finetune", ""))
         }
-        return found | {"sensitivity_perplexity": found["pretrain_perplexity_after"] - found["pretrain_perplexity"]}
+        return values | {"sensitivity_perplexity": values["pretrain_perplexity_after"] - values["pretrain_perplexity"]}
 
 
 def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) -> Before:
@@ -108,8 +108,8 @@ def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) 
         held_out = mixture.source.held_out("test", count, config.context)
         quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
         metrics |= curvature(quadratic, config, iterations, int(parameters["seed"]))
-    of_bytes = partial(texts.bytes_per_token, part="test", count=count, length=config.context)
-    each = {"pretrain_loss_after": of_bytes(mixture.source), "finetune_loss": of_bytes(mixture)}
+    token_bytes = partial(texts.bytes_per_token, part="test", count=count, length=config.context)
+    each = {"pretrain_loss_after": token_bytes(mixture.source), "finetune_loss": token_bytes(mixture)}
     return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic, each)
 
 
@@ -142,7 +142,6 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
 
 
 def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:
-    """The metrics sharpness and hessian_trace."""
     like, parts = quadratic.gradient, config.parts()
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in parts]).to(like)
     start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(like))).to(like)

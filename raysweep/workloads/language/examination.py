@@ -20,9 +20,9 @@ Examination = Callable[[nn.Module], tuple[float, float]]
 
 def examination(target: Mixture | Corpus, split: str, count: int, config: ModelConfig) -> Examination:
     """The evaluation on up to `count` held-out sequences of a text, or examples of a task."""
-    own = target.target if isinstance(target, Mixture) else target
-    if isinstance(own, Task):
-        asked, truth = own.questions(split, count, config.context)
+    corpus = target.target if isinstance(target, Mixture) else target
+    if isinstance(corpus, Task):
+        asked, truth = corpus.questions(split, count, config.context)
         return lambda module: classify(module, asked, truth)
     sequences = target.held_out(split, count, config.context)
     return lambda module: (trainer.mean_loss(module, model.losses, sequences), float("nan"))

@@ -20,7 +20,7 @@ from raysweep.workloads.language.model_config import (
 from raysweep.workloads.language.texts import SEPARATOR
 
 END = "<|endoftext|>"
-"""How a tokenizer of learned tokens calls the token that ends a document. No text is read as it."""
+"""The name, in a tokenizer of learned tokens, of the token that ends a document. No text is read as it."""
 _PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 
 
@@ -29,22 +29,22 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
     source, config, spelled = str(row["source"]), config_of(row), dict[str, Any]()
     weights = {name: np.asarray(values) for name, values in read(stage)["weights"].items()}
     if source.startswith("tokens:"):
-        end, said = int(source.split(":")[2]), "The text came as token numbers, so there is no tokenizer."
+        end, note = int(source.split(":")[2]), "The text came as token numbers, so there is no tokenizer."
     elif source.startswith("bpe:"):
         end, learned = config.vocabulary - 1, read("pretrain").get("tokenizer")
-        said = f"The tokenizer is a byte-level BPE learned from the training documents. Token {end:,} ends a document."
+        note = f"The tokenizer is a byte-level BPE learned from the training documents. Token {end:,} ends a document."
         if learned is None:
-            said = "There is no tokenizer: the sweep was computed before it was kept with the weights."
+            note = "There is no tokenizer: the sweep was computed before it was kept with the weights."
         else:
             spelled = _with_end(json.loads(np.asarray(learned).tobytes()), END, end)
     else:
         end = ord("\n") if source.startswith("grammar:") else SEPARATOR[0]
-        said = f"A token is a byte of UTF-8. Bytes that are no UTF-8 cannot be given. Token {end} ends a document."
+        note = f"A token is a byte of UTF-8. Bytes that are no UTF-8 cannot be given. Token {end} ends a document."
         spelled = _with_end(_bytes(), letters()[end], end)
     files = {"config.json": _llama(config, str(weights["lm_head.weight"].dtype), end)}
     if spelled:
         files |= {"tokenizer.json": spelled, "tokenizer_config.json": _reading(spelled, config)}
-    return Exported({name: f"{json.dumps(each, indent=1)}\n".encode() for name, each in files.items()}, weights, said)
+    return Exported({name: f"{json.dumps(each, indent=1)}\n".encode() for name, each in files.items()}, weights, note)
 
 
 def letters() -> list[str]:

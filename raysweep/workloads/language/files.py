@@ -30,15 +30,15 @@ def paths(pattern: str) -> list[Path]:
     if not pattern:
         raise BadText("expected a path after file:")
     expanded = str(Path(pattern).expanduser())
-    found = [Path(name) for name in glob.glob(expanded, recursive=True)]
+    matched = [Path(name) for name in glob.glob(expanded, recursive=True)]
     if Path(expanded).is_file():  # whatever characters its name has
-        found = [Path(expanded)]
+        matched = [Path(expanded)]
     if Path(expanded).is_dir():
-        found = [path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES]
-    found = sorted(path for path in found if path.is_file())
-    if not found:
+        matched = [path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES]
+    matched = sorted(path for path in matched if path.is_file())
+    if not matched:
         raise BadText(f"expected a text file, no such file: {pattern}")
-    return found
+    return matched
 
 
 def signature(pattern: str) -> tuple[object, ...]:
@@ -52,10 +52,10 @@ def documents(pattern: str) -> list[bytes]:
     A line of a JSONL file is a document. A text file is a document too; but if there are too few text files, they are
     cut into blocks. BadText names the file and, for JSONL, the line.
     """
-    found = paths(pattern)
-    few = len(found) < len(SPLITS) and all(path.suffix != ".jsonl" for path in found)
+    matched = paths(pattern)
+    few = len(matched) < len(SPLITS) and all(path.suffix != ".jsonl" for path in matched)
     read: list[bytes] = []
-    for path in found:
+    for path in matched:
         if path.suffix == ".jsonl":
             expected = "expected a JSON object with a text in it"
             read += [text_of(entry, FIELD, where, expected) for where, entry in _entries(path)]
@@ -75,9 +75,9 @@ def blocks(text: str) -> list[bytes]:
             runs[-1] += paragraph + end
             if len(runs[-1]) >= least:
                 runs.append("")
-        found = runs if runs[-1].strip() else runs[:-1]
-        if len(found) >= len(SPLITS):
-            return [run.encode() for run in found]
+        kept = runs if runs[-1].strip() else runs[:-1]
+        if len(kept) >= len(SPLITS):
+            return [run.encode() for run in kept]
     return [text[start : start + least].encode() for start in range(0, len(text), least)]
 
 
@@ -127,7 +127,7 @@ def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> byt
 def installed_documents(kind: str, megabytes: float) -> list[bytes]:
     """Documents of this Python installation, up to so many MB, as UTF-8: its source code (python-source), or the
     documentation in it (python-docs). Files come in the order of a hash of their path: a part is a fair sample."""
-    found: list[bytes] = []
+    documents: list[bytes] = []
     size = 0
     for path in _installed_files(kind):
         if size >= megabytes * 1e6:
@@ -140,9 +140,9 @@ def installed_documents(kind: str, megabytes: float) -> list[bytes]:
             text = documentation(path, text)
         if len(text) < SHORTEST or "\0" in text:
             continue
-        found.append(text.encode())
-        size += len(found[-1])
-    return found
+        documents.append(text.encode())
+        size += len(documents[-1])
+    return documents
 
 
 def documentation(path: Path, text: str) -> str:
@@ -153,10 +153,12 @@ def documentation(path: Path, text: str) -> str:
 
 
 def _installed_files(kind: str) -> list[Path]:
-    def wanted(name: str) -> bool:
+    def included(name: str) -> bool:
         return name.endswith(".py") or (kind == "python-docs" and (name.endswith(DOCUMENTS) or name == "METADATA"))
 
-    chosen = {hashlib.sha256(relative.encode()).digest(): path for relative, path in _installed() if wanted(path.name)}
+    chosen = {
+        hashlib.sha256(relative.encode()).digest(): path for relative, path in _installed() if included(path.name)
+    }
     return [path for _, path in sorted(chosen.items())]
 
 

@@ -38,8 +38,6 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
 
 
 def start_of(pretraining: Artifact) -> Weights:
-    """The weights of a pretraining."""
-
     read = pretraining.tensors
     return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
 
@@ -89,17 +87,17 @@ def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) 
     if best is None:
         kept, finite = trainer.weights_of(trained.module, not context.kept), trained.alive
     else:
-        kept, finite = best.weights, best.found
+        kept, finite = best.weights, best.improved
         trainer.load(trained.module, kept)
     return kept, finite, mean_rise(begun, last_losses(trained.module, batches, steps))
 
 
 class Best:
-    """Early stopping: keeps the weights with the lowest validation loss, measured at the steps `looks`. found: whether
-    there was a finite loss before a number was not finite."""
+    """Early stopping: keeps the weights with the lowest validation loss, measured at the steps `looks`. improved:
+    whether there was a finite loss before a number was not finite."""
 
     def __init__(self, start: Weights, validation: Examination, looks: set[int]) -> None:
-        self.weights, self.looks, self.found = start, looks, False
+        self.weights, self.looks, self.improved = start, looks, False
         self._validation, self._loss = validation, np.inf
 
     def look(self, trained: Trainer) -> None:
@@ -108,4 +106,4 @@ class Best:
         loss = self._validation(trained.module)[0]
         trained.module.train()
         if trained.alive and loss < self._loss:
-            self.weights, self._loss, self.found = trainer.weights_of(trained.module), loss, True
+            self.weights, self._loss, self.improved = trainer.weights_of(trained.module), loss, True

@@ -67,7 +67,6 @@ class Grammar:
         return ended[ended > 0][:tokens]
 
     def stationary(self) -> np.ndarray:
-        """The stationary probability of each class, (CLASSES,)."""
         return np.linalg.matrix_power(self.transition, 512)[0]
 
     def entropy(self) -> float:
@@ -101,11 +100,11 @@ def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _spellings(stream: np.random.Generator, count: int) -> np.ndarray:
     """Distinct words of 2 to LONGEST-1 letters and a space. The letters follow Zipf's law."""
     weight = 1.0 / np.arange(1, 27)
-    found: dict[bytes, None] = {}
-    while len(found) < count:
+    words: dict[bytes, None] = {}
+    while len(words) < count:
         letters = LETTERS[stream.choice(26, int(stream.integers(2, LONGEST)), p=weight / weight.sum())]
-        found.setdefault(letters.tobytes() + b" ")
-    return np.stack([np.frombuffer(word.ljust(LONGEST, b"\0"), np.uint8) for word in found])
+        words.setdefault(letters.tobytes() + b" ")
+    return np.stack([np.frombuffer(word.ljust(LONGEST, b"\0"), np.uint8) for word in words])
 
 
 def _transitions(stream: np.random.Generator) -> np.ndarray:

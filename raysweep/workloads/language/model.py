@@ -45,9 +45,9 @@ class Decoder(nn.Module):
         self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """Compile a layer, of which all are alike, and the loss."""
-        for layer in self.model.layers:
-            layer.compile(*arguments, **options)
+        """Compile a layer, of which all are alike, the last norm, and the loss."""
+        for part in (*self.model.layers, self.model.norm):
+            part.compile(*arguments, **options)
         self.model.token_losses = torch.compile(token_losses, *arguments, **options)
 
     def forward(self, tokens: Tensor, following: Tensor | None = None) -> Tensor:
@@ -55,21 +55,39 @@ class Decoder(nn.Module):
         stream = self.model(tokens)
         if following is None:
             return self.lm_head(stream)
-        rows, wanted, of = stream.flatten(0, 1), following.flatten(), self.model.token_losses
+        rows, targets, loss = stream.flatten(0, 1), following.flatten(), self.model.token_losses
         each = max(1, CHUNK // self.lm_head.out_features)
         if len(rows) <= each:
-            return of(self.lm_head, rows, wanted).view(following.shape)
+            return loss(self.lm_head, rows, targets).view(following.shape)
         # the logits of a chunk are computed again for its gradient, so those of one chunk exist at a time
-        parts = zip(rows.split(each), wanted.split(each), strict=True)
-        found = [checkpoint(of, self.lm_head, *part, use_reentrant=False) for part in parts]
-        return torch.cat(found).view(following.shape)
+        parts = zip(rows.split(each), targets.split(each), strict=True)
+        chunks = [
+            checkpoint(loss, self.lm_head, *part, use_reentrant=False, preserve_rng_state=False) for part in parts
+        ]
+        return torch.cat(chunks).view(following.shape)
 
 
-def token_losses(head: nn.Module, rows: Tensor, wanted: Tensor) -> Tensor:
-    """Loss at each row, in float32 or wider; 0 where the wanted token is -1."""
+def token_losses(head: nn.Module, rows: Tensor, targets: Tensor) -> Tensor:
+    """Loss at each row, in float32 or wider; 0 where the target is -1."""
     scores = head(rows)
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    return functional.cross_entropy(wide, wanted, ignore_index=-1, reduction="none")
+    return functional.cross_entropy(wide, targets, ignore_index=-1, reduction="none")
+
+
+class Norm(nn.RMSNorm):
+    """RMSNorm in the precision of its gains, which may be wider than that of the stream."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """The normalized stream."""
+        return super().forward(stream.to(self.weight.dtype))
+
+
+class LastNorm(Norm):
+    """NaN where squares overflow: RMSNorm alone makes finite zeros of such a row."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """The normalized stream."""
+        return super().forward(stream) + 0 * stream.detach().square().mean(-1, keepdim=True)
 
 
 class Layers(nn.Module):
@@ -79,7 +97,7 @@ class Layers(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(config.vocabulary, config.width)
         self.layers = nn.ModuleList(Layer(config, dropout) for _ in range(config.depth))
-        self.norm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.norm = LastNorm(config.width, NORM_EPSILON)
         self.head_width, self.dropout, self.recomputes = config.head_width, dropout, config.recomputes()
         self.token_losses = token_losses
 
@@ -87,14 +105,16 @@ class Layers(nn.Module):
         """The normalized stream."""
         stream = self.embed_tokens(tokens)
         turns = rotation(tokens.shape[1], self.head_width, stream)
+        if self.training and torch.is_autocast_enabled(stream.device.type):  # a loss that is reported keeps its digits
+            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
         stream = functional.dropout(stream, self.dropout, self.training)
         for layer in self.layers:
             if self.recomputes and self.training:
-                stream = checkpoint(layer, stream, turns, use_reentrant=False)
+                stream = checkpoint(layer, stream, turns, use_reentrant=False, preserve_rng_state=self.dropout > 0)
             else:
                 stream = layer(stream, turns)
-        # NaN where squares overflow: RMSNorm alone makes finite zeros of such a row
-        return self.norm(stream) + 0 * stream.detach().square().mean(-1, keepdim=True)
+        normalized: Tensor = self.norm(stream)
+        return normalized
 
 
 class Layer(nn.Module):
@@ -103,8 +123,8 @@ class Layer(nn.Module):
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
         self.self_attn, self.mlp = Attention(config, dropout), Mlp(config)
-        self.input_layernorm = nn.RMSNorm(config.width, NORM_EPSILON)
-        self.post_attention_layernorm = nn.RMSNorm(config.width, NORM_EPSILON)
+        self.input_layernorm = Norm(config.width, NORM_EPSILON)
+        self.post_attention_layernorm = Norm(config.width, NORM_EPSILON)
         self.dropout = dropout
 
     def forward(self, stream: Tensor, turns: Rotation) -> Tensor:
@@ -130,14 +150,14 @@ class Attention(nn.Module):
             project(stream).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        heard = functional.scaled_dot_product_attention(
+        mixed = functional.scaled_dot_product_attention(
             turned(query, turns),
             turned(key, turns),
             value,
             dropout_p=self.dropout if self.training else 0.0,
             is_causal=True,
         )
-        return self.o_proj(heard.transpose(1, 2).flatten(2))
+        return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
 
 class Mlp(nn.Module):

@@ -42,7 +42,6 @@ def angle_of(share: float) -> float:
 
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
-    """Number of steps of a row's pretraining."""
     return round(parameters["pretrain_length"] / (config_of(parameters).context * int(parameters["pretrain_batch"])))
 
 
@@ -67,7 +66,6 @@ class Part:
     lr_factor: float
 
     def initial(self, seed: int) -> np.ndarray:
-        """Initial values, drawn from (seed, its name)."""
         return self._drawn(seed, "initial") if self.deviation else np.ones(self.shape)
 
     def noise(self, seed: int) -> np.ndarray:
@@ -92,7 +90,6 @@ class ModelConfig:
 
     @property
     def head_width(self) -> int:
-        """Coordinates of one attention head."""
         return self.width // self.heads
 
     def parts(self) -> tuple[Part, ...]:
@@ -100,25 +97,21 @@ class ModelConfig:
         return _parts(self)
 
     def initial(self, seed: int) -> dict[str, np.ndarray]:
-        """Initial weights by name."""
         return {part.name: part.initial(seed) for part in self.parts()}
 
     def lr_factors(self) -> dict[str, float]:
-        """Rate of each tensor relative to the stated one."""
         return {part.name: part.lr_factor for part in self.parts()}
 
     def weights(self) -> int:
-        """Number of weights."""
         return 2 * self.vocabulary * self.width + self.depth * self.layer_weights() + self.width
 
     def layer_weights(self) -> int:
-        """Number of weights of one layer."""
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
-    def sample_bytes(self, wide: bool = False, dropout: bool = False) -> float:
+    def sample_bytes(self, wide: bool = False, dropout: bool = False, compiled: bool = False) -> float:
         """Bytes of a sequence that are kept for the gradient, besides logits. wide: products are in float32, as on a
-        CPU. dropout: masks are kept; on a CPU the probabilities of attention too."""
-        of_width, of_mlp = (54, 18) if wide else (40, 12)
+        CPU. dropout: masks are kept; on a CPU the probabilities of attention too. compiled: half is computed again."""
+        of_width, of_mlp = (54, 18) if wide else (20, 6) if compiled else (40, 12)
         layer = (of_width + 8 * dropout) * self.width + of_mlp * self.mlp
         pairs = 17 * self.heads * self.context if dropout and wide else 4 * self.heads
         return float(self.context * (self.depth * (layer + pairs) + 16 * self.width))
@@ -201,6 +194,5 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
 
 
 def vocabulary_of(text: str) -> int:
-    """Number of different tokens of the text with this name."""
-    found = _TOKENS.match(text)
-    return int(found[1]) if found else VOCABULARY
+    match = _TOKENS.match(text)
+    return int(match[1]) if match else VOCABULARY

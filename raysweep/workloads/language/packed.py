@@ -69,8 +69,8 @@ def _document_start(tokens: np.ndarray, separator: int, share: float, path: Path
     """The first document start at or after a share of the tokens, or else the last document start before it."""
     at = int(share * len(tokens))
     for low, high, which in ((at, len(tokens), 0), (0, at, -1)):
-        ends = np.flatnonzero(tokens[low:high] == separator)
-        ends = ends[low + ends + 1 < len(tokens)]
-        if len(ends):
-            return int(low + ends[which] + 1)
+        separators = np.flatnonzero(tokens[low:high] == separator)
+        separators = separators[low + separators + 1 < len(tokens)]
+        if len(separators):
+            return int(low + separators[which] + 1)
     raise BadText(f"{path}: expected documents that end with token {separator}, found none to hold out")

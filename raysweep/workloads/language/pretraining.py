@@ -53,10 +53,8 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     ended = last_losses(trained.module, batches, steps)
     trainer.load(trained.module, config_of(parameters).initial(rows.seed))
     rise = mean_rise(last_losses(trained.module, batches, steps), ended)
-    tokens, source = (
-        steps * int(parameters["pretrain_batch"]) * config_of(parameters).context,
-        str(parameters["source"]),
-    )
+    tokens = steps * int(parameters["pretrain_batch"]) * config_of(parameters).context
+    source = str(parameters["source"])
     size = corpus.load(source).train_tokens
     metrics = {"epochs": tokens / size if size else 0.0, "pretrain_training_loss_rise": rise}
     status = OK if trained.alive and np.isfinite(rise) else DIVERGED
@@ -85,9 +83,10 @@ def _train(
 def trainer_of(kind: str, row: Row, config: ModelConfig, weights: Row, factor: Factor, steps: int) -> Trainer:
     """What trains a row's model from these weights, by name. kind: pretrain or finetune, as its parameters begin."""
     lr, decay, dropout = (float(row[f"{kind}_{name}"]) for name in ("lr", "weight_decay", "dropout"))
-    size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0)
-    recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, int(row["seed"]), f"language/{kind}")
-    return Trainer(model.decoder(config, weights, dropout, steps >= COMPILED_STEPS), model.losses, recipe)
+    seed, compiled = int(row["seed"]), steps >= COMPILED_STEPS and trainer.compiler()
+    size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0, compiled=compiled)
+    recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, seed, f"language/{kind}", records=True)
+    return Trainer(model.decoder(config, weights, dropout, compiled), model.losses, recipe)
 
 
 def _batches(parameters: dict[str, Any]) -> Batches:

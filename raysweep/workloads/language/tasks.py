@@ -24,7 +24,6 @@ Encode = Callable[[bytes], np.ndarray]
 
 
 def as_bytes(text: bytes) -> np.ndarray:
-    """The bytes of a text as its tokens, uint8."""
     return np.frombuffer(text, np.uint8)
 
 
@@ -46,7 +45,6 @@ class Task:
     token_bytes: ClassVar[None] = None
 
     def longest_label(self) -> int:
-        """Tokens of the longest label."""
         return max(len(self.encode(label)) for label in self.labels)
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
@@ -90,30 +88,30 @@ def of_file(path: str, encode: Encode = as_bytes) -> Task:
 
     It is split by place in hash order, as documents are; twice the share is held out, because examples are short.
     """
-    found: dict[bytes, tuple[bytes, bytes]] = {}
+    pairs: dict[bytes, tuple[bytes, bytes]] = {}
     for where, entry in files.entries(path):
         expected = f"expected a JSON object with {' and '.join(map(repr, FIELDS))}"
         text, label = (files.text_of(entry, field, where, expected) for field in FIELDS)
         if not (text and label):
             raise BadText(f"{where}: field {FIELDS[bool(text)]!r} is empty, {expected}")
-        found[hashlib.sha256(text + b"\0" + label).digest()] = (text, label)
-    labels = tuple(sorted({label for _, label in found.values()}))
+        pairs[hashlib.sha256(text + b"\0" + label).digest()] = (text, label)
+    labels = tuple(sorted({label for _, label in pairs.values()}))
     if len(labels) < 2:
         raise BadText(f"{path}: expected at least two different labels, got {len(labels)}")
-    if len(found) < len(SPLITS):
-        raise BadText(f"{path}: expected at least 3 examples, to train, validate and test on, got {len(found)}")
-    examples = [(text, labels.index(label)) for _, (text, label) in sorted(found.items())]
+    if len(pairs) < len(SPLITS):
+        raise BadText(f"{path}: expected at least 3 examples, to train, validate and test on, got {len(pairs)}")
+    examples = [(text, labels.index(label)) for _, (text, label) in sorted(pairs.items())]
     held = max(1, round(2 * HELD_OUT * len(examples)))
     splits = {"test": examples[:held], "validation": examples[held : 2 * held], "train": examples[2 * held :]}
 
     def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
-        own = splits[split]
+        part = splits[split]
         if split != "train":
-            return own[first : first + count]
-        places = [divmod(number, len(own)) for number in range(first, first + count)]
-        return [own[_order(seed, f"{role}/{epoch}", len(own))[within]] for epoch, within in places]
+            return part[first : first + count]
+        places = [divmod(number, len(part)) for number in range(first, first + count)]
+        return [part[_order(seed, f"{role}/{epoch}", len(part))[within]] for epoch, within in places]
 
-    digest = hashlib.sha256(b"".join(sorted(found))).hexdigest()[:16]
+    digest = hashlib.sha256(b"".join(sorted(pairs))).hexdigest()[:16]
     return Task(digest, labels, len(splits["train"]), draw, encode)
 
 

@@ -46,23 +46,23 @@ def split(documents: Sequence[bytes]) -> Documents:
         raise BadText(f"expected at least 3 different documents, to train, validate and test on, got {len(hashed)}")
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
-    known = nearly_known(every[: 2 * held], every[2 * held :])
-    if all(known[:held]) or all(known[held:]):  # all documents are alike, so nothing new can be held out
-        known = [False] * 2 * held
-    test, validation = ([every[i] for i in part if not known[i]] for part in (range(held), range(held, 2 * held)))
-    train = every[2 * held :] + [every[i] for i in range(2 * held) if known[i]]
+    duplicate = near_duplicates(every[: 2 * held], every[2 * held :])
+    if all(duplicate[:held]) or all(duplicate[held:]):  # all documents are alike, so nothing new can be held out
+        duplicate = [False] * 2 * held
+    test, validation = ([every[i] for i in part if not duplicate[i]] for part in (range(held), range(held, 2 * held)))
+    train = every[2 * held :] + [every[i] for i in range(2 * held) if duplicate[i]]
     digest = hashlib.sha256(f"split/{VERSION}/".encode() + b"".join(key for key, _ in hashed)).hexdigest()[:16]
     return Documents(digest, {"train": train, "test": test, "validation": validation})
 
 
-def nearly_known(held: Sequence[bytes], train: Sequence[bytes]) -> list[bool]:
+def near_duplicates(held: Sequence[bytes], train: Sequence[bytes]) -> list[bool]:
     """Which held-out documents share more than half of their runs of three long lines with training documents."""
     runs = [set(_runs(document)) for document in held]
     asked = set().union(*runs)
     seen: set[bytes] = set()
     for document in train:
         seen.update(asked.intersection(_runs(document)))
-    return [len(own & seen) > ALIKE * len(own) for own in runs]
+    return [len(each & seen) > ALIKE * len(each) for each in runs]
 
 
 def _runs(document: bytes) -> Iterator[bytes]:
@@ -133,7 +133,10 @@ def of_bytes(documents: Documents) -> Text:
     """A text whose tokens are the bytes of split documents, with one separator after each document."""
     return Text(
         documents.digest,
-        {part: np.frombuffer(SEPARATOR.join(own) + SEPARATOR, np.uint8) for part, own in documents.splits.items()},
+        {
+            part: np.frombuffer(SEPARATOR.join(contents) + SEPARATOR, np.uint8)
+            for part, contents in documents.splits.items()
+        },
         BYTES,
     )
 
@@ -153,23 +156,22 @@ class Mixture:
 
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
         """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
-        own = self.target.sequences("train", seed, "finetune", first, count, length)
-        other = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else own
-        return self._mixed(own, other, seed, "train", first)
+        target = self.target.sequences("train", seed, "finetune", first, count, length)
+        source = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else target
+        return self._mixed(target, source, seed, "train", first)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        """Held-out sequences of the mixture."""
-        own = self.target.held_out(split, count, length)
-        other = self.source.held_out(split, len(own), length) if self.overlap else own
-        return self._mixed(own, other, 0, split, 0)
+        target = self.target.held_out(split, count, length)
+        source = self.source.held_out(split, len(target), length) if self.overlap else target
+        return self._mixed(target, source, 0, split, 0)
 
-    def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+    def _mixed(self, target: np.ndarray, source: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
         if not self.overlap:
-            return own
-        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
+            return target
+        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(target))[first:]
         rows = np.flatnonzero(uniform < self.overlap)
-        mixed = own.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
-        mixed[rows] = other[rows % len(other)]
+        mixed = target.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
+        mixed[rows] = source[rows % len(source)]
         return mixed
 
 

@@ -6,12 +6,13 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred
 from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, in_words, read, shifted
 
 ENGINES = ("limit", "theory")
@@ -57,25 +58,14 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
+Risk = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Metric(
-        "risk_scratch",
-        "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch",
-        direction="minimize",
-        label="risk from scratch",
-    ),
-    Metric(
-        "risk_finetune",
-        "population risk after fine-tuning from the source map",
-        direction="minimize",
-        label="risk after fine-tuning",
-    ),
-    Metric(
+    Risk("risk_scratch", "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch", label="risk from scratch"),
+    Risk("risk_finetune", "population risk after fine-tuning from the source map", label="risk after fine-tuning"),
+    Gain(
         "transferability_finetune",
         "risk_scratch - risk_finetune; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by fine-tuning",
     ),
     Metric(
@@ -87,22 +77,7 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share engine, dim and spectrum."""
-    from raysweep.workloads.linear_covariance import costs
-
-    return costs.of_rows(columns)
-
-
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """The metrics in the limit of many dimensions (theory/covariance.py), means over the directions of the maps."""
-    from raysweep.workloads.linear_covariance import closed_forms
-
-    return closed_forms.risks(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     try:
         _, counts = read(parameters["spectrum"], int(parameters["dim"]))
     except ValueError as error:
@@ -130,7 +105,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_covariance.engines:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.linear_covariance.costs:of_rows"),
     sources=(
         "raysweep.workloads.linear_covariance",
         "raysweep.workloads.symmetric",
@@ -143,7 +118,7 @@ WORKLOAD = Workload(
     shared=("engine", "dim", "spectrum"),
     engines=Engines("engine", reference="limit"),
     symmetry=SYMMETRY,
-    closed_form=closed_form,
+    closed_form=deferred("raysweep.workloads.linear_covariance.closed_forms:risks"),
     check=check,
     heavy_tailed=heavy_tailed,
 )

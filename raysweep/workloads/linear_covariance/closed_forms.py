@@ -26,29 +26,30 @@ def signs(columns: Columns) -> dict[str, Array]:
 
 
 def risks(columns: Columns) -> dict[str, Array]:
-    """risk_{scratch,finetune} and transferability_finetune of each row, (rows,) each (theory/covariance.py)."""
-    found = {name: np.full(len(columns["dim"]), np.nan) for name in ("risk_scratch", "risk_finetune")}
+    """risk_{scratch,finetune} and transferability_finetune of each row, (rows,) each, in the limit of many dimensions
+    (theory/covariance.py): means over the directions of the maps."""
+    result = {name: np.full(len(columns["dim"]), np.nan) for name in ("risk_scratch", "risk_finetune")}
     for rows, values, counts in _alike(columns):
-        own = {name: np.asarray(column)[rows] for name, column in columns.items()}
-        n, noise = samples(own), np.asarray(own["noise"], float)
-        difference, target = squares(own, counts)
+        part = {name: np.asarray(column)[rows] for name, column in columns.items()}
+        n, noise = samples(part), np.asarray(part["noise"], float)
+        difference, target = squares(part, counts)
         nothing = np.zeros_like(target)
-        found["risk_scratch"][rows] = covariance.risk(values, counts, n, noise, nothing, target, target)
-        found["risk_finetune"][rows] = covariance.risk(
-            values, counts, n, noise, target + difference, target, difference, np.asarray(own["depth"], float)
+        result["risk_scratch"][rows] = covariance.risk(values, counts, n, noise, nothing, target, target)
+        result["risk_finetune"][rows] = covariance.risk(
+            values, counts, n, noise, target + difference, target, difference, np.asarray(part["depth"], float)
         )
     with np.errstate(invalid="ignore"):
-        found["transferability_finetune"] = found["risk_scratch"] - found["risk_finetune"]
-    return found
+        result["transferability_finetune"] = result["risk_scratch"] - result["risk_finetune"]
+    return result
 
 
 def bounds(columns: Columns) -> Array:
     """T's bound (Thm 4.2) of each row, (rows,)."""
-    found = np.full(len(columns["dim"]), np.nan)
+    result = np.full(len(columns["dim"]), np.nan)
     for rows, values, counts in _alike(columns):
-        own = {name: np.asarray(column)[rows] for name, column in columns.items()}
-        found[rows] = covariance.bound(values, counts, samples(own), squares(own, counts)[0])
-    return found
+        part = {name: np.asarray(column)[rows] for name, column in columns.items()}
+        result[rows] = covariance.bound(values, counts, samples(part), squares(part, counts)[0])
+    return result
 
 
 def squares(columns: Columns, counts: Array) -> tuple[Array, Array]:

@@ -32,16 +32,12 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)
     exact = columns["engine"] == "limit"
-    for rows, engine in ((exact, _symmetric), (~exact, _limit)):
+    for rows, engine in ((exact, _symmetric), (~exact, lambda columns, seeds: closed_forms.risks(columns))):
         if rows.any():
-            own = engine({name: values[rows] for name, values in columns.items()}, np.asarray(seeds)[rows])
-            for name, values in own.items():
+            engine_metrics = engine({name: values[rows] for name, values in columns.items()}, np.asarray(seeds)[rows])
+            for name, values in engine_metrics.items():
                 metrics.setdefault(name, np.full(len(seeds), np.nan))[rows] = values
     return metrics, np.full(len(seeds), OK, dtype=object)
-
-
-def _limit(columns: Columns, seeds: Array) -> dict[str, Array]:
-    return closed_forms.risks(columns)
 
 
 def _symmetric(columns: Columns, seeds: Array) -> dict[str, Array]:
@@ -66,11 +62,11 @@ def vectors(seed: int, dim: int, spectrum: str) -> Array:
     difference for each of SHIFTS, each uniform in its eigenspace."""
     _, counts = read(spectrum, dim)
     group = np.repeat(np.arange(len(counts)), counts.astype(int))
-    found = np.zeros((dim, 5))
-    found[:, TARGET] = draws.normal(seed, "target", dim)
+    directions = np.zeros((dim, 5))
+    directions[:, TARGET] = draws.normal(seed, "target", dim)
     for i, shift in enumerate(SHIFTS):
-        found[:, 2 + i] = draws.normal(seed, "shift", dim) * shifted(shift, counts)[group]
-    return np.asarray(found / np.maximum(np.linalg.norm(found, axis=0), np.finfo(float).tiny))
+        directions[:, 2 + i] = draws.normal(seed, "shift", dim) * shifted(shift, counts)[group]
+    return np.asarray(directions / np.maximum(np.linalg.norm(directions, axis=0), np.finfo(float).tiny))
 
 
 def products(seed: int, dim: int, spectrum: str, sizes: Array, noisy: bool = True) -> tuple[Array, ...]:

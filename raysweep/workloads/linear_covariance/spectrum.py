@@ -35,10 +35,10 @@ def read(text: str, dim: int) -> tuple[np.ndarray, np.ndarray]:
         counts[-1] = max(dim - sum(counts[:-1]), 1)
     if sum(counts) != dim:
         raise ValueError(f"expected eigenvalues for dim = {dim:,} directions, got {sum(counts):,} in {text!r}")
-    found = np.array(values), np.array(counts, float)
-    for each in found:
+    groups = np.array(values), np.array(counts, float)
+    for each in groups:
         each.setflags(write=False)
-    return found
+    return groups
 
 
 def in_words(text: str) -> str:

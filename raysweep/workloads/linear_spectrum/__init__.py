@@ -6,12 +6,11 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
+from raysweep.workloads.declaration import Engines, Metric, Parameter, Symmetry, Workload, deferred
 from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
 ENGINES = ("theory", "flow", "network")
@@ -115,25 +114,13 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
+Loss = partial(Metric, direction="minimize")
 METRICS = (
-    Metric(
-        "pretrain_loss",
-        "source loss |P - A|_F^2 before noise and fine-tuning",
-        direction="minimize",
-        label="source loss after pretraining",
+    Loss(
+        "pretrain_loss", "source loss |P - A|_F^2 before noise and fine-tuning", label="source loss after pretraining"
     ),
-    Metric(
-        "pretrain_loss_after",
-        "source loss after noise on the weights or fine-tuning",
-        direction="minimize",
-        label="final source loss",
-    ),
-    Metric(
-        "finetune_loss",
-        "target loss after noise on the weights or fine-tuning (in-domain)",
-        direction="minimize",
-        label="target loss",
-    ),
+    Loss("pretrain_loss_after", "source loss after noise on the weights or fine-tuning", label="final source loss"),
+    Loss("finetune_loss", "target loss after noise on the weights or fine-tuning (in-domain)", label="target loss"),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", direction="minimize"),
     Metric(
         "learned_modes", "source modes past half of their singular value when pretraining stops", label="learned modes"
@@ -176,22 +163,7 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share engine and dim."""
-    from raysweep.workloads.linear_spectrum import costs
-
-    return costs.of_rows(columns)
-
-
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """Closed forms of the losses (THEORY §5); with noise, expectations over draws. NaN where their conditions fail."""
-    from raysweep.workloads.linear_spectrum import closed_forms
-
-    return closed_forms.losses(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     for name in ("source_spectrum", "target_spectrum"):
         try:
             read(parameters[name], int(parameters["dim"]), name == "source_spectrum")
@@ -208,7 +180,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_spectrum.engines:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.linear_spectrum.costs:of_rows"),
     sources=(
         "raysweep.workloads.linear_spectrum",
         "raysweep.workloads.symmetric",
@@ -220,6 +192,6 @@ WORKLOAD = Workload(
     shared=("engine", "dim"),
     engines=Engines("engine", reference="flow", start="init_scale"),
     symmetry=SYMMETRY,
-    closed_form=closed_form,
+    closed_form=deferred("raysweep.workloads.linear_spectrum.closed_forms:losses"),
     check=check,
 )

@@ -2,8 +2,7 @@
 
 There are two kinds. The exact forms follow every mode by its own formula, whether it is learned or not. They need
 shared singular vectors, noise or fine-tuning but not both, and a stable rate (they are the limit as the rate goes to
-0). O's
-forms count whole modes: n modes are learned and the rest are 0. They also need every mode to be close to that.
+0). O's forms count whole modes: n modes are learned and the rest are 0. They also need every mode to be close to that.
 """
 
 from __future__ import annotations
@@ -22,17 +21,15 @@ LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity"
 
 
 def losses(columns: Columns) -> dict[str, Array]:
-    """Each of LOSSES by its exact closed form, shape (rows,); NaN if it needs conditions that fail."""
+    """Each of LOSSES by its exact closed form, shape (rows,): with noise, the expectation over draws. NaN if it needs
+    conditions that fail."""
     everything = describe(columns)
     return {"pretrain_loss": everything["pretrain_loss"], **{name: everything[f"{name}_closed"] for name in LOSSES[1:]}}
 
 
 def describe(columns: Columns) -> dict[str, Array]:
-    """Everything that is known of each row without training, shape (rows,) each.
-
-    These are the metrics of the workload that need no training. The exact closed forms of the other LOSSES are added
-    with `_closed` after the name.
-    """
+    """The metrics that need no training, shape (rows,) each. The exact closed forms of the other LOSSES are added with
+    `_closed` after the name."""
     rows = len(columns["dim"])
     result: dict[str, Array] = {}
     for index, part in by_dim(columns):
@@ -121,20 +118,20 @@ def _unstable(task: Tasks, start: Array, goal: Array, curvature: Array, end: Arr
 
 def _inflection(task: Tasks, tuned: Array) -> Array:
     """The inflection index of Def. 4.2 for each row, for its noise or its fine-tuning; NaN without either."""
-    known: dict[tuple[object, ...], float] = {}
+    inflections: dict[tuple[object, ...], float] = {}
     result = np.full(len(tuned), np.nan)
     for row in range(len(tuned)):
         if not tuned[row] and task.noise[row] == 0:
             continue
         noise, depth, penalty = float(task.noise[row]), int(task.depth[row]), float(task.penalty[row])
         key = (tuned[row], noise, depth, penalty, *task.names[row])
-        if key not in known:
-            known[key] = float(
+        if key not in inflections:
+            inflections[key] = float(
                 spectrum.finetune_inflection(task.source[row], task.target[row], penalty)
                 if tuned[row]
                 else spectrum.noise_inflection(task.source[row], noise, depth)
             )
-        result[row] = known[key]
+        result[row] = inflections[key]
     # fine-tuning to convergence learns every mode, so no inflection of this kind is left (THEORY §5)
     result[tuned & np.isinf(task.time)] = np.nan
     return result

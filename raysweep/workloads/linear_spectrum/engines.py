@@ -38,16 +38,11 @@ def compute(columns: Columns, seeds: Array) -> Results:
 
 def _distinct(columns: Columns, seeds: Array) -> tuple[Array, Array]:
     """The distinct rows, and each row's index among them. Without noise, rows that differ only in seed are equal."""
-    known: dict[tuple[object, ...], int] = {}
-    first: list[int] = []
-    inverse = np.empty(len(seeds), dtype=np.int64)
     drawn = np.where((columns["noise"] > 0) & (columns["engine"] != "theory"), seeds, -1)
-    for row, key in enumerate(zip(drawn.tolist(), *(values.tolist() for values in columns.values()), strict=True)):
-        if key not in known:
-            known[key] = len(first)
-            first.append(row)
-        inverse[row] = known[key]
-    return np.array(first, dtype=np.int64), inverse
+    keys = list(zip(drawn.tolist(), *(values.tolist() for values in columns.values()), strict=True))
+    index = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    inverse = np.array([index[key] for key in keys], dtype=np.int64)
+    return np.unique(inverse, return_index=True)[1], inverse
 
 
 def _compute(columns: Columns, seeds: Array) -> Results:
@@ -62,10 +57,12 @@ def _compute(columns: Columns, seeds: Array) -> Results:
                 metrics[key][rows] = description[f"{key}_closed"][rows]
             continue
         asked = with_even_layers({key: values[rows] for key, values in columns.items()})
-        own, own_status = symmetric.averaged(_engine(name), asked, seeds[rows], signs(asked), SYMMETRY.metrics)
-        for key, values in own.items():  # overrides pretrain_loss for an engine that measures it itself
+        engine_metrics, engine_status = symmetric.averaged(
+            _engine(name), asked, seeds[rows], signs(asked), SYMMETRY.metrics
+        )
+        for key, values in engine_metrics.items():  # overrides pretrain_loss for an engine that measures it itself
             metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
-        status[rows] = own_status
+        status[rows] = engine_status
     return metrics, status
 
 

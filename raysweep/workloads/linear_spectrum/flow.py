@@ -36,8 +36,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
         for name, values in _modes(task, shared).items():
             metrics[name][index[shared]] = values
         for row in np.flatnonzero(~shared):
-            own, status[index[row]] = _layers(task, int(row), seeds[index[row]])
-            for name, values in own.items():
+            row_metrics, status[index[row]] = _layers(task, int(row), seeds[index[row]])
+            for name, values in row_metrics.items():
                 metrics[name][index[row]] = values[0]
     return metrics, WORDS[status]
 

@@ -40,8 +40,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     metrics = {name: np.full(len(seeds), np.nan) for name in ("pretrain_loss", *AFTER)}
     status = np.zeros(len(seeds), dtype=int)
     for rows in _chunks(columns, seeds, device):
-        own, status[rows] = _chunk({name: values[rows] for name, values in columns.items()}, seeds[rows], device)
-        for name, values in own.items():
+        chunk_metrics, status[rows] = _chunk(
+            {name: values[rows] for name, values in columns.items()}, seeds[rows], device
+        )
+        for name, values in chunk_metrics.items():
             metrics[name][rows] = values
     return metrics, WORDS[status]
 
@@ -60,22 +62,20 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
 
 def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[str, Array], Array]:
     task = tasks(columns)
-    descent = columns["pretrain_start"][0] == "descent"
-    start, status = (
-        _pretrain(columns, task, device)
-        if descent
-        else (diagonal(task.weights, int(task.depth[0])), np.zeros(len(seeds), dtype=int))
-    )
+    start, status = diagonal(task.weights, int(task.depth[0])), np.zeros(len(seeds), dtype=int)
+    if columns["pretrain_start"][0] == "descent":
+        start, status = _pretrain(columns, task, device)
     source = task.source[:, :, None] * np.eye(task.source.shape[1])
-    target = np.stack(
-        [spectrum.turned(values, float(angle)) for values, angle in zip(task.target, task.angle, strict=True)]
-    )
+    turns = zip(task.target, task.angle, strict=True)
+    target = np.stack([spectrum.turned(values, float(angle)) for values, angle in turns])
     before = ((product(start) - source) ** 2).sum((1, 2))
     start = perturbed(start, task.noises, seeds)
     with np.errstate(over="ignore", invalid="ignore"):
         goal = modes.goal_modes(product(start), target, task.penalty[:, None, None])
-    end, own = _descend(start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device)
-    status = np.maximum(status, own)
+    end, outcome = _descend(
+        start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device
+    )
+    status = np.maximum(status, outcome)
     with np.errstate(over="ignore", invalid="ignore"):
         metrics = measured(product(end), source, target, before)
     status[~np.isfinite(metrics["finetune_loss"])] = training.DIVERGED
@@ -87,9 +87,8 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
 def _pretrain(columns: Columns, task: Tasks, device: torch.device) -> tuple[Array, Array]:
     """Layers (rows, L, d, d) after pretraining by gradient descent, and how each ended; equal rows are trained once."""
     scale, length = np.asarray(columns["init_scale"], float), np.asarray(columns["pretrain_length"], float)
-    _, first, inverse = np.unique(
-        np.column_stack([scale, length, task.source]), axis=0, return_index=True, return_inverse=True
-    )
+    table = np.column_stack([scale, length, task.source])
+    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     depth, dim = int(task.depth[0]), task.source.shape[1]
     scale, length, goal = scale[first], length[first], task.source[first]
     largest = np.maximum(goal.max(1), scale**depth)

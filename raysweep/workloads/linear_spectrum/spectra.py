@@ -35,14 +35,10 @@ def read(text: str, dim: int, falling: bool = False) -> np.ndarray:
             count = int(number)
         _fits(count, dim, text)
         index = np.arange(1, count + 1, dtype=float)
+        values = np.linspace(first, shape, count)
         with np.errstate(over="ignore"):
-            values = (
-                first * index**-shape
-                if kind == "power"
-                else first * shape ** (index - 1)
-                if kind == "geometric"
-                else np.linspace(first, shape, count)
-            )
+            if kind != "linear":
+                values = first * (index**-shape if kind == "power" else shape ** (index - 1))
     else:
         if rest:
             raise ValueError(f"expected {FORMS}; got {text!r}")

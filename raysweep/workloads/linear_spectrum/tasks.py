@@ -70,19 +70,9 @@ def tasks(columns: Columns) -> Tasks:
     names = [(str(a), str(b)) for a, b in zip(columns["source_spectrum"], columns["target_spectrum"], strict=True)]
     source = np.stack([read(first, dim, True) for first, _ in names])
     target = np.stack([read(second, dim) for _, second in names])
-    depth, angle, noise, penalty, lr, steps, length, init_scale = (
-        np.asarray(columns[name], float)
-        for name in (
-            "depth",
-            "overlap_angle",
-            "noise",
-            "penalty",
-            "finetune_lr",
-            "finetune_steps",
-            "pretrain_length",
-            "init_scale",
-        )
-    )
+    of_task = ("depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps")
+    depth, angle, noise, penalty, lr, steps = (np.asarray(columns[name], float) for name in of_task)
+    length, init_scale = (np.asarray(columns[name], float) for name in ("pretrain_length", "init_scale"))
     weights = modes.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
     return Tasks(
         source,

@@ -6,12 +6,13 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred
 
 ENGINES = ("theory", "limit", "flow", "network")
 SYMMETRY = Symmetry(
@@ -67,6 +68,7 @@ PARAMETERS = (
         minimum=0,
         open_minimum=True,
         symbol="γ",
+        label="target samples per dimension",
     ),
     Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, symbol="d"),
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0, symbol="σ"),
@@ -119,41 +121,26 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
+Risk = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Metric(
-        "risk_scratch",
-        "population risk |b - b_t|^2 trained from scratch",
-        direction="minimize",
-        label="risk from scratch",
-    ),
-    Metric(
-        "risk_linear",
-        "population risk of linear transfer (last layer retrained)",
-        direction="minimize",
-        label="risk of linear transfer",
-    ),
+    Risk("risk_scratch", "population risk |b - b_t|^2 trained from scratch", label="risk from scratch"),
+    Risk("risk_linear", "population risk of linear transfer (last layer retrained)", label="risk of linear transfer"),
     Metric("risk_finetune", "population risk after fine-tuning", direction="minimize", label="risk after fine-tuning"),
-    Metric(
+    Gain(
         "transferability_linear",
         "risk_scratch - risk_linear; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by linear transfer",
     ),
-    Metric(
+    Gain(
         "transferability_finetune",
         "risk_scratch - risk_finetune; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by fine-tuning",
     ),
     Metric("pretrain_scale", "norm c of the pretrained end-to-end map", label="norm of pretrained map"),
-    Metric(
+    Risk(
         "pretrain_loss",
         "source population loss (c - |b_s|)^2 / 2 before fine-tuning",
-        direction="minimize",
         label="source loss after pretraining",
     ),
     Metric(
@@ -170,22 +157,7 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share engine and dim."""
-    from raysweep.workloads.linear_transfer import costs
-
-    return costs.of_rows(columns)
-
-
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """Closed forms of the metrics (THEORY: F Thm 3.5-3.9, T Thm 5.2, and their extension to noise and depth)."""
-    from raysweep.theory import transfer
-
-    return transfer.closed_form(columns)
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     if parameters["frozen_layers"] >= parameters["depth"]:
         return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {parameters['frozen_layers']}"
     if parameters["engine"] in ("theory", "limit") and np.isfinite(parameters["finetune_steps"]):
@@ -243,7 +215,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_transfer.engines:compute",
-    cost=cost,
+    cost=deferred("raysweep.workloads.linear_transfer.costs:of_rows"),
     sources=(
         "raysweep.workloads.linear_transfer",
         "raysweep.workloads.symmetric",
@@ -257,7 +229,7 @@ WORKLOAD = Workload(
     shared=("engine", "dim"),
     engines=Engines("engine", reference="limit", start="init_scale", from_zero=("limit",)),
     symmetry=SYMMETRY,
-    closed_form=closed_form,
+    closed_form=deferred("raysweep.theory.transfer:closed_form"),
     check=check,
     caveat=caveat,
     heavy_tailed=heavy_tailed,

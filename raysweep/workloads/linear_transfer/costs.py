@@ -108,12 +108,8 @@ def network(columns: Columns) -> Cost:
 
 def _factorizations(n: Array, dim: float) -> float:
     distinct = np.unique(n)
-    return float(
-        (
-            _DRAW_SECONDS * distinct * dim
-            + _FACTOR_SECONDS * np.maximum(distinct, dim) * dim * np.minimum(distinct, dim)
-        ).sum()
-    )
+    factored = _FACTOR_SECONDS * np.maximum(distinct, dim) * dim * np.minimum(distinct, dim)
+    return float((_DRAW_SECONDS * distinct * dim + factored).sum())
 
 
 def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:

@@ -30,8 +30,8 @@ def singular(matrices: Iterable[Array], device: torch.device) -> Iterator[tuple[
     waiting = iter(matrices)
     for first in waiting:
         batch = np.stack([first, *islice(waiting, _at_once(first) - 1)])
-        found = torch.linalg.svd(torch.as_tensor(batch, device=device), full_matrices=False)
-        yield from zip(*(part.cpu().numpy() for part in found), strict=True)
+        parts = torch.linalg.svd(torch.as_tensor(batch, device=device), full_matrices=False)
+        yield from zip(*(part.cpu().numpy() for part in parts), strict=True)
 
 
 def modes(features: Tensor, weights: Tensor, gram: Array, group: Array) -> tuple[Array, Array, Array]:
@@ -58,8 +58,7 @@ def modes(features: Tensor, weights: Tensor, gram: Array, group: Array) -> tuple
 
 def curvatures(features: Array, gram: Array) -> Array:
     """f_i G f_i of each feature f_i: features (rows, modes, dim) and gram (rows, dim, dim) give (rows, modes)."""
-    found: Array = np.einsum("rid,rde,rie->ri", features, gram, features, optimize=True)
-    return found
+    return np.asarray(np.einsum("rid,rde,rie->ri", features, gram, features, optimize=True))
 
 
 def pseudo_inverses(matrices: Array, ranks: Array, device: torch.device) -> Tensor:
@@ -69,22 +68,22 @@ def pseudo_inverses(matrices: Array, ranks: Array, device: torch.device) -> Tens
         return torch.from_numpy(_one_by_one(matrices, ranks)).to(device)
     given, rank = torch.as_tensor(matrices, device=device), torch.as_tensor(ranks, device=device)
     place = torch.arange(matrices.shape[1], device=device)
-    found = []
+    inverses = []
     for some, seen in zip(*(each.split(_at_once(matrices[0])) for each in (given, rank)), strict=True):
         values, vectors = torch.linalg.eigh(some)
         inverse = torch.where(place >= len(place) - seen.unsqueeze(1), 1 / values, 0.0)
-        found.append((vectors * inverse.unsqueeze(1)) @ vectors.mT)
-    return torch.cat(found)
+        inverses.append((vectors * inverse.unsqueeze(1)) @ vectors.mT)
+    return torch.cat(inverses)
 
 
 def _one_by_one(matrices: Array, ranks: Array) -> Array:
-    found = np.zeros_like(matrices)
+    inverses = np.zeros_like(matrices)
     for i, rank in enumerate(ranks):
         if rank > 0:
             values, vectors = np.linalg.eigh(matrices[i])
             seen = slice(max(0, len(values) - int(rank)), None)  # the others are 0 except for rounding
-            found[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
-    return found
+            inverses[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    return inverses
 
 
 def _at_once(matrix: Array | Tensor) -> int:

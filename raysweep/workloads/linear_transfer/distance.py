@@ -32,12 +32,12 @@ def wasserstein_1(columns: Columns, seeds: Array) -> Array:
     """
     distance = np.full(len(seeds), np.nan)
     count = np.asarray(columns["distance_samples"])
-    wanted = np.flatnonzero(count > 0)
-    if not len(wanted):
+    asked = np.flatnonzero(count > 0)
+    if not len(asked):
         return distance
     target = target_coordinates(columns)
     fields = (seeds, columns["dim"], count, columns["source_norm"], columns["noise"], target[:, 0], target[:, 1])
-    table = np.stack([np.asarray(values, float)[wanted] for values in fields], axis=1)
+    table = np.stack([np.asarray(values, float)[asked] for values in fields], axis=1)
     distinct, inverse = np.unique(table, axis=0, return_inverse=True)  # sorted, so rows of one draw are neighbours
     values = np.empty(len(distinct))
     draw = None
@@ -45,7 +45,7 @@ def wasserstein_1(columns: Columns, seeds: Array) -> Array:
         if draw is None or draw[0] != (seed, dim, size):
             draw = (seed, dim, size), _Draw(int(seed), int(dim), int(size))
         values[index] = _assignment(draw[1], *maps)
-    distance[wanted] = values[inverse.reshape(-1)]
+    distance[asked] = values[inverse.reshape(-1)]
     return distance
 
 

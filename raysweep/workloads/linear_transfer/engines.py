@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.theory import pretraining
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import OK, Columns
-from raysweep.workloads.linear_transfer import METRICS, SYMMETRY, target
+from raysweep.workloads.linear_transfer import METRICS, SYMMETRY, distance, target
 
 Results = tuple[dict[str, np.ndarray], np.ndarray]
 
@@ -28,20 +28,25 @@ def compute(columns: Columns, seeds: np.ndarray) -> Results:
     seeds = np.asarray(seeds)
     engine = np.asarray(columns["engine"], dtype=object)
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
-    metrics.update(_pretraining(columns))
-    metrics.update(_distances(columns, seeds))
+    arguments = columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
+    metrics |= {
+        "pretrain_scale": pretraining.scale(*arguments),
+        "pretrain_loss": pretraining.source_loss(*arguments),
+        "kl_divergence": distance.kl_divergence(columns),
+        "wasserstein_1": distance.wasserstein_1(columns, seeds),
+    }
     status = np.full(len(seeds), OK, dtype=object)
     for name in sorted(set(engine)):
         rows = np.flatnonzero(engine == name)
         asked = {key: values[rows] for key, values in columns.items()}
-        own, own_status = (
+        engine_metrics, engine_status = (
             _theory(asked, seeds[rows])
             if name == "theory"
             else symmetric.averaged(_engine(name), asked, seeds[rows], target.signs(asked), SYMMETRY.metrics)
         )
-        for key, values in own.items():  # overrides a common metric for an engine that measures it itself
+        for key, values in engine_metrics.items():  # overrides a common metric for an engine that measures it itself
             metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
-        status[rows] = own_status
+        status[rows] = engine_status
     return metrics, status
 
 
@@ -56,14 +61,3 @@ def _theory(columns: Columns, seeds: np.ndarray) -> Results:
     from raysweep.theory import transfer
 
     return transfer.closed_form(columns), np.full(len(seeds), OK, dtype=object)
-
-
-def _pretraining(columns: Columns) -> dict[str, np.ndarray]:
-    arguments = columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
-    return {"pretrain_scale": pretraining.scale(*arguments), "pretrain_loss": pretraining.source_loss(*arguments)}
-
-
-def _distances(columns: Columns, seeds: np.ndarray) -> dict[str, np.ndarray]:
-    from raysweep.workloads.linear_transfer import distance
-
-    return {"kl_divergence": distance.kl_divergence(columns), "wasserstein_1": distance.wasserstein_1(columns, seeds)}

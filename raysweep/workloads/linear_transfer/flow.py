@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from itertools import groupby, repeat
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from raysweep.workloads.linear_transfer.integrator import relax
 Array = np.ndarray
 Draw = tuple[int, int, int]  # seed, dim, n
 SOURCE, PARTNER, SCRATCH = 0, 1, 2  # the directions e_s, e_u, and the one in which scratch starts
+_shape = itemgetter(1, 2)  # of a draw: dim, n
 _ELEMENTS = {"cpu": 100_000, "cuda": 20_000_000}  # rows times modes at once: what fits in a core's cache, or 3 GiB
 
 
@@ -39,10 +41,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     only if its numbers overflow, because the loss of a flow cannot rise.
     """
     rows = len(seeds)
-    n, dim = target.samples(columns), np.asarray(columns["dim"])
-    keys = [(int(seeds[i]), int(dim[i]), int(n[i])) for i in range(rows)]
-    found = spectra(set(keys), devices.device())
-    draw = [found[key] for key in keys]
+    table = np.stack([seeds, columns["dim"], target.samples(columns)], axis=1)
+    keys = [(seed, dim, n) for seed, dim, n in table.tolist()]
+    spectrum = spectra(set(keys), devices.device())
+    draw = [spectrum[key] for key in keys]
     case = _Case(columns, draw)
     scratch, scratch_done = _train(case, SCRATCH, np.ones(rows, dtype=bool))
     whole = np.asarray(columns["frozen_layers"]) == 0
@@ -90,16 +92,12 @@ def spectra(keys: Set[Draw], device: torch.device) -> dict[Draw, Spectrum]:
 
     A draw takes O(n dim min(n, dim)). It serves all angles, noises, depths and lengths.
     """
-    found: dict[Draw, Spectrum] = {}
+    result: dict[Draw, Spectrum] = {}
     for (dim, n), alike in groupby(sorted(keys, key=_shape), _shape):
         some = list(alike)
         parts = singular((target.inputs(seed, n, dim) for seed, *_ in some), device) if n else repeat(None)
-        found |= {key: _spectrum(*key, own) for key, own in zip(some, parts, strict=False)}
-    return found
-
-
-def _shape(draw: Draw) -> tuple[int, int]:
-    return draw[1:]
+        result |= {key: _spectrum(*key, decomposition) for key, decomposition in zip(some, parts, strict=False)}
+    return result
 
 
 def _spectrum(seed: int, dim: int, n: int, parts: tuple[Array, Array, Array] | None) -> Spectrum:
@@ -137,21 +135,20 @@ class _Case:
         self.empty = np.array([len(one.eigenvalues) == 0 for one in draw], dtype=bool)
         alignment = np.array([one.alignment for one in draw]).reshape(len(draw), 3)
         self.curvature = alignment[:, SOURCE]  # |X e_s|²/n
-        self.pull = (self.teacher * alignment[:, :2]).sum(1) + self.noise * np.array(
-            [one.noise_alignment for one in draw]
-        )  # e_s·Xᵀy/n
+        noise_alignment = np.array([one.noise_alignment for one in draw])
+        self.pull = (self.teacher * alignment[:, :2]).sum(1) + self.noise * noise_alignment  # e_s·Xᵀy/n
 
 
-def _train(case: _Case, direction: int, wanted: Array) -> tuple[Array, Array]:
+def _train(case: _Case, direction: int, selected: Array) -> tuple[Array, Array]:
     """Train every layer from a start in `direction`. Returns the risk, shape (rows,), and whether each training ended.
 
-    Rows that are not `wanted` have risk NaN and count as ended. Rows are sorted by their number of modes; rows with
+    Rows that are not `selected` have risk NaN and count as ended. Rows are sorted by their number of modes; rows with
     fewer modes are padded with modes that do not move.
     """
     risk, done = np.full(len(case.draw), np.nan), np.ones(len(case.draw), dtype=bool)
     device = devices.device()
     modes = np.array([len(one.eigenvalues) for one in case.draw], dtype=int)
-    order = np.flatnonzero(wanted)
+    order = np.flatnonzero(selected)
     order = order[np.argsort(modes[order], kind="stable")]
     while len(order):
         # the last rows have the most modes
@@ -182,10 +179,9 @@ def _train_chunk(case: _Case, direction: int, rows: Array, device: torch.device)
     deep = (depth > 1) & ~case.empty[rows]
     if deep.any():
         fixed = scale**2 * outside[:, direction, direction]
-        found, reached = relax(
-            *(torch.as_tensor(a[deep], device=device) for a in (eigenvalues, best, vector, fixed, depth, time))
-        )
-        vector[deep], done[deep] = found.cpu().numpy(), reached.cpu().numpy()
+        arrays = (eigenvalues, best, vector, fixed, depth, time)
+        relaxed, reached = relax(*(torch.as_tensor(array[deep], device=device) for array in arrays))
+        vector[deep], done[deep] = relaxed.cpu().numpy(), reached.cpu().numpy()
     square = (vector**2).sum(1) + scale**2 * outside[:, direction, direction]
     multiple = np.sqrt(square) ** power
     error = np.zeros((len(rows), 3))  # β - b_t outside the row space, along the three directions
@@ -217,8 +213,8 @@ def _retrain_last_layer(case: _Case) -> Array:
     return _risk_along_source(case.teacher, feature * last)
 
 
-def _train_frozen(case: _Case, wanted: Array) -> tuple[Array, Array]:
-    """Fine-tune behind frozen first layers. Returns the risk and whether each training ended (not `wanted`: NaN, True).
+def _train_frozen(case: _Case, selected: Array) -> tuple[Array, Array]:
+    """Fine-tune behind frozen first layers. Gives the risk and whether each training ended (not `selected`: NaN, True).
 
     β = f ω^(L-k) e_s, where f = c^(k/L) and ω is the common scale of the L-k trained layers. Two or more trained layers
     cannot reach a negative least-squares multiple; they end at 0 (THEORY §2).
@@ -229,26 +225,21 @@ def _train_frozen(case: _Case, wanted: Array) -> tuple[Array, Array]:
     end = np.divide(feature * case.pull, rate, out=np.zeros_like(rate), where=rate > 0)
     done = np.ones(len(layer), dtype=bool)
     product = layer**trained
-    one = wanted & ~case.empty & (trained == 1)
+    one = selected & ~case.empty & (trained == 1)
     product[one] = _decay(rate[one], end[one], layer[one], case.time[one])
-    saddle = wanted & ~case.empty & (trained > 1) & (end <= 0) & np.isinf(case.time)
+    saddle = selected & ~case.empty & (trained > 1) & (end <= 0) & np.isinf(case.time)
     product[saddle] = 0.0
-    several = wanted & ~case.empty & (trained > 1) & ~saddle
+    several = selected & ~case.empty & (trained > 1) & ~saddle
     if several.any():
-        omega, reached = relax(
-            *(
-                torch.as_tensor(a[several])
-                for a in (rate[:, None], end[:, None], layer[:, None], np.zeros_like(layer), trained, case.time)
-            )
-        )
+        arrays = (rate[:, None], end[:, None], layer[:, None], np.zeros_like(layer), trained, case.time)
+        omega, reached = relax(*(torch.as_tensor(array[several]) for array in arrays))
         scale = omega[:, 0].numpy()
         product[several] = np.sign(scale) * np.abs(scale) ** trained[several]
         done[several] = reached.numpy()
-    risk = np.where(wanted, _risk_along_source(case.teacher, feature * product), np.nan)
+    risk = np.where(selected, _risk_along_source(case.teacher, feature * product), np.nan)
     return risk, done
 
 
 def _risk_along_source(teacher: Array, multiple: Array) -> Array:
     """|multiple e_s - b_t|²."""
-    error: Array = (multiple - teacher[:, 0]) ** 2 + teacher[:, 1] ** 2
-    return error
+    return np.asarray((multiple - teacher[:, 0]) ** 2 + teacher[:, 1] ** 2)

@@ -59,9 +59,8 @@ def relax(
     result = start.clone()
     reached = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     rows = torch.arange(len(start), device=start.device)
-    scale = torch.maximum(
-        target.norm(dim=1), (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp() * start.norm(dim=1)
-    )
+    multiple = (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp()
+    scale = torch.maximum(target.norm(dim=1), multiple * start.norm(dim=1))
     state = _State(eigenvalues, target, start.clone(), fixed_square, depth, time, scale)
     for _ in range(STEP_CAP):
         done = state.finished()
@@ -101,16 +100,13 @@ class _State:
         self.elapsed = torch.zeros_like(time)
         self.last = torch.zeros_like(time, dtype=torch.bool)
         square = torch.exp(_log_square(vector, fixed_square))
-        speed = self.drive.norm(dim=1) + torch.exp(0.5 * self.power * torch.log(square)) * (eigenvalues * vector).norm(
-            dim=1
-        )
+        log_multiple = 0.5 * self.power * torch.log(square)
+        speed = self.drive.norm(dim=1) + torch.exp(log_multiple) * (eigenvalues * vector).norm(dim=1)
         self.step = 0.1 * torch.sqrt(square) / torch.clamp(speed, min=_TINY)
-        # so small that no finite time moves them (and 1/m overflows)
-        still = 0.5 * self.power * torch.log(square) < -650
+        still = log_multiple < -650  # so small that no finite time moves them (and 1/m overflows)
         self.elapsed = torch.where(still & torch.isfinite(time), time, self.elapsed)
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Keep only these rows."""
         for name, tensor in list(vars(self).items()):
             setattr(self, name, tensor[rows])
 
@@ -131,8 +127,8 @@ class _State:
         self.last = ~endless & (self.last | (2 * self.step >= remaining * multiple))
         step = torch.where(self.last, torch.minimum(self.step, remaining * multiple), self.step)
         change, change_lower, span, span_lower = self._extrapolate(step, log_square, multiple)
-        moved = self.vector + change
-        size = torch.maximum(log_square, _log_square(moved, self.fixed_square)).mul(0.5).exp()
+        proposal = self.vector + change
+        size = torch.maximum(log_square, _log_square(proposal, self.fixed_square)).mul(0.5).exp()
         error = (change - change_lower).norm(dim=1) / size
         # span is in units of 1/m at the start of the step, so it cannot overflow
         error_time = (span - span_lower).abs() / (span.abs() + self.elapsed * multiple)
@@ -143,7 +139,7 @@ class _State:
         self.last = self.last | over  # beyond the stopping time: repeat in the clock that meets it
         accept = fine & ~over
         arrived = accept & self.last & (step >= remaining * multiple)
-        self.vector = torch.where(accept[:, None], moved, self.vector)
+        self.vector = torch.where(accept[:, None], proposal, self.vector)
         elapsed = self.elapsed + torch.where(self.last, step, span) / multiple
         self.elapsed = torch.where(arrived, self.time, torch.where(accept, elapsed, self.elapsed))
         factor = _SAFETY * torch.clamp(error, min=1e-30) ** (-1.0 / ORDER)

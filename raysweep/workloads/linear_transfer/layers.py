@@ -172,7 +172,6 @@ def _size(batch: Networks, grouped: _Grouped, vector: torch.Tensor) -> torch.Ten
 
 
 def _steps(batch: Networks, grouped: _Grouped, count: int) -> None:
-    """Take `count` steps of gradient descent, in place."""
     rate = -batch.lr.unsqueeze(1)
     scales = [torch.where((batch.frozen > i).unsqueeze(1), 0.0, rate) for i in range(len(batch.hidden))]
     for _ in range(count):

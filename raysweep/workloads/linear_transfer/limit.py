@@ -21,18 +21,8 @@ from raysweep.workloads.linear_transfer import target
 Array = np.ndarray
 
 PRODUCTS = (
-    "row_ss",
-    "row_su",
-    "row_uu",
-    "null_ss",
-    "null_su",
-    "null_uu",
-    "fit_s",
-    "fit_u",
-    "fit_fit",
-    "gram_ss",
-    "gram_su",
-    "gram_se",
+    *(f"{kind}_{pair}" for kind in ("row", "null") for pair in ("ss", "su", "uu")),
+    *("fit_s", "fit_u", "fit_fit", "gram_ss", "gram_su", "gram_se"),
 )
 """Inner products of a draw at n: e_i P∥ e_j, e_i P⊥ e_j, e_i·X⁺ε, |X⁺ε|², and |Xe_s|², Xe_s·Xe_u, Xe_s·ε."""
 
@@ -40,9 +30,8 @@ PRODUCTS = (
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks and transferabilities of each row's draw, shape (rows,) each; every status is ok."""
     n = target.samples(columns)
-    return _end_points(
-        columns, n, _gather(np.asarray(seeds), np.asarray(columns["dim"]), n, np.asarray(columns["noise"]) != 0)
-    ), np.full(len(n), OK, dtype=object)
+    gathered = _gather(np.asarray(seeds), np.asarray(columns["dim"]), n, np.asarray(columns["noise"]) != 0)
+    return _end_points(columns, n, gathered), np.full(len(n), OK, dtype=object)
 
 
 def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str, Array]:
@@ -56,12 +45,8 @@ def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str,
     directions = target.teacher_directions(seed, dim)
     result = {name: np.zeros(len(sizes)) for name in PRODUCTS}
 
-    seen = inputs @ directions.T
-    for name, values in (
-        ("gram_ss", seen[:, 0] ** 2),
-        ("gram_su", seen[:, 0] * seen[:, 1]),
-        ("gram_se", seen[:, 0] * noise),
-    ):
+    along, across = (inputs @ directions.T).T
+    for name, values in (("gram_ss", along**2), ("gram_su", along * across), ("gram_se", along * noise)):
         result[name][:] = _leading(values)[sizes]
 
     under = sizes[sizes <= dim]
@@ -105,9 +90,9 @@ def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Arra
     order = np.argsort(owner, kind="stable")
     for (seed, dim), rows in zip(draws, np.split(order, np.cumsum(np.bincount(owner))[:-1]), strict=True):
         sizes, position = np.unique(n[rows], return_inverse=True)
-        own = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
+        values = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
         for name in PRODUCTS:
-            gathered[name][rows] = own[name][position]
+            gathered[name][rows] = values[name][position]
     return gathered
 
 

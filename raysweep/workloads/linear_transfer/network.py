@@ -49,10 +49,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     names = "risk_scratch", "risk_linear", "risk_finetune", "pretrain_scale", "pretrain_loss"
     metrics = {name: np.full(len(seeds), np.nan) for name in names}
     status = np.zeros(len(seeds), dtype=int)
-    known: dict[Key, Start] = {}
+    pretrained: dict[Key, Start] = {}
     for rows in _chunks(columns, seeds, device):
         chunk = _Chunk({name: values[rows] for name, values in columns.items()}, seeds[rows], device)
-        known = chunk.start(known)
+        pretrained = chunk.start(pretrained)
         for name, values in chunk.train().items():
             metrics[name][rows] = values
         status[rows] = chunk.status
@@ -65,19 +65,10 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
     """Row numbers that are trained together: one width, depth and kind of start; rows with equal data lie together."""
     n = target.samples(columns)
     descent = columns["pretrain_start"] == "descent"
-    keys = (
-        n,
-        columns["pretrain_length"],
-        columns["source_norm"],
-        columns["init_scale"],
-        seeds,
-        descent,
-        columns["depth"],
-        columns["dim"],
-    )
-    order = np.lexsort(keys)
-    kind = np.stack([descent, columns["depth"], columns["dim"]], axis=1)[order]
-    edges = np.flatnonzero((kind[1:] != kind[:-1]).any(1)) + 1
+    kind = np.stack([descent, columns["depth"], columns["dim"]], axis=1)
+    data = (n, columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds)
+    order = np.lexsort((*data, *kind.T))
+    edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
     for rows in np.split(order, edges):
         if not len(rows):
             continue
@@ -107,33 +98,23 @@ class _Chunk:
                 self.gram[i] = X.T @ X / n
                 noise[i] = X.T @ target.label_noise(int(seed), int(n)) / n
         self.precision = decompositions.pseudo_inverses(self.gram, distinct[:, 1], device)
-        self.moment = (
-            np.einsum("rde,re->rd", self.gram[self.group], self.goal)
-            + np.asarray(columns["noise"], float)[:, None] * noise[self.group]
-        )
+        fitted_noise = np.asarray(columns["noise"], float)[:, None] * noise[self.group]
+        self.moment = np.einsum("rde,re->rd", self.gram[self.group], self.goal) + fitted_noise
 
-    def start(self, known: dict[Key, Start]) -> dict[Key, Start]:
-        """Set the layers from which scratch and fine-tuning start. Networks in `known` are not pretrained again."""
-        c = self.columns
+    def start(self, pretrained: dict[Key, Start]) -> dict[Key, Start]:
+        """Set the layers from which scratch and fine-tuning start. Networks in `pretrained` are not trained again."""
+        c, scale = self.columns, np.asarray(self.columns["init_scale"], float)
         if not self.descent:
-            self.scratch = exact_start(
-                self.seeds,
-                self.depth,
-                np.asarray(c["init_scale"], float),
-                np.stack([draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds]),
-                self.device,
-            )
+            directions = np.stack([draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds])
+            self.scratch = exact_start(self.seeds, self.depth, scale, directions, self.device)
             self.source = exact_start(self.seeds, self.depth, target.layer_scale(c), self.teachers[:, 0], self.device)
-            return known
-        self.scratch = random_start(
-            self.seeds, "scratch_layers", self.depth, self.dim, np.asarray(c["init_scale"], float), self.device
-        )
-        self.source, known = trained_starts(c, self.seeds, self.device, known)
+            return pretrained
+        self.scratch = random_start(self.seeds, "scratch_layers", self.depth, self.dim, scale, self.device)
+        self.source, pretrained = trained_starts(c, self.seeds, self.device, pretrained)
         self.status = np.maximum(self.status, self.source.status)
-        return known
+        return pretrained
 
     def train(self) -> dict[str, Array]:
-        """The chunk's metrics, shape (rows,) each."""
         source = layers.end_to_end(*self.source.parts()).cpu().numpy()
         norm = np.asarray(self.columns["source_norm"], float)[:, None]
         linear = self._linear(source)  # before fine-tuning overwrites the layers
@@ -197,13 +178,8 @@ class _Chunk:
         pull = np.einsum("rid,rd->ri", features, self.moment)
         steps = np.asarray(c["finetune_steps"], float)
         endless = np.isinf(steps)
-        end, left = layers.descend_readout(
-            curvature,
-            pull,
-            weights,
-            np.asarray(c["finetune_lr"], float),
-            np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps),
-        )
+        budget = np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps)
+        end, left = layers.descend_readout(curvature, pull, weights, np.asarray(c["finetune_lr"], float), budget)
         end = np.where((endless & (self.n == 0))[:, None], 0.0, end)  # the minimum-norm solution
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.linalg.norm(left, axis=1)

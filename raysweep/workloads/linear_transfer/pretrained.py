@@ -56,12 +56,12 @@ def random_start(seeds: Array, role: str, depth: int, dim: int, scale: Array, de
 
 
 def trained_starts(
-    columns: Columns, seeds: Array, device: torch.device, known: dict[Key, Start]
+    columns: Columns, seeds: Array, device: torch.device, pretrained: dict[Key, Start]
 ) -> tuple[Start, dict[Key, Start]]:
     """Each row's network after pretraining by gradient descent, and the networks of these rows by their keys.
 
-    All rows have one width and depth. Networks in `known` are not trained again. The second result holds only the
-    networks that these rows use; pass it as `known` for later rows.
+    All rows have one width and depth. Networks in `pretrained` are not trained again. The second result holds only the
+    networks that these rows use; pass it as `pretrained` for later rows.
     """
     dim, depth = int(columns["dim"][0]), int(columns["depth"][0])
     keys = [
@@ -71,8 +71,8 @@ def trained_starts(
         )
     ]
     distinct = sorted(set(keys))
-    missing = [key for key in distinct if key not in known]
-    used = {key: known[key] for key in distinct if key in known}
+    missing = [key for key in distinct if key not in pretrained]
+    used = {key: pretrained[key] for key in distinct if key in pretrained}
     if missing:
         trained = _pretrain(missing, dim, depth, device)
         for i, key in enumerate(missing):
@@ -98,24 +98,17 @@ def _pretrain(keys: list[Key], dim: int, depth: int, device: torch.device) -> St
     rate[counted] = length[counted] / steps[counted]
     rows = len(seeds)
     identity = torch.eye(dim, dtype=torch.float64, device=device)[None]
-    start.status = (
-        layers.descend(
-            layers.Networks(
-                hidden=start.hidden,
-                last=start.last,
-                gram=identity,
-                precision=identity,
-                group=torch.zeros(rows, dtype=torch.int64, device=device),
-                moment=torch.as_tensor(teacher, device=device),
-                lr=torch.as_tensor(rate, device=device),
-                steps=torch.as_tensor(steps, device=device),
-                frozen=torch.zeros(rows, dtype=torch.int64, device=device),
-                collapse=-torch.ones(rows, dtype=torch.float64, device=device),
-            ),
-            PRETRAIN_TOLERANCE,
-            PRETRAIN_CAP,
-        )
-        .cpu()
-        .numpy()
+    networks = layers.Networks(
+        hidden=start.hidden,
+        last=start.last,
+        gram=identity,
+        precision=identity,
+        group=torch.zeros(rows, dtype=torch.int64, device=device),
+        moment=torch.as_tensor(teacher, device=device),
+        lr=torch.as_tensor(rate, device=device),
+        steps=torch.as_tensor(steps, device=device),
+        frozen=torch.zeros(rows, dtype=torch.int64, device=device),
+        collapse=-torch.ones(rows, dtype=torch.float64, device=device),
     )
+    start.status = layers.descend(networks, PRETRAIN_TOLERANCE, PRETRAIN_CAP).cpu().numpy()
     return start

@@ -152,9 +152,9 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
             f"expected at least {features:,}, one for each feature of {parameters['classes']:,} classes, "
             f"got {parameters['dim']:,}"
         )
-    if parameters["patches"] < (wanted := features * parameters["feature_patches"]):
+    if parameters["patches"] < (least := features * parameters["feature_patches"]):
         return "patches", (
-            f"expected at least {wanted:,}, room for {features:,} features of {parameters['feature_patches']:,} each, "
+            f"expected at least {least:,}, room for {features:,} features of {parameters['feature_patches']:,} each, "
             f"got {parameters['patches']:,}"
         )
     if parameters["sparsity"] > parameters["classes"]:
@@ -166,11 +166,11 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def lengths(parameters: Mapping[str, Any]) -> list[int]:
     """The steps at which pretraining stops on its way to pretrain_length, from 0 on."""
-    end, found, step = int(parameters["pretrain_length"]), [0], FIRST_LENGTH
+    end, stops, step = int(parameters["pretrain_length"]), [0], FIRST_LENGTH
     while step < end:
-        found.append(step)
+        stops.append(step)
         step *= 2
-    return [*found, end] if end else found
+    return [*stops, end] if end else stops
 
 
 _HERE = "raysweep.workloads.multiview.stages"

@@ -17,7 +17,6 @@ _PRODUCTS = {"classifier": 2, "teacher_student": 2, "autoencoder": 5}  # of inpu
 
 
 def scratch(columns: Columns) -> Cost:
-    """Cost of training from scratch."""
     samples = float(columns["target_samples"][0])
     return _cost(columns, "classifier", samples, float(columns["finetune_steps"][0]), 2 * tasks.TEST)
 
@@ -29,12 +28,10 @@ def pretrain(columns: Columns, before: float, point: float) -> Cost:
 
 
 def finetune(columns: Columns) -> Cost:
-    """Cost of fine-tuning."""
     return _cost(columns, "classifier", float(columns["target_samples"][0]), float(columns["finetune_steps"][0]))
 
 
 def evaluate(columns: Columns) -> Cost:
-    """Cost of the errors."""
     return _cost(columns, "classifier", float(columns["target_samples"][0]), 0, 2 * tasks.TEST)
 
 

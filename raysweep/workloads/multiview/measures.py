@@ -34,12 +34,12 @@ def captured(row: Mapping[str, Any], kernels: Array, start: Array) -> dict[str, 
     }
 
 
-def captured_by_own_class(row: Mapping[str, Any], kernels: Array) -> float:
+def captured_by_class(row: Mapping[str, Any], kernels: Array) -> float:
     """The share of features that some kernel of their own class captures, kernel r being one of class r % classes."""
     classes, threshold = int(row["classes"]), float(row["threshold"])
     weights = kernels[:, : 2 * classes].reshape(-1, classes, classes, 2)  # group, kernel's class, feature's class, view
-    own = weights[:, np.arange(classes), np.arange(classes)]
-    return share(own.max(0) >= threshold)
+    matching = weights[:, np.arange(classes), np.arange(classes)]
+    return share(matching.max(0) >= threshold)
 
 
 def share(values: Array) -> float:

@@ -3,67 +3,57 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from raysweep.workloads.declaration import Metric
 
 _ALSO = "of test samples named wrong"
 FromScratch, Pretrained = (partial(Metric, stage=name) for name in ("scratch", "pretrain"))
+ERROR: dict[str, Any] = {"direction": "minimize", "share": True}
+SHARE: dict[str, Any] = {"direction": "maximize", "share": True}
 METRICS = (
-    FromScratch(
-        "error_scratch",
-        f"share {_ALSO}, trained from scratch",
-        direction="minimize",
-        label="error from scratch",
-        share=True,
-    ),
+    FromScratch("error_scratch", f"share {_ALSO}, trained from scratch", **ERROR, label="error from scratch"),
     FromScratch(
         "error_multi_view_scratch",
         f"share {_ALSO} among multi-view ones, from scratch",
-        direction="minimize",
+        **ERROR,
         label="error from scratch on multi-view samples",
-        share=True,
     ),
     FromScratch(
         "error_single_view_scratch",
         f"share {_ALSO} among single-view ones, from scratch",
-        direction="minimize",
+        **ERROR,
         label="error from scratch on single-view samples",
-        share=True,
     ),
     FromScratch(
         "train_error_scratch",
         "share of training samples named wrong, from scratch",
-        direction="minimize",
+        **ERROR,
         label="training error from scratch",
-        share=True,
     ),
     FromScratch(
         "features_captured_scratch",
         "share of the features that some kernel of their own class captures, from scratch",
-        direction="maximize",
+        **SHARE,
         label="share of captured features from scratch",
-        share=True,
     ),
     Pretrained(
         "features_captured",
         "share of the features that some kernel captures",
-        direction="maximize",
+        **SHARE,
         label="share of captured features",
-        share=True,
     ),
     Pretrained(
         "features_captured_half",
         "the same where half of the threshold is enough",
-        direction="maximize",
+        **SHARE,
         label="share captured at half threshold",
-        share=True,
     ),
     Pretrained(
         "features_captured_double",
         "the same where twice the threshold is asked for",
-        direction="maximize",
+        **SHARE,
         label="share captured at double threshold",
-        share=True,
     ),
     Pretrained(
         "features_per_kernel",
@@ -83,34 +73,11 @@ METRICS = (
         direction="minimize",
         label="relative second-largest correlation",
     ),
-    Pretrained(
-        "winners",
-        "share of the captured features whose strongest kernel was in M^(0)",
-        direction="maximize",
-        share=True,
-    ),
-    Metric("error", f"share {_ALSO}, pretrained and fine-tuned", direction="minimize", share=True),
-    Metric(
-        "error_multi_view",
-        f"share {_ALSO} among multi-view ones",
-        direction="minimize",
-        label="error on multi-view samples",
-        share=True,
-    ),
-    Metric(
-        "error_single_view",
-        f"share {_ALSO} among single-view ones",
-        direction="minimize",
-        label="error on single-view samples",
-        share=True,
-    ),
-    Metric(
-        "train_error",
-        "share of training samples named wrong",
-        direction="minimize",
-        label="training error after fine-tuning",
-        share=True,
-    ),
+    Pretrained("winners", "share of the captured features whose strongest kernel was in M^(0)", **SHARE),
+    Metric("error", f"share {_ALSO}, pretrained and fine-tuned", **ERROR),
+    Metric("error_multi_view", f"share {_ALSO} among multi-view ones", **ERROR, label="error on multi-view samples"),
+    Metric("error_single_view", f"share {_ALSO} among single-view ones", **ERROR, label="error on single-view samples"),
+    Metric("train_error", "share of training samples named wrong", **ERROR, label="training error after fine-tuning"),
     Metric(
         "transferability",
         "error_scratch - error; positive: pretraining helps",

@@ -50,24 +50,24 @@ def teacher_student(inputs: Tensor, kernels: Tensor, activation: Activation, kee
     keep: θ, the share of patches that are seen. teacher: τ; the teacher's kernels are τ times the student's, and fixed.
     """
 
-    def of(some: Tensor) -> Tensor:
+    def gradient(some: Tensor) -> Tensor:
         seen = some @ kernels.T
         value, slope = activation(seen)
         missing = (activation(seen * teacher)[0] - value).sum(1, keepdim=True)
         return _onto((missing - (1 / keep - 1) * value) * slope, some)
 
-    return _mean(of, inputs, kernels)
+    return _mean(gradient, inputs, kernels)
 
 
 def autoencoder(inputs: Tensor, kernels: Tensor, activation: Activation, keep: float) -> Tensor:
     """-∇ of the expected loss over masks (M Appendix H), mean over samples, (kernels, dim); the decoder is a copy."""
 
-    def of(some: Tensor) -> Tensor:
+    def gradient(some: Tensor) -> Tensor:
         value, slope = activation(some @ kernels.T)
         left = some - (value @ kernels) / keep
         return _onto(value, left) + _onto(slope * (left @ kernels.T), some)
 
-    return _mean(of, inputs, kernels)
+    return _mean(gradient, inputs, kernels)
 
 
 def classifier(
@@ -79,10 +79,10 @@ def classifier(
         value, slope = activation(inputs[some] @ kernels.T)
         hidden = value.sum(1)
         logs = torch.log_softmax(hidden @ head.T, 1)
-        own = labels[some, None]
-        loss -= logs.gather(1, own).sum()
+        right = labels[some, None]
+        loss -= logs.gather(1, right).sum()
         left = -logs.exp()
-        left.scatter_add_(1, own, torch.ones_like(own, dtype=left.dtype))
+        left.scatter_add_(1, right, torch.ones_like(right, dtype=left.dtype))
         by_head += left.T @ hidden
         by_kernels += _onto((left @ head)[:, None, :] * slope, inputs[some])
     return loss / len(inputs), by_kernels / len(inputs), by_head / len(inputs)
@@ -93,11 +93,11 @@ def wrong(inputs: Tensor, labels: Tensor, kernels: Tensor, head: Tensor, activat
     outputs = encoded(inputs, kernels, activation) @ head.T
     if not torch.isfinite(outputs).all():
         return float("nan")
-    own = outputs.gather(1, labels[:, None])
-    return float(((outputs >= own).sum(1) > 1).double().mean())
+    right = outputs.gather(1, labels[:, None])
+    return float(((outputs >= right).sum(1) > 1).double().mean())
 
 
-def own_class(kernels: int, classes: int, like: Tensor) -> Tensor:
+def class_head(kernels: int, classes: int, like: Tensor) -> Tensor:
     """The head of Allen-Zhu & Li, (classes, kernels): 1 for kernels of the class; kernel r is of class r % classes."""
     ours = torch.arange(kernels, device=like.device) % classes
     return (ours == torch.arange(classes, device=like.device)[:, None]).to(like.dtype)
@@ -108,8 +108,8 @@ def _onto(weights: Tensor, inputs: Tensor) -> Tensor:
     return weights.flatten(0, 1).T @ inputs.flatten(0, 1)
 
 
-def _mean(of: Callable[[Tensor], Tensor], inputs: Tensor, kernels: Tensor) -> Tensor:
+def _mean(gradient: Callable[[Tensor], Tensor], inputs: Tensor, kernels: Tensor) -> Tensor:
     total = torch.zeros_like(kernels)
     for some in pieces(inputs, kernels):
-        total += of(inputs[some])
+        total += gradient(inputs[some])
     return total / len(inputs)

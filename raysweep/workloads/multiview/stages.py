@@ -27,7 +27,7 @@ def scratch(rows: Rows, parent: None, context: Context) -> Result:
     """Kernels trained on labels alone, (kernels · classes, dim)."""
     row = rows.row()
     kernels, activation = _sent(tasks.initial(row), context), _activation(row)
-    head = network.own_class(len(kernels), int(row["classes"]), kernels)
+    head = network.class_head(len(kernels), int(row["classes"]), kernels)
     inputs, labels = _task(row, "training", int(row["target_samples"]), context)
     tests = _tests(row, context)
     steps = int(row["finetune_steps"])
@@ -44,7 +44,7 @@ def scratch(rows: Rows, parent: None, context: Context) -> Result:
         "error_multi_view_scratch": multi,
         "error_single_view_scratch": single,
         "train_error_scratch": network.wrong(inputs, labels, kernels, head, activation),
-        "features_captured_scratch": measures.captured_by_own_class(row, kernels.cpu().numpy()),
+        "features_captured_scratch": measures.captured_by_class(row, kernels.cpu().numpy()),
     }
     return Result({"kernels": kernels}, metrics, _status(kernels))
 
@@ -68,7 +68,6 @@ def pretrain(rows: Rows, parent: Artifact, context: Context) -> Result:
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
-    """Kernels and head after training on labels."""
     row, activation = rows.row(), _activation(rows.row())
     kernels = _sent(parent.tensors()["kernels"], context)
     head = kernels.new_zeros(int(row["classes"]), len(kernels))
@@ -85,20 +84,20 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     row, activation = rows.row(), _activation(rows.row())
     kernels, head = (_sent(parent.tensors()[name], context) for name in ("kernels", "head"))
     training = _task(row, "training", int(row["target_samples"]), context)
-    multi, single, known = (
+    multi, single, training_error = (
         network.wrong(*some, kernels, head, activation) for some in (*_tests(row, context), training)
     )
-    found = _mixed(row, multi, single)
+    error = _mixed(row, multi, single)
     from_scratch: Artifact | None = parent
     while from_scratch and "error_scratch" not in from_scratch.metrics:
         from_scratch = from_scratch.parent
     assert from_scratch is not None, "the first stage of the chain"
     metrics = {
-        "error": found,
+        "error": error,
         "error_multi_view": multi,
         "error_single_view": single,
-        "train_error": known,
-        "transferability": from_scratch.metrics["error_scratch"] - found,
+        "train_error": training_error,
+        "transferability": from_scratch.metrics["error_scratch"] - error,
     }
     return Result(metrics=metrics, status=_status(kernels, head))
 
@@ -108,8 +107,8 @@ def _activation(row: Row) -> Activation:
 
 
 def _task(row: Row, role: str, count: int, context: Context, single: bool | None = None) -> tuple[Tensor, Tensor]:
-    found = tasks.samples(row, role, count, single)
-    return _sent(found.inputs, context), torch.as_tensor(found.labels).to(context.device)
+    drawn = tasks.samples(row, role, count, single)
+    return _sent(drawn.inputs, context), torch.as_tensor(drawn.labels).to(context.device)
 
 
 def _tests(row: Row, context: Context) -> list[tuple[Tensor, Tensor]]:

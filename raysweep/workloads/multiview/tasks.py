@@ -46,13 +46,13 @@ def samples(row: Mapping[str, Any], role: str, count: int, single: bool | None =
 
     labels = (uniform("labels") * classes).astype(np.int64)
     alone = uniform("views") < (row["single_view_fraction"] if single is None else float(single))
-    own = np.arange(features) // 2 == labels[:, None]
-    weak = own & alone[:, None] & (np.arange(features) % 2 == (uniform("missing view") < 0.5)[:, None])
-    there = own | (uniform("others", features) < row["sparsity"] / classes)
+    main = np.arange(features) // 2 == labels[:, None]
+    weak = main & alone[:, None] & (np.arange(features) % 2 == (uniform("missing view") < 0.5)[:, None])
+    there = main | (uniform("others", features) < row["sparsity"] / classes)
 
     least = main_sum(repeats, int(row["power"]))
-    low = np.where(own, least, OTHERS[0])
-    high = np.where(own, 2 * least, OTHERS[1])
+    low = np.where(main, least, OTHERS[0])
+    high = np.where(main, 2 * least, OTHERS[1])
     low, high = np.where(weak, row["weak_view"], low), np.where(weak, 2 * row["weak_view"], high)
     sums = np.where(there, low + (high - low) * uniform("sums", features), 0.0)
 

@@ -33,6 +33,8 @@ from raysweep.workloads.declaration import Columns, Metric, Parameter, Stage, Wo
 Pretraining = partial(Parameter, stage="pretrain")
 Target = partial(Parameter, stage="target")
 Scratch = partial(Metric, free_of=("ablation",))
+Pretrained = partial(Metric, stage="pretrain")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 
 PARAMETERS = (
     Pretraining("dim", int, 20, "input dimension d", minimum=1, maximum=10_000, symbol="d"),
@@ -110,20 +112,14 @@ METRICS = (
         direction="minimize",
         label="risk of linear transfer with descent",
     ),
-    Metric(
+    Gain(
         "transferability_linear",
         "risk_scratch - risk_linear; positive: transfer helps",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by linear transfer",
     ),
-    Metric(
+    Gain(
         "transferability_linear_descent",
         "risk_scratch - risk_linear_descent",
-        direction="maximize",
-        positive="transfer helps",
-        negative="transfer hurts",
         label="gain by linear transfer with descent",
     ),
     Scratch(
@@ -137,55 +133,41 @@ METRICS = (
         "share of the networks from scratch whose training loss reached the tolerance",
         label="share of converged networks from scratch",
     ),
-    Metric(
+    Pretrained(
         "residual",
         "squared length of the target outside of the span of the pretrained features (F eq. 159)",
         direction="minimize",
-        stage="pretrain",
     ),
-    Metric(
+    Pretrained(
         "residual_source",
         "the same for the span of the source teacher's features, to which F expects the pretrained ones to shrink",
         direction="minimize",
-        stage="pretrain",
         label="residual for source teacher's features",
     ),
-    Metric(
-        "residual_share",
-        "residual / E f_t² (F Fig. 4d)",
-        direction="minimize",
-        stage="pretrain",
-        label="relative residual",
-    ),
+    Pretrained("residual_share", "residual / E f_t² (F Fig. 4d)", direction="minimize", label="relative residual"),
     Metric(
         "target_variance", "variance of the target f_t (unit of F Fig. 4e)", stage="pretrain", label="target variance"
     ),
-    Metric(
+    Pretrained(
         "kernel_distance",
         "distance in L2 of the pretrained features' kernel from the source teacher's, over the length of the latter (F "
         "Fig. 4a, b)",
         direction="minimize",
-        stage="pretrain",
         label="distance to source teacher's kernel",
     ),
-    Metric(
+    Pretrained(
         "kernel_distance_before",
         "the same at the random start",
-        stage="pretrain",
         label="distance to teacher's kernel before pretraining",
     ),
-    Metric(
+    Pretrained(
         "pretrain_loss",
         "half the population risk on the source at the end",
         direction="minimize",
-        stage="pretrain",
         label="source loss after pretraining",
     ),
-    Metric(
-        "pretrain_converged",
-        "1 if pretrain_loss reached the tolerance, else 0",
-        stage="pretrain",
-        label="convergence of pretraining",
+    Pretrained(
+        "pretrain_converged", "1 if pretrain_loss reached the tolerance, else 0", label="convergence of pretraining"
     ),
 )
 
@@ -201,7 +183,6 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def removed(ablation: float, teacher_width: int) -> int:
-    """How many of the teacher's neurons the source lacks."""
     return round(ablation * teacher_width)
 
 

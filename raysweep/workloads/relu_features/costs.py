@@ -22,7 +22,6 @@ _GPU_FLOPS, _GPU_BYTES, _GPU_STEP = 3e13, 2e12, 3e-4
 
 
 def pretrain(columns: Columns) -> Cost:
-    """Cost of pretraining rows of one draw."""
     rows, steps = len(columns["dim"]), float(columns["steps"][0])
     dim, width, pairs = _shape(columns)
     flops = 4.0 * pairs * dim

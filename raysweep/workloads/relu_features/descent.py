@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -62,8 +62,8 @@ def descend(task: Task, start: Tensor, recipe: Recipe) -> Trained:
             break
         move = recipe.rate * alive[:, None]
         along = (over_output * features).sum(2, keepdim=True)
-        moved = features - (move * outputs)[:, :, None] * (over_output - along * features)
-        features, outputs = moved / moved.norm(dim=2, keepdim=True), outputs - move * by_output
+        shifted = features - (move * outputs)[:, :, None] * (over_output - along * features)
+        features, outputs = shifted / shifted.norm(dim=2, keepdim=True), outputs - move * by_output
     return Trained(features.cpu().numpy(), outputs.cpu().numpy(), loss.cpu().numpy())
 
 
@@ -126,8 +126,4 @@ def side_by_side(count: int, values_each: float, device: torch.device) -> Iterat
 
 def joined(parts: list[Trained]) -> Trained:
     """Runs of networks as one."""
-    return Trained(
-        np.concatenate([part.features for part in parts]),
-        np.concatenate([part.outputs for part in parts]),
-        np.concatenate([part.loss for part in parts]),
-    )
+    return Trained(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Trained)))

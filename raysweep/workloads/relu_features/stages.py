@@ -36,9 +36,9 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
         parts.append(descent.descend(task, _on(start, device).expand(len(weights[some]), *start.shape), _recipe(row)))
     trained = descent.joined(parts)
     measured = [
-        _measured(features, start, teacher, own) for features, own in zip(trained.features, weights, strict=True)
+        _measured(features, start, teacher, source) for features, source in zip(trained.features, weights, strict=True)
     ]
-    metrics = {name: np.array([found[name] for found in measured]) for name in measured[0]}
+    metrics = {name: np.array([each[name] for each in measured]) for name in measured[0]}
     metrics |= {"pretrain_loss": trained.loss, "pretrain_converged": trained.loss <= row["tolerance"]}
     tensors = {"features": trained.features, "outputs": trained.outputs}
     return Result(tensors, metrics, np.where(np.isfinite(trained.loss), OK, DIVERGED))
@@ -48,31 +48,30 @@ def _measured(features: Array, start: Array, teacher: Array, source: Array) -> d
     """What the pretrained features span of the target, and how near their kernel is to the source teacher's."""
     target, there = np.full((1, len(teacher)), 1 / len(teacher)), teacher[source > 0]
     names = "residual", "residual_source", "residual_share", "kernel_distance", "kernel_distance_before"
-    found = dict.fromkeys(names, np.nan)
-    found["residual_source"], whole = (float(each[0]) for each in relu.residual(there, teacher, target))
-    found["target_variance"] = whole - 1 / (2 * np.pi)  # E f_t is the mean of the weights, over √2π
-    found["kernel_distance_before"] = kernel_distance(start, there)
+    metrics = dict.fromkeys(names, np.nan)
+    metrics["residual_source"], whole = (float(each[0]) for each in relu.residual(there, teacher, target))
+    metrics["target_variance"] = whole - 1 / (2 * np.pi)  # E f_t is the mean of the weights, over √2π
+    metrics["kernel_distance_before"] = kernel_distance(start, there)
     if np.isfinite(features).all():
-        found["residual"] = float(relu.residual(features, teacher, target)[0][0])
-        found["residual_share"] = found["residual"] / whole
-        found["kernel_distance"] = kernel_distance(features, there)
-    return found
+        metrics["residual"] = float(relu.residual(features, teacher, target)[0][0])
+        metrics["residual_share"] = metrics["residual"] / whole
+        metrics["kernel_distance"] = kernel_distance(features, there)
+    return metrics
 
 
 def kernel_distance(features: Array, others: Array) -> float:
     """Distance in L2(p x p) of k(x, x') = mean_i σ(w_i·x)σ(w_i·x') of `features` from that of `others`, over the length
     of the latter. The inner product of two such kernels is the mean of (E σ(u·x)σ(v·x))² over their pairs of rows."""
     pairs = ((features, features), (features, others), (others, others))
-    own, across, other = (float((relu.activations(*pair) ** 2).mean()) for pair in pairs)
-    return float(np.sqrt(max(own - 2 * across + other, 0.0) / other))
+    left, across, right = (float((relu.activations(*pair) ** 2).mean()) for pair in pairs)
+    return float(np.sqrt(max(left - 2 * across + right, 0.0) / right))
 
 
 def target(rows: Rows, parent: Stacked, context: Context) -> Result:
     """Train networks from scratch, one for each number of samples, noise and data set whatever the ablation, and refit
     the pretrained output weights to the same data."""
-    first: dict[float, int] = {}
-    for index, ablation in enumerate(rows["ablation"].tolist()):
-        first.setdefault(ablation, index)
+    ablations = rows["ablation"].tolist()
+    first = {ablation: ablations.index(ablation) for ablation in ablations}
     transfer = {ablation: _Transfer(parent[index].tensors(), rows.row(index)) for ablation, index in first.items()}
     names = "risk_scratch", "risk_linear", "risk_linear_descent", "scratch_loss", "scratch_converged"
     metrics = {name: np.full(len(rows), np.nan) for name in names}
@@ -83,24 +82,21 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
         row = rows.row(members[0])
         sets = [tasks.data(row, number) for number in range(row["datasets"])]
         trained = _from_scratch(row, sets, context.device)
-        metrics["risk_scratch"][members] = np.mean(
-            [_risk(*net, row) for net in zip(trained.features, trained.outputs, strict=True)]
-        )
+        nets = zip(trained.features, trained.outputs, strict=True)
+        metrics["risk_scratch"][members] = np.mean([_risk(*net, row) for net in nets])
         metrics["scratch_loss"][members] = trained.loss.mean()
         metrics["scratch_converged"][members] = (trained.loss <= row["tolerance"]).mean()
         for index in members:
-            own = transfer[float(rows["ablation"][index])]
-            both = np.mean([own.risks(*each) for each in sets], axis=0)
+            fits = transfer[float(rows["ablation"][index])]
+            both = np.mean([fits.risks(*each) for each in sets], axis=0)
             metrics["risk_linear"][index], metrics["risk_linear_descent"][index] = both
     for name in ("linear", "linear_descent"):
         metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
-    return Result(
-        metrics=metrics, status=np.where(np.isfinite(metrics["transferability_linear_descent"]), OK, DIVERGED)
-    )
+    finite = np.isfinite(metrics["transferability_linear_descent"])
+    return Result(metrics=metrics, status=np.where(finite, OK, DIVERGED))
 
 
 def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.device) -> Trained:
-    """One network for each data set."""
     start, parts = tasks.start(row), []
     for some in descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), device):
         inputs, labels = (_on(np.stack(each), device) for each in zip(*sets[some], strict=True))
@@ -126,10 +122,10 @@ class _Transfer:
         if not np.isfinite(self._features).all():
             return float("nan"), float("nan")
         hidden = np.maximum(inputs @ self._features.T, 0)
-        least, *_ = linalg.lstsq(hidden, labels, cond=_rounding(hidden), lapack_driver="gelsy", check_finite=False)
-        return self._risk(least), self._risk(
-            descended(hidden, labels, self._outputs, self._recipe) / len(self._outputs)
-        )
+        rounding = max(hidden.shape) * np.finfo(float).eps  # size of singular values, over the largest, that are noise
+        least, *_ = linalg.lstsq(hidden, labels, cond=rounding, lapack_driver="gelsy", check_finite=False)
+        trained = descended(hidden, labels, self._outputs, self._recipe) / len(self._outputs)
+        return self._risk(least), self._risk(trained)
 
     def _risk(self, weights: Array) -> float:
         signed = np.concatenate([weights, self._teacher])
@@ -161,11 +157,6 @@ def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> A
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         summed = np.where(shrink < 1, (1 - shrink**steps) / (1 - shrink), steps)  # of the errors of all steps
         return np.asarray(outputs - recipe.rate / samples * (hidden.T @ (basis @ (summed * error))))
-
-
-def _rounding(matrix: Array) -> float:
-    """The size of singular values, over the largest, below which they are rounding."""
-    return float(max(matrix.shape) * np.finfo(float).eps)
 
 
 def _risk(features: Array, outputs: Array, row: Row) -> float:

@@ -15,8 +15,8 @@ Row = dict[str, Any]
 
 def on_sphere(seed: int, role: str, count: int, dim: int) -> Array:
     """`count` independent uniform vectors of length 1, shape (count, dim)."""
-    found = draws.normal(seed, role, count, dim)
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+    vectors = draws.normal(seed, role, count, dim)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def teacher(row: Row) -> Array:

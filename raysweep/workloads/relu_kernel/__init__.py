@@ -163,7 +163,6 @@ METRICS = (
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Errors of one cell that no single range can catch."""
     from raysweep.workloads.relu_kernel import tasks
 
     return tasks.complaint(parameters)

@@ -20,17 +20,14 @@ _STEP = 2e-5  # fixed seconds of a step
 
 
 def pretrain(columns: Columns) -> Cost:
-    """Cost of pretraining one network."""
     return _training(columns, np.array([columns["source_samples"][0]], float))
 
 
 def finetune(columns: Columns) -> Cost:
-    """Cost of fine-tuning networks that start from one pretraining."""
     return _training(columns, np.asarray(columns["target_samples"], float))
 
 
 def evaluate(columns: Columns) -> Cost:
-    """Cost of measuring networks that start from one pretraining."""
     width, dim, source = _shape(columns)
     calls, rows = np.unique(np.asarray(columns["target_samples"], float), return_counts=True)
     everything = source + calls + tasks.TEST

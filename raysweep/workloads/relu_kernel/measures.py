@@ -15,19 +15,19 @@ FAILURE = 0.05  # δ in T's theorems
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class EndPoints:
     """Where networks that start from one W(P) ended.
 
     start: f at W(0) on the source's and the target's samples.
     pretrained: f at W(P) on the target's and the test samples.
     test: f at W(Q) on the test samples, (rows, samples).
-    moved: ‖W(Q) - W(P)‖_F, (rows,).
+    distance: ‖W(Q) - W(P)‖_F, (rows,).
     """
 
     start: tuple[Array, Array]
     pretrained: tuple[Array, Array]
     test: Array
-    moved: Array
+    distance: Array
 
 
 class Kernel:
@@ -55,7 +55,9 @@ class Kernel:
         return np.asarray(self.target_to_test @ self.of_target(residual))
 
 
-def all_of(task: Task, kernel: Kernel, ends: Ends, labels: tuple[Array, Array], columns: Columns) -> dict[str, Array]:
+def all_of(
+    task: Task, kernel: Kernel, end_points: EndPoints, labels: tuple[Array, Array], columns: Columns
+) -> dict[str, Array]:
     """The metrics of the stage `evaluate`, (rows,) each.
 
     labels: of the target's and the test samples, (rows, samples) each.
@@ -66,49 +68,57 @@ def all_of(task: Task, kernel: Kernel, ends: Ends, labels: tuple[Array, Array], 
     scale = float(columns["init_scale"][0])
     at_rest = np.zeros(len(task.test))
     from_zero = kernel.pretrained(task, (np.zeros(len(task.source)), np.zeros(len(task.target)), at_rest))
-    from_start = kernel.pretrained(task, (*ends.start, at_rest))[0]
+    from_start = kernel.pretrained(task, (*end_points.start, at_rest))[0]
     rows = [
         {
-            **_weights(kernel, ends, index, target, from_zero[0], scale),
-            **_gradients(kernel, ends, target, from_zero[0], from_start, scale),
-            **_risks(kernel, ends, index, target, test, from_zero),
+            **_weights(kernel, end_points, index, target, from_zero[0], scale),
+            **_gradients(kernel, end_points, target, from_zero[0], from_start, scale),
+            **_risks(kernel, end_points, index, target, test, from_zero),
         }
         for index, (target, test) in enumerate(zip(*labels, strict=True))
     ]
     rest = kernel_transfer.remainder(len(task.target), kernel.smallest, FAILURE)
-    found = {name: np.array([row[name] for row in rows]) for name in rows[0]} | {"bound_cor63": _linear_bound(columns)}
+    metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]} | {
+        "bound_cor63": _linear_bound(columns)
+    }
     return {
-        **found,
+        **metrics,
         "bound_rest": np.full(len(rows), rest),
-        "whole_bound_thm61": found["bound_thm61"] + rest,
-        "whole_bound_cor63": found["bound_cor63"] + rest,
+        "whole_bound_thm61": metrics["bound_thm61"] + rest,
+        "whole_bound_cor63": metrics["bound_cor63"] + rest,
         "smallest_eigenvalue": np.full(len(rows), kernel.smallest),
     }
 
 
-def _weights(kernel: Kernel, ends: Ends, index: int, target: Array, carried: Array, scale: float) -> dict[str, float]:
+def _weights(
+    kernel: Kernel, end_points: EndPoints, index: int, target: Array, carried: Array, scale: float
+) -> dict[str, float]:
     """D Thm 2: how far the weights moved."""
-    bound, own, moved = kernel.length(target - carried), kernel.length(target - ends.pretrained[0]), ends.moved[index]
+    bound, expected, distance = (
+        kernel.length(target - carried),
+        kernel.length(target - end_points.pretrained[0]),
+        end_points.distance[index],
+    )
     return {
-        "deviation": moved,
+        "deviation": distance,
         "bound_thm2": bound,
-        "excess_thm2": moved / bound - 1,
+        "excess_thm2": distance / bound - 1,
         "deviation_limit": float(np.sqrt(bound**2 + scale**2 * kernel.excess[0])),
-        "deviation_error": abs(moved / own - 1),
-        "bound_thm61": 2 * own / np.sqrt(len(target)),
+        "deviation_error": abs(distance / expected - 1),
+        "bound_thm61": 2 * expected / np.sqrt(len(target)),
     }
 
 
 def _gradients(
-    kernel: Kernel, ends: Ends, target: Array, carried: Array, from_start: Array, scale: float
+    kernel: Kernel, end_points: EndPoints, target: Array, carried: Array, from_start: Array, scale: float
 ) -> dict[str, float]:
     """D Thm 1: what pretraining does to ‖∂L/∂X¹‖². As a_r = ±1, it is ‖f - y‖² (D eq. 16 and 17)."""
 
     def squared(outputs: Array) -> float:
         return float((outputs - target) @ (outputs - target))
 
-    start, labels = squared(ends.start[1]), float(target @ target)
-    change, formula = squared(ends.pretrained[0]) - start, squared(carried) - labels
+    start, labels = squared(end_points.start[1]), float(target @ target)
+    change, formula = squared(end_points.pretrained[0]) - start, squared(carried) - labels
     return {
         "gradient_change": change,
         "gradient_change_thm1": formula,
@@ -118,19 +128,19 @@ def _gradients(
 
 
 def _risks(
-    kernel: Kernel, ends: Ends, index: int, target: Array, test: Array, from_zero: tuple[Array, Array]
+    kernel: Kernel, end_points: EndPoints, index: int, target: Array, test: Array, from_zero: tuple[Array, Array]
 ) -> dict[str, float]:
     """T Thm 6.1: the mean of min(1, |f - y|), the largest loss that it allows."""
 
     def risk(outputs: Array) -> float:
         return float(np.minimum(np.abs(outputs - test), 1).mean())
 
-    expected = ends.pretrained[1] + kernel.finetuned(target - ends.pretrained[0])
+    expected = end_points.pretrained[1] + kernel.finetuned(target - end_points.pretrained[0])
     return {
-        "risk": risk(ends.test[index]),
-        "risk_pretrained": risk(ends.pretrained[1]),
+        "risk": risk(end_points.test[index]),
+        "risk_pretrained": risk(end_points.pretrained[1]),
         "risk_kernel": risk(from_zero[1] + kernel.finetuned(target - from_zero[0])),
-        "output_error": float(np.sqrt(((ends.test[index] - expected) ** 2).mean() / (test**2).mean())),
+        "output_error": float(np.sqrt(((end_points.test[index] - expected) ** 2).mean() / (test**2).mean())),
     }
 
 

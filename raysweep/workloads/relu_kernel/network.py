@@ -15,10 +15,7 @@ from raysweep.workloads.relu_kernel.costs import STEP_CAP
 
 TOLERANCE = 1e-5  # of ‖y - f‖ relative to ‖y‖, where training ends
 CHECK = 16  # steps from one look at the residuals to the next
-_BYTES = {
-    "cpu": 4 << 20,
-    "cuda": 4 << 30,
-}  # of what a step holds of some networks: what fits in a cache, a part of a GPU
+_BYTES = {"cpu": 4 << 20, "cuda": 4 << 30}  # that networks trained at once hold: what fits in a cache, a part of a GPU
 
 
 def signs(seed: int, width: int) -> np.ndarray:
@@ -33,8 +30,8 @@ def initial(seed: int, width: int, dim: int, scale: float) -> np.ndarray:
 
 def outputs(weights: Tensor, signs: Tensor, inputs: Tensor) -> Tensor:
     """f(inputs): weights (width, dim), signs (width,), inputs (samples, dim) -> (samples,)."""
-    found = [signs @ (weights @ some.T).clamp_(min=0) for some in inputs.split(max(1, (8 << 20) // (8 * len(weights))))]
-    return torch.cat(found) / len(weights) ** 0.5
+    parts = [signs @ (weights @ some.T).clamp_(min=0) for some in inputs.split(max(1, (8 << 20) // (8 * len(weights))))]
+    return torch.cat(parts) / len(weights) ** 0.5
 
 
 def trained(

@@ -16,7 +16,7 @@ from raysweep.theory import kernel_transfer, relu
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK
 from raysweep.workloads.relu_kernel import measures, network, tasks
-from raysweep.workloads.relu_kernel.measures import Ends, Kernel
+from raysweep.workloads.relu_kernel.measures import EndPoints, Kernel
 from raysweep.workloads.relu_kernel.tasks import Task
 from raysweep.workloads.rows import Result, Rows
 
@@ -46,8 +46,8 @@ def finetune(rows: Rows, parent: Any, context: Context) -> Result:
     task = tasks.of_row(row)
     labels, _ = task.labels(rows["overlap_angle"], rows["noise"])
     weights, signs = _sent(parent.tensors()["weights"]), _sent(network.signs(row["seed"], int(row["width"])))
-    found, steps, left = network.trained(weights, signs, _sent(task.target), _sent(labels), _lr(row, task.target))
-    return Result({"weights": found}, {"steps": steps.astype(float)}, _status(left))
+    tuned, steps, left = network.trained(weights, signs, _sent(task.target), _sent(labels), _lr(row, task.target))
+    return Result({"weights": tuned}, {"steps": steps.astype(float)}, _status(left))
 
 
 def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
@@ -55,26 +55,28 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     row = rows.row()
     task = tasks.of_row(row)
     kernel, labels = Kernel(task), task.labels(rows["overlap_angle"], rows["noise"])
-    ends = _in_the_limit(row, task, kernel, labels[0]) if np.isinf(row["width"]) else _as_trained(row, task, parent)
-    return Result(metrics=measures.all_of(task, kernel, ends, labels, rows.columns))
+    end_points = (
+        _in_the_limit(row, task, kernel, labels[0]) if np.isinf(row["width"]) else _as_trained(row, task, parent)
+    )
+    return Result(metrics=measures.all_of(task, kernel, end_points, labels, rows.columns))
 
 
-def _as_trained(row: dict[str, Any], task: Task, parent: Stacked) -> Ends:
+def _as_trained(row: dict[str, Any], task: Task, parent: Stacked) -> EndPoints:
     start, signs = _initial(row)
     pretrained, finetuned = (_sent(each.tensors()["weights"]) for each in (parent.common_parent(), parent))
 
     def outputs(weights: Tensor, inputs: Array) -> Array:
         return np.asarray(network.outputs(weights, signs, _sent(inputs)).cpu().numpy())
 
-    return Ends(
+    return EndPoints(
         start=(outputs(start, task.source), outputs(start, task.target)),
         pretrained=(outputs(pretrained, task.target), outputs(pretrained, task.test)),
         test=np.stack([outputs(weights, task.test) for weights in finetuned]),
-        moved=np.array([float((weights - pretrained).norm()) for weights in finetuned]),
+        distance=np.array([float((weights - pretrained).norm()) for weights in finetuned]),
     )
 
 
-def _in_the_limit(row: dict[str, Any], task: Task, kernel: Kernel, labels: Array) -> Ends:
+def _in_the_limit(row: dict[str, Any], task: Task, kernel: Kernel, labels: Array) -> EndPoints:
     parts = task.source, task.target, task.test
     everything = np.concatenate(parts)
     normal = draws.normal(row["seed"], "outputs at initialization", len(everything))
@@ -82,20 +84,19 @@ def _in_the_limit(row: dict[str, Any], task: Task, kernel: Kernel, labels: Array
     source, target, test = np.split(outputs, np.cumsum([len(part) for part in parts])[:-1])
     pretrained = kernel.pretrained(task, (source, target, test))
     residuals = labels - pretrained[0]
-    return Ends(
+    return EndPoints(
         start=(source, target),
         pretrained=pretrained,
         test=np.stack([pretrained[1] + kernel.finetuned(residual) for residual in residuals]),
-        moved=np.array([kernel.length(residual) for residual in residuals]),
+        distance=np.array([kernel.length(residual) for residual in residuals]),
     )
 
 
 def _initial(row: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """W(0) and a, on the device."""
     seed, width = int(row["seed"]), int(row["width"])
-    return _sent(network.initial(seed, width, tasks.dimension(row), row["init_scale"])), _sent(
-        network.signs(seed, width)
-    )
+    weights = network.initial(seed, width, tasks.dimension(row), row["init_scale"])
+    return _sent(weights), _sent(network.signs(seed, width))
 
 
 def _lr(row: dict[str, Any], inputs: Array) -> float:

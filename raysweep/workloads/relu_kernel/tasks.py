@@ -60,10 +60,8 @@ def of_row(row: Mapping[str, Any]) -> Task:
     """The samples of a row, whatever its angle and noise."""
     parts = [_part(row, name) for name in ("source", "target", "test")]
     (source, source_labels), (target, target_labels), (test, test_labels) = parts
-    noises = [
-        draws.normal(int(row["seed"]), f"{name} noise", len(some))
-        for name, some in (("target", target), ("test", test))
-    ]
+    inputs = {"target": target, "test": test}
+    noises = [draws.normal(int(row["seed"]), f"{name} noise", len(some)) for name, some in inputs.items()]
     return Task(source, target, test, source_labels[0], target_labels, test_labels, *noises)
 
 
@@ -79,19 +77,18 @@ def complaint(row: Mapping[str, Any]) -> tuple[str, str] | None:
         return "width", f"expected at most {MOST_NEURONS:,} neurons, or .inf, got {row['width']:,.0f}"
     if row["data"] == SPHERE:
         return None
-    if said := image_data.complaint(row["data"]):
-        return "data", said.replace(image_data.FORMS, f"{SPHERE}, {image_data.FORMS}")
+    if why := image_data.complaint(row["data"]):
+        return "data", why.replace(image_data.FORMS, f"{SPHERE}, {image_data.FORMS}")
     there, source = len(image_data.load(row["data"]).train.labels), int(row["source_samples"])
     if source >= there:
         return "source_samples", f"expected fewer than the {there:,} training images of {row['data']}, got {source:,}"
-    if (wanted := int(row["target_samples"])) > there - source:
+    if (samples := int(row["target_samples"])) > there - source:
         left = f"the {there - source:,} training images of {row['data']} beside source_samples"
-        return "target_samples", f"expected at most {left}, got {wanted:,}"
+        return "target_samples", f"expected at most {left}, got {samples:,}"
     return None
 
 
 def dimension(row: Mapping[str, Any]) -> int:
-    """The dimension of the inputs."""
     if row["data"] == SPHERE:
         return int(row["dim"])
     return int(np.prod(image_data.load(row["data"]).train.pixels.shape[1:]))
@@ -107,10 +104,9 @@ def _part(row: Mapping[str, Any], name: str) -> tuple[Array, Array]:
     images, first = image_data.load(row["data"]), int(row["source_samples"])
     some, places = images.test, slice(TEST)
     if name != "test":  # one order of the training images for both, so that they share none
-        some, places = (
-            images.train,
-            slice(first) if name == "source" else slice(first, first + int(row["target_samples"])),
-        )
+        some, places = images.train, slice(first)
+        if name == "target":
+            places = slice(first, first + int(row["target_samples"]))
     order = "test images" if name == "test" else "training images"
     chosen = draws.generator(seed, order).permutation(len(some.labels))[places]
     pixels = some.pixels[chosen].reshape(len(chosen), -1).astype(float)
@@ -126,8 +122,8 @@ def _label_functions(digest: str, name: str) -> Array:
     parity, half = np.where(classes % 2 == 0, 1.0, -1.0), np.where(2 * classes < len(classes), 1.0, -1.0)
     half = half - (shares * half) @ parity * parity  # parity has mean square 1
     half = half / np.sqrt(shares @ half**2)
-    found = np.stack([parity, half])
-    return np.asarray(found / np.sqrt((found**2).sum(0)).max())
+    functions = np.stack([parity, half])
+    return np.asarray(functions / np.sqrt((functions**2).sum(0)).max())
 
 
 def _unit(inputs: Array) -> Array:

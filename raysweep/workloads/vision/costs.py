@@ -50,7 +50,6 @@ _HEAT_MAP = 3e-4  # seconds of one, and of its peaks
 
 
 def pretrain(columns: Columns, before: float, point: float) -> Cost:
-    """Cost of one row from one epoch to another."""
     row = _row(columns)
     images = row["source_samples"] or tasks.count(row, "source")
 
@@ -62,7 +61,6 @@ def pretrain(columns: Columns, before: float, point: float) -> Cost:
 
 
 def finetune(columns: Columns) -> Cost:
-    """Cost of fine-tuning one row."""
     row = _row(columns)
     return _cost(row, lambda machine: _finetuning(row, machine))
 

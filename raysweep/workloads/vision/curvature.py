@@ -49,9 +49,9 @@ def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: i
     def start() -> Tensor:
         return torch.as_tensor(starts.standard_normal(len(flat))).to(flat)
 
-    found = eigenvalues.largest_eigenvalues(quadratic.product, start, count)
+    largest = eigenvalues.largest_eigenvalues(quadratic.product, start, count)
     probes = draws.generator(seed, "vision/trace probes")
-    return Curvature(found, *eigenvalues.trace(quadratic.product, flat, PROBES, probes))
+    return Curvature(largest, *eigenvalues.trace(quadratic.product, flat, PROBES, probes))
 
 
 def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:
@@ -70,6 +70,6 @@ def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, l
     return flat, [loss_of(some, right) for some, right in pieces]
 
 
-def unresolved(found: Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
+def unresolved(spectrum: Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
     """Whether the residual of each eigenvalue is more than this share of it (or it is not finite)."""
-    return ~(found.residuals <= tolerance * np.abs(found.values))
+    return ~(spectrum.residuals <= tolerance * np.abs(spectrum.values))

@@ -35,7 +35,6 @@ class Decoded:
         return len(self.files)
 
     def to(self, device: torch.device) -> Decoded:
-        """The same, whose pixels are wanted on a device."""
         return replace(self, device=device)
 
     def __getitem__(self, places: Any) -> Tensor:

@@ -39,18 +39,18 @@ def heat_maps(activations: Tensor, side: int) -> Tensor:
     finite = matrices.isfinite().all((1, 2), keepdim=True)
     matrices = torch.where(finite, matrices, 0.0)  # the factorization refuses anything else
     first = torch.linalg.svd(matrices, full_matrices=False).Vh[:, 0, :, None]
-    found = (matrices @ first).view(count, 1, height, width)
-    found = found * torch.where(found.sum((2, 3), keepdim=True) < 0, -1.0, 1.0)
-    low, high = found.amin((2, 3), keepdim=True), found.amax((2, 3), keepdim=True)
+    maps = (matrices @ first).view(count, 1, height, width)
+    maps = maps * torch.where(maps.sum((2, 3), keepdim=True) < 0, -1.0, 1.0)
+    low, high = maps.amin((2, 3), keepdim=True), maps.amax((2, 3), keepdim=True)
     flat = high - low <= 1e-9 * high.abs()
-    scaled = torch.where(flat, 0.0, (found - low) / torch.where(flat, 1.0, high - low))
-    found = nn.functional.interpolate(scaled, size=(side, side), mode="bilinear")[:, 0]
-    return torch.where(finite, found, torch.nan)
+    scaled = torch.where(flat, 0.0, (maps - low) / torch.where(flat, 1.0, high - low))
+    maps = nn.functional.interpolate(scaled, size=(side, side), mode="bilinear")[:, 0]
+    return torch.where(finite, maps, torch.nan)
 
 
 def peaks(maps: Tensor) -> np.ndarray:
     """How many peaks the map of each image has, (count,); NaN of a map that is NaN."""
-    found = maps.cpu().numpy()
-    low, high = found.min((1, 2), keepdims=True), found.max((1, 2), keepdims=True)
-    counts = np.array([ndimage.label(above)[1] for above in found > (low + high) / 2], float)
+    values = maps.cpu().numpy()
+    low, high = values.min((1, 2), keepdims=True), values.max((1, 2), keepdims=True)
+    counts = np.array([ndimage.label(above)[1] for above in values > (low + high) / 2], float)
     return np.where(np.isfinite(low[:, 0, 0]), counts, np.nan)

@@ -90,24 +90,24 @@ def _pass(
     """
     from scipy.linalg import eigh_tridiagonal
 
-    known, largest, floor = (kept.vectors, abs(kept.values[0]), kept.values[-1]) if kept else ([], 0.0, -np.inf)
-    most = len(start) - len(known)
-    wanted = min(count, most)
+    fixed, largest, floor = (kept.vectors, abs(kept.values[0]), kept.values[-1]) if kept else ([], 0.0, -np.inf)
+    most = len(start) - len(fixed)
+    size = min(count, most)
     values, residuals, vectors, taken, converged = np.empty(0), np.empty(0), list[Tensor](), 0, False
-    for diagonal, beside, basis in itertools.islice(lanczos(product, start, starts, known), most_products):
+    for diagonal, beside, basis in itertools.islice(lanczos(product, start, starts, fixed), most_products):
         taken = len(diagonal)
         if not np.isfinite([diagonal[-1], beside[-1]]).all():
-            values = residuals = np.full(wanted, np.nan)
+            values = residuals = np.full(size, np.nan)
             break
         last = taken in (most, most_products)
-        if taken < wanted or not (last or (taken % 10 == 0 and beside[-1] > 0)):
+        if taken < size or not (last or (taken % 10 == 0 and beside[-1] > 0)):
             continue
-        chosen = (taken - wanted, taken - 1)
-        found, parts = eigh_tridiagonal(diagonal, beside[:-1], select="i", select_range=chosen)
-        values, residuals = found[::-1], beside[-1] * np.abs(parts[-1, ::-1])
+        chosen = (taken - size, taken - 1)
+        ritz, parts = eigh_tridiagonal(diagonal, beside[:-1], select="i", select_range=chosen)
+        values, residuals = ritz[::-1], beside[-1] * np.abs(parts[-1, ::-1])
         accuracy = tolerance * np.maximum(np.abs(values), 1e-6 * max(abs(values[0]), largest))
         above = values - accuracy > floor
-        converged = bool((residuals <= accuracy)[above | (np.arange(wanted) == 0)].all())
+        converged = bool((residuals <= accuracy)[above | (np.arange(size) == 0)].all())
         if converged:
             values, residuals = values[above], residuals[above]
             vectors = [_sum(part, basis) for part in parts.T[::-1][above]]

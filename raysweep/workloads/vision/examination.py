@@ -41,8 +41,8 @@ def measured(
     images = scaled(task.train_pixels[:count]), task.train_labels[:count]
     for net, when in zip((before, after), WHEN, strict=True):
         for part in (_curvature, _gradients, _landscape):
-            found, kept, listed = part(row, net, images, when == "_before")
-            metrics |= {f"{name}{when}": value for name, value in found.items()}
+            numbers, kept, listed = part(row, net, images, when == "_before")
+            metrics |= {f"{name}{when}": value for name, value in numbers.items()}
             tensors |= {f"{name}{when}": value for name, value in kept.items()}
             lists |= {f"{name}{when}": dict(enumerate(np.ravel(values).tolist(), 1)) for name, values in listed.items()}
     if row["landscape_points"]:
@@ -54,30 +54,30 @@ def measured(
     return tensors, metrics
 
 
-Found = tuple[dict[str, float], dict[str, np.ndarray], dict[str, np.ndarray]]
+Measures = tuple[dict[str, float], dict[str, np.ndarray], dict[str, np.ndarray]]
 """Metrics, what is kept in the artifact, and what is logged."""
 
 
-def _curvature(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Found:
+def _curvature(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Measures:
     if not row["eigenvalues"]:
         return {}, {}, {}
-    found = curvature.measured(net, *images, int(row["seed"]), int(row["eigenvalues"]))
-    values = found.eigenvalues.values
-    unresolved = curvature.unresolved(found.eigenvalues)
-    numbers = (values[0], values.mean(), unresolved.sum(), found.trace, found.trace_error)
-    kept = {"eigenvalues": values, "residuals": found.eigenvalues.residuals}
+    result = curvature.measured(net, *images, int(row["seed"]), int(row["eigenvalues"]))
+    values = result.eigenvalues.values
+    unresolved = curvature.unresolved(result.eigenvalues)
+    numbers = (values[0], values.mean(), unresolved.sum(), result.trace, result.trace_error)
+    kept = {"eigenvalues": values, "residuals": result.eigenvalues.residuals}
     logged = {"eigenvalue": np.where(unresolved, np.nan, values)}
     return dict(zip(CURVATURE, map(float, numbers), strict=True)), kept, logged
 
 
-def _gradients(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Found:
+def _gradients(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Measures:
     sizes = np.array(list(gradients.scales(net, *images).values()))
     with np.errstate(divide="ignore", invalid="ignore"):
         numbers = (gradients.variation(net, *images), sizes[0], sizes.max() / sizes.min())
     return dict(zip(GRADIENTS, map(float, numbers), strict=True)), {}, {"gradient_scale_of_layer": sizes}
 
 
-def _landscape(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Found:
+def _landscape(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Measures:
     """The whole net's landscape, and before fine-tuning that of each layer, as in D's Fig. 5, 10 and 11."""
     points = int(row["landscape_points"])
     if not points:

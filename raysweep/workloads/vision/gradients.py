@@ -32,10 +32,9 @@ def variation(net: nn.Module, pixels: Tensor, labels: Tensor) -> float:
     with torch.no_grad():
         for step in range(1, _STEPS + 1):
             size = FURTHEST * step / _STEPS
-            moved = {name: each - size * gradient[name] for name, each in weights.items()}
-            change = abs(
-                float(cross_entropy(functional_call(net, moved, (pixels,)), labels).double() - before.double())
-            )
+            shifted = {name: each - size * gradient[name] for name, each in weights.items()}
+            after = cross_entropy(functional_call(net, shifted, (pixels,)), labels)
+            change = abs(float(after.double() - before.double()))
             most = change if change != change else max(most, change)
     return most
 
@@ -59,8 +58,8 @@ def scales(net: nn.Module, pixels: Tensor, labels: Tensor) -> dict[str, float]:
 
             stack.callback(layer.register_forward_hook(keep).remove)
         loss = cross_entropy(net(pixels), labels, reduction="sum")  # so that the count of images is no factor
-    found = torch.autograd.grad(loss, list(outputs.values()))
+    gradients = torch.autograd.grad(loss, list(outputs.values()))
     return {
         name: float(each.double().flatten(1).square().sum(1).mean().sqrt())
-        for name, each in zip(outputs, found, strict=True)
+        for name, each in zip(outputs, gradients, strict=True)
     }

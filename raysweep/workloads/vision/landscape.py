@@ -62,8 +62,8 @@ def losses(net: nn.Module, along: Directions, points: int, pixels: Tensor, label
     places = coordinates(points).tolist()
     for i, first in enumerate(places):
         for j, second in enumerate(places):
-            moved = {name: weights[name] + first * a + second * b for name, (a, b) in along.items()}
-            out[i, j] = float(cross_entropy(functional_call(net, moved, (pixels,)), labels))
+            shifted = {name: weights[name] + first * a + second * b for name, (a, b) in along.items()}
+            out[i, j] = float(cross_entropy(functional_call(net, shifted, (pixels,)), labels))
     return out
 
 

@@ -93,11 +93,11 @@ class Reconstruction(nn.Module):
         for number, places in enumerate(batches[done:], done):
             some = scaled(pixels[torch.from_numpy(places).to(pixels.device)])
             at = self.masks(f"masks of epoch {epoch}, batch {number}", len(places)).to(pixels.device)
-            found = loss(self(some, at), some, at)
+            error = loss(self(some, at), some, at)
             optimizer.zero_grad()
-            found.backward()
+            error.backward()
             optimizer.step()
-            yield found.detach()
+            yield error.detach()
 
     @torch.no_grad()
     def held_out_loss(self, pixels: Tensor) -> float:
@@ -115,11 +115,9 @@ class Reconstruction(nn.Module):
         return masks(self.seed, role, count, self.side, self.ratio)
 
     def decoder(self) -> dict[str, Tensor]:
-        """The weights of all but the encoder."""
         return {name: values for name, values in self.state_dict().items() if not name.startswith("spatial.")}
 
     def restore(self, decoder: Mapping[str, Any]) -> None:
-        """Load what decoder() gave."""
         self.load_state_dict({name: torch.as_tensor(values) for name, values in decoder.items()}, strict=False)
 
 

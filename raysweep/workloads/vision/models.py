@@ -30,7 +30,6 @@ class Net(nn.Module):
         self.spatial, self.rest, self.head = spatial, rest, head
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """The outputs before softmax, (count, classes)."""
         return self.head(self.rest(self.spatial(pixels)))
 
 
@@ -48,7 +47,8 @@ def build(model: str, depth: int, shape: tuple[int, int], classes: int, seed: in
     with torch.no_grad():
         for name, module in net.named_modules():
             if module is not net.head and isinstance(module, nn.Conv2d | nn.Linear):
-                _fill(module.weight, draws.normal(seed, f"{model} {name}", *module.weight.shape), module)
+                normal = draws.normal(seed, f"{model} {name}", *module.weight.shape)
+                module.weight.copy_(torch.as_tensor(normal) * math.sqrt(2 / module.weight[0].numel()))
                 if module.bias is not None:
                     module.bias.zero_()
     renew_head(net, classes, seed, "source")
@@ -88,10 +88,6 @@ def freeze(net: Net, count: int) -> list[nn.Module]:
     return frozen
 
 
-def _fill(weight: Tensor, normal: object, module: nn.Module) -> None:
-    weight.copy_(torch.as_tensor(normal) * math.sqrt(2 / weight[0].numel()))
-
-
 def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, nn.Module, int]:
     """`spatial`, `rest` and how many features they give."""
     if model in shapes.RESNETS:
@@ -117,7 +113,6 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
 
 
 def _fully(sizes: list[int]) -> nn.Sequential:
-    """Fully connected layers with ReLU."""
     parts: list[nn.Module] = [nn.Flatten()]
     for before, after in itertools.pairwise(sizes):
         parts += [nn.Linear(before, after), nn.ReLU()]
@@ -125,8 +120,8 @@ def _fully(sizes: list[int]) -> nn.Sequential:
 
 
 def _resnet(model: str, colours: int) -> tuple[nn.Module, nn.Module, int]:
-    found = getattr(torchvision().models, model)(weights=None)
+    resnet = getattr(torchvision().models, model)(weights=None)
     if colours != 3:
-        found.conv1 = nn.Conv2d(colours, 64, 7, stride=2, padding=3, bias=False)
-    spatial = nn.Sequential(*(part for name, part in found.named_children() if name not in ("avgpool", "fc")))
-    return spatial, nn.Sequential(found.avgpool, nn.Flatten()), found.fc.in_features
+        resnet.conv1 = nn.Conv2d(colours, 64, 7, stride=2, padding=3, bias=False)
+    spatial = nn.Sequential(*(part for name, part in resnet.named_children() if name not in ("avgpool", "fc")))
+    return spatial, nn.Sequential(resnet.avgpool, nn.Flatten()), resnet.fc.in_features

@@ -33,13 +33,13 @@ class Task:
     classes: int
 
     def to(self, device: torch.device) -> Task:
-        """The same on a device."""
-        train, test = (self.train_pixels, self.train_labels), (self.test_pixels, self.test_labels)
-        return Task(*_sent(train, device), *_sent(test, device), self.classes)
-
-
-def _sent(pair: tuple[Tensor | Decoded, Tensor], device: torch.device) -> tuple[Tensor | Decoded, Tensor]:
-    return pair[0].to(device), pair[1].to(device)
+        return Task(
+            self.train_pixels.to(device),
+            self.train_labels.to(device),
+            self.test_pixels.to(device),
+            self.test_labels.to(device),
+            self.classes,
+        )
 
 
 def scaled(pixels: Tensor) -> Tensor:
@@ -50,31 +50,18 @@ def scaled(pixels: Tensor) -> Tensor:
 
 def source(row: Row) -> Task:
     """The task of pretraining. Training images come in the order of the draw."""
-    half = 0 if tasks.one_set(row) else None
-    classes = tuple(tasks.source_classes(row))
-    turned = row["flip"], float(row["rotation"])
-    return _task(row, "source", classes, half, int(row["source_samples"]), row["label"], *turned)
+    return _task(row, "source", tasks.source_classes(row), row["label"], row["flip"], float(row["rotation"]))
 
 
 def target(row: Row) -> Task:
     """The task of fine-tuning: its first training images by the order of the draw."""
-    half = 1 if tasks.one_set(row) else None
-    return _task(row, "target", tuple(tasks.target_classes(row)), half, int(row["target_samples"]), tasks.CLASS)
+    return _task(row, "target", tasks.target_classes(row), tasks.CLASS, tasks.UPRIGHT, 0.0)
 
 
-def _task(
-    row: Row,
-    role: str,
-    classes: tuple[int, ...],
-    half: int | None,
-    samples: int,
-    label: str,
-    flip: str = tasks.UPRIGHT,
-    rotation: float = 0.0,
-) -> Task:
-    """samples: how many training images; 0 for all."""
-    digest = image_data.digest_of(row[role], role)
-    return _made(row[role], digest, tasks.form(row), row["seed"], classes, half, samples, label, flip, rotation)
+def _task(row: Row, role: str, classes: list[int], label: str, flip: str, rotation: float) -> Task:
+    digest, samples = image_data.digest_of(row[role], role), int(row[f"{role}_samples"])
+    half = int(role == "target") if tasks.one_set(row) else None
+    return _made(row[role], digest, tasks.form(row), row["seed"], tuple(classes), half, samples, label, flip, rotation)
 
 
 @functools.lru_cache(maxsize=4)
@@ -90,9 +77,10 @@ def _made(
     flip: str,
     rotation: float,
 ) -> Task:
-    """digest: that of the images called `name`, so that others of that name are not taken for them."""
+    """digest: that of the images called `name`, so that others of that name are not taken for them. samples: training
+    images; 0 for all."""
     data = image_data.load(name)
-    train, test = data.train, data.test.of(classes)
+    train, test = data.train, data.test.select(classes)
     places = tasks.order(train.labels, list(classes), seed, half)[: samples or None]
     train = train.take(places)
     label_of = _labelling(label, train, classes)
@@ -176,9 +164,8 @@ def _turned(pixels: Tensor, flip: str, rotation: float) -> Tensor:
     back = torch.tensor([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0]])
 
     def change(values: Tensor) -> Tensor:
-        grid = functional.affine_grid(
-            back.to(values).expand(len(values), 2, 3), list(values.shape), align_corners=False
-        )
+        turns = back.to(values).expand(len(values), 2, 3)
+        grid = functional.affine_grid(turns, list(values.shape), align_corners=False)
         return functional.grid_sample(values, grid, align_corners=False)
 
     return _by_parts(pixels, change)

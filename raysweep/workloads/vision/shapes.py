@@ -35,7 +35,6 @@ class Size:
 
 
 def layers(model: str, depth: int) -> int:
-    """How many layers a net has, with its head."""
     return depth if model in BY_DEPTH else _LAYERS[model]
 
 
@@ -55,7 +54,6 @@ def pooled(convolution: int, side: int) -> bool:
 
 
 def size(model: str, depth: int, side: int, colours: int, classes: int) -> Size:
-    """What one image costs in a net."""
     if model in RESNETS:
         at_224, share = _AT_224[model], math.ceil(side / 32) ** 2 / 49
         return Size(at_224[0] * share, at_224[1], at_224[2] * share)

@@ -61,13 +61,13 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
         context.checkpoint(functools.partial(_within_epoch, done, total, net, optimizer, hidden))
     mean = float(total) / len(batches)
     if hidden is None:
-        found = {**_named("source", "", training.examined(net, *_test(task))), "source_training_loss": mean}
-        context.log(epoch, **found)
+        metrics = {**_named("source", "", training.examined(net, *_test(task))), "source_training_loss": mean}
+        context.log(epoch, **metrics)
     else:
-        found = {"reconstruction_loss": hidden.held_out_loss(task.test_pixels)}
-        context.log(epoch, **found, reconstruction_training_loss=mean)
-    status = OK if np.isfinite([*found.values(), mean]).all() else DIVERGED
-    return Result(_state(net, optimizer, hidden), {**dict.fromkeys(_OF_SOURCE, math.nan), **found}, status)
+        metrics = {"reconstruction_loss": hidden.held_out_loss(task.test_pixels)}
+        context.log(epoch, **metrics, reconstruction_training_loss=mean)
+    status = OK if np.isfinite([*metrics.values(), mean]).all() else DIVERGED
+    return Result(_state(net, optimizer, hidden), {**dict.fromkeys(_OF_SOURCE, math.nan), **metrics}, status)
 
 
 @one_look()
@@ -93,20 +93,20 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         return training.examined(net, *_test(task))
 
     same = "before", row["target"], row["target_classes"]
-    found = _named("target", "_before", at_start() if pretrained is None else pretrained.once(same, at_start))
-    found |= _moved(net, end, task, context)
+    metrics = _named("target", "_before", at_start() if pretrained is None else pretrained.once(same, at_start))
+    metrics |= _deviations(net, end, task, context)
     _load(net, end)
-    found |= _named("target", "", training.examined(net, *_test(task)))
-    _, found["target_training_accuracy"] = training.examined(net, task.train_pixels, task.train_labels)
-    found["generalization_error"] = found["target_training_accuracy"] - found["target_accuracy"]
-    found |= _named("target", "_scratch", from_scratch(row, task, context))
-    found |= _named("source", "_after", (math.nan, math.nan))
+    metrics |= _named("target", "", training.examined(net, *_test(task)))
+    _, metrics["target_training_accuracy"] = training.examined(net, task.train_pixels, task.train_labels)
+    metrics["generalization_error"] = metrics["target_training_accuracy"] - metrics["target_accuracy"]
+    metrics |= _named("target", "_scratch", from_scratch(row, task, context))
+    metrics |= _named("source", "_after", (math.nan, math.nan))
     if row["pretrain"] == tasks.SUPERVISED and pretrained is not None:
         source = pixels.source(row).to(context.device)
-        found |= _named("source", "_after", training.examined(_with_old_head(net, pretrained), *_test(source)))
-    found["transferability"] = found["target_loss_scratch"] - found["target_loss"]
-    found["transferability_accuracy"] = found["target_accuracy"] - found["target_accuracy_scratch"]
-    return Result(metrics=found, status=OK if math.isfinite(found["target_loss"]) else DIVERGED)
+        metrics |= _named("source", "_after", training.examined(_with_old_head(net, pretrained), *_test(source)))
+    metrics["transferability"] = metrics["target_loss_scratch"] - metrics["target_loss"]
+    metrics["transferability_accuracy"] = metrics["target_accuracy"] - metrics["target_accuracy_scratch"]
+    return Result(metrics=metrics, status=OK if math.isfinite(metrics["target_loss"]) else DIVERGED)
 
 
 @one_look()
@@ -127,18 +127,18 @@ def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
         maps = eigen_cam.of_images(net, task.test_pixels[: row["eigen_cam_images"]].to(context.device))
         tensors["heat_maps"], metrics["eigen_cam_peaks"] = maps, float(eigen_cam.peaks(maps).mean())
     if row["examined_images"]:
-        kept, found = examination.measured(row, start, net, task, context.log)
-        tensors, metrics = tensors | kept, metrics | found
+        kept, examined = examination.measured(row, start, net, task, context.log)
+        tensors, metrics = tensors | kept, metrics | examined
     return Result(tensors, metrics)
 
 
-def _moved(start: Net, end: dict[str, Any], task: Task, context: Context) -> dict[str, float]:
+def _deviations(start: Net, end: dict[str, Any], task: Task, context: Context) -> dict[str, float]:
     """D's deviation of the weights; that of each layer is logged, with the layer's place from 1 as the step."""
     weights = {name: torch.as_tensor(values).to(context.device) for name, values in end.items()}
-    moved = deviation.by_layer(start.state_dict(), weights, len(task.train_labels))
-    for layer, each in enumerate(moved.values(), 1):
+    deviations = deviation.by_layer(start.state_dict(), weights, len(task.train_labels))
+    for layer, each in enumerate(deviations.values(), 1):
         context.log(layer, deviation_of_layer=each)
-    return {"deviation": sum(moved.values()), "deviation_head": moved["head.weight"]}
+    return {"deviation": sum(deviations.values()), "deviation_head": deviations["head.weight"]}
 
 
 def fresh(row: Row, classes: int) -> Net:
@@ -166,9 +166,8 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
     held = models.freeze(net, frozen)
     optimizer = training.optimizer(net, row["finetune_lr"], row)
     order = training.batches(row["seed"], "target", len(task.train_labels), row["batch_size"])
-    losses = training.descend(
-        net, optimizer, task.train_pixels, task.train_labels, itertools.islice(order, steps), held
-    )
+    batches = itertools.islice(order, steps)
+    losses = training.descend(net, optimizer, task.train_pixels, task.train_labels, batches, held)
     total, since, mean = torch.zeros((), device=task.train_labels.device), 0, math.nan
     start = {name: values.clone() for name, values in net.state_dict().items()} if context is not None else {}
     for step, loss in enumerate(losses, 1):
@@ -177,8 +176,8 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
             mean, since = float(total) / since, 0
             total = torch.zeros_like(total)
             if context is not None:
-                moved = deviation.by_layer(start, net.state_dict(), len(task.train_labels))
-                context.log(step, target_training_loss=mean, deviation=sum(moved.values()))
+                deviations = deviation.by_layer(start, net.state_dict(), len(task.train_labels))
+                context.log(step, target_training_loss=mean, deviation=sum(deviations.values()))
             if not math.isfinite(mean):
                 break
     return mean
@@ -208,8 +207,8 @@ def _test(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
     return task.test_pixels, task.test_labels
 
 
-def _named(role: str, when: str, found: tuple[float, float]) -> dict[str, float]:
-    return {f"{role}_loss{when}": found[0], f"{role}_accuracy{when}": found[1]}
+def _named(role: str, when: str, examined: tuple[float, float]) -> dict[str, float]:
+    return {f"{role}_loss{when}": examined[0], f"{role}_accuracy{when}": examined[1]}
 
 
 def _within_epoch(

@@ -45,7 +45,6 @@ def trained(row: Row) -> bool:
 
 
 def one_set(row: Row) -> bool:
-    """Whether source and target are the same set of images."""
     return image_data.digest_of(row["source"], "source") == image_data.digest_of(row["target"], "target")
 
 
@@ -62,7 +61,6 @@ def counts(name: str, parameter: str, part: str = "train") -> Array:
 
 
 def present(name: str, parameter: str) -> list[int]:
-    """The classes of a set of images."""
     return np.flatnonzero(counts(name, parameter)).tolist()
 
 
@@ -70,7 +68,7 @@ def listed(text: str, there: list[int]) -> list[int]:
     """The classes that a text names, in rising order. ValueError says what is wrong."""
     if text.strip() == "all":
         return there
-    found: set[int] = set()
+    classes: set[int] = set()
     for part in text.split(","):
         first, dash, last = (each.strip() for each in part.partition("-"))
         last = last if dash else first
@@ -81,12 +79,11 @@ def listed(text: str, there: list[int]) -> list[int]:
         missing = [each for each in (int(first), int(last)) if each not in there]
         if missing:
             raise ValueError(f"there is no class {missing[0]}; expected some of {_spans(there)}")
-        found |= {each for each in there if int(first) <= each <= int(last)}
-    return sorted(found)
+        classes |= {each for each in there if int(first) <= each <= int(last)}
+    return sorted(classes)
 
 
 def target_classes(row: Row) -> list[int]:
-    """The classes of the target, in rising order."""
     return listed(row["target_classes"], present(row["target"], "target"))
 
 
@@ -94,10 +91,10 @@ def source_classes(row: Row) -> list[int]:
     """The classes of the source, in rising order; with overlap_angle those of this seed."""
     if row["overlap_angle"] == NO_ANGLE:
         return listed(row["source_classes"], present(row["source"], "source"))
-    own, there = target_classes(row), present(row["target"], "target")
-    others, shared = sorted(set(there) - set(own)), overlap(row["overlap_angle"], len(own))
-    first = draws.generator(row["seed"], "classes shared with the target").permutation(own)[:shared]
-    rest = draws.generator(row["seed"], "classes of the source alone").permutation(others)[: len(own) - shared]
+    target, there = target_classes(row), present(row["target"], "target")
+    others, shared = sorted(set(there) - set(target)), overlap(row["overlap_angle"], len(target))
+    first = draws.generator(row["seed"], "classes shared with the target").permutation(target)[:shared]
+    rest = draws.generator(row["seed"], "classes of the source alone").permutation(others)[: len(target) - shared]
     return sorted([*first.tolist(), *rest.tolist()])
 
 
@@ -113,10 +110,10 @@ def order(labels: Array, classes: list[int], seed: int, half: int | None = None)
     """
     places, ranks = [], []
     for number in classes:
-        own = draws.generator(seed, f"images of class {number}").permutation(np.flatnonzero(labels == number))
-        own = own if half is None else own[half::2]
-        places.append(own)
-        ranks.append(np.arange(len(own)))
+        positions = draws.generator(seed, f"images of class {number}").permutation(np.flatnonzero(labels == number))
+        positions = positions if half is None else positions[half::2]
+        places.append(positions)
+        ranks.append(np.arange(len(positions)))
     within = np.concatenate(ranks)
     return np.asarray(np.concatenate(places)[np.argsort(within, kind="stable")])
 
@@ -137,28 +134,28 @@ def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
     What a row without pretraining says of its source, or a net without a choice of its depth, is left out.
     """
     named = {"source", "target", "source_classes", "target_classes", "overlap_angle", "image_size"}
-    found = {name: value for name, value in values.items() if name not in named}
-    found |= {"form": list(form(row)), "halved": one_set(row)}
+    identity = {name: value for name, value in values.items() if name not in named}
+    identity |= {"form": list(form(row)), "halved": one_set(row)}
     if row["model"] not in shapes.BY_DEPTH:
-        found.pop("depth")
+        identity.pop("depth")
     if trained(row):
-        found |= {"source": image_data.digest_of(row["source"], "source"), "classes": _shared(row)}
+        identity |= {"source": image_data.digest_of(row["source"], "source"), "classes": _shared(row)}
     else:
         for name in ("source_samples", "label", "flip", "rotation", "pretrain_length", "pretrain_lr", "pretrain"):
-            found.pop(name, None)
+            identity.pop(name, None)
     if not trained(row) or row["pretrain"] != MASKED:
-        found.pop("mask_ratio", None)
+        identity.pop("mask_ratio", None)
     if stage != "pretrain":
-        found |= {"target": image_data.digest_of(row["target"], "target"), "target_classes": target_classes(row)}
-    return found
+        identity |= {"target": image_data.digest_of(row["target"], "target"), "target_classes": target_classes(row)}
+    return identity
 
 
 def _shared(row: Row) -> list[Any]:
     """The classes of the source, as far as they are known without the seed, which a stage's identity has anyway."""
     if row["overlap_angle"] == NO_ANGLE:
         return source_classes(row)
-    own = target_classes(row)
-    return [overlap(row["overlap_angle"], len(own)), own]
+    target = target_classes(row)
+    return [overlap(row["overlap_angle"], len(target)), target]
 
 
 def _spans(classes: list[int]) -> str:

@@ -47,7 +47,6 @@ def test_a_new_setting_lies_in_its_interval() -> None:
         new = -5 + logs @ POWERS + 0.1 * rng.standard_normal(3)
         low, high = np.quantile(law.at(logs, rng), [0.025, 0.975], axis=0)
         covered += [*((low < new) & (new < high))]
-        np.testing.assert_allclose(law.beyond(logs), [[1, 1], [1, 1], [2, 2]], rtol=1e-9)
     assert np.mean(covered) >= 0.83
 
 
@@ -86,9 +85,9 @@ def test_two_axes_have_their_best_values_jointly() -> None:
                 a, b = np.log(lr / (4e-3 / width**0.5)), np.log(batch / 64)
                 loss = 2 + 0.1 * a**2 + 0.1 * b**2 - 0.1 * a * b + 0.02 * rng.standard_normal()
                 lines.append({"width": width, "lr": lr, "batch": batch, "loss": loss})
-    found = slice_places(pd.DataFrame(lines), ["lr", "batch"], "loss", ["width"], turn="min")
-    known = [place for place in found.places if place is not None]
-    law = fit_law(known, np.array(found.slices.settings))
+    result = slice_places(pd.DataFrame(lines), ["lr", "batch"], "loss", ["width"], turn="min")
+    expected = [place for place in result.places if place is not None]
+    law = fit_law(expected, np.array(result.slices.settings))
     low, _, high, _ = law.exponents()
     assert low[0] < -0.5 < high[0]
     assert high[0] - low[0] < 0.6

@@ -52,8 +52,8 @@ def numbers(chats, part):
 
 def kept(store, row, seed=0):
     """The artifact of a row's fine-tuning in a store."""
-    own = RowStages(WORKLOAD, table(row), ["finetune"]).of_row(0, seed)[-1]
-    entry = store.fetch(own.id)
+    reference = RowStages(WORKLOAD, table(row), ["finetune"]).of_row(0, seed)[-1]
+    entry = store.fetch(reference.id)
     return trees.unflatten(entry.tensors(), entry.meta["tree"])["weights"]
 
 
@@ -113,7 +113,7 @@ def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, met
         "finetune_weight_decay": 0.1,
     }
     compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
-    found = kept(Store(tmp_path / "store"), row)
+    result = kept(Store(tmp_path / "store"), row)
     model = plain()
     if method == "lora":
         import peft
@@ -138,9 +138,9 @@ def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, met
         for group in optimizer.param_groups:
             group["lr"] = 3e-3 * factor(step)
         optimizer.step()
-    assert set(found) == set(trained)
+    assert set(result) == set(trained)
     for name, weight in trained.items():
-        torch.testing.assert_close(found[name], weight.detach(), rtol=1e-4, atol=2e-6)
+        torch.testing.assert_close(result[name], weight.detach(), rtol=1e-4, atol=2e-6)
 
 
 def first_adapters(model):
@@ -165,18 +165,18 @@ def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights
     assert all(".lora_" in name for name in kept(Store(tmp_path / "store"), rows[0]))
     assert metrics["pretrain_loss_after"][1] == metrics["pretrain_loss"][0] == metrics["pretrain_loss"][1]
     adapters = kept(Store(tmp_path / "store"), rows[0])
-    model, moved = plain(), 0.0
+    model, shifted = plain(), 0.0
     with torch.no_grad():
         for name, weight in model.named_parameters():
             stem = name.removesuffix(".weight")
             if f"{stem}.lora_A.default.weight" in adapters:
                 change = adapters[f"{stem}.lora_B.default.weight"] @ adapters[f"{stem}.lora_A.default.weight"] * 32 / 16
                 weight += change
-                moved += float((change**2).sum())
+                shifted += float((change**2).sum())
     pairs = [spoken(n) for n in numbers(chats, "test")]
     total = sum(loss_of(model, *pair).item() for pair in pairs)
     assert metrics["finetune_loss"][0] == pytest.approx(total / sum(len(answer) for _, answer in pairs), rel=1e-5)
-    assert metrics["distance_moved"][0] == pytest.approx(moved**0.5, rel=1e-5)
+    assert metrics["distance_moved"][0] == pytest.approx(shifted**0.5, rel=1e-5)
 
 
 def test_at_full_rank_the_gradient_of_adapters_holds_that_of_full_fine_tuning(chats):
@@ -189,13 +189,13 @@ def test_at_full_rank_the_gradient_of_adapters_holds_that_of_full_fine_tuning(ch
     text = data.load(chats, "tokenizer", hub.place(tiny_hub.MODEL, "step1"))
     for module in (full, adapted):
         stages.losses(module, torch.as_tensor(text.batch(0, 0, 8, 32)).long()).sum().backward()
-    own, found = dict(full.named_parameters()), dict(adapted.named_parameters())
-    stems = [name.removesuffix(".lora_A.default.weight") for name in found if ".lora_A." in name]
+    reference, result = dict(full.named_parameters()), dict(adapted.named_parameters())
+    stems = [name.removesuffix(".lora_A.default.weight") for name in result if ".lora_A." in name]
     assert len(stems) == 2 * 7
     for stem in stems:
-        a, b = (found[f"{stem}.lora_{which}.default.weight"] for which in "AB")
+        a, b = (result[f"{stem}.lora_{which}.default.weight"] for which in "AB")
         recovered = b.grad.double() @ torch.linalg.pinv(a.detach().double().T) / 2
-        torch.testing.assert_close(recovered.float(), own[f"{stem}.weight"].grad, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(recovered.float(), reference[f"{stem}.weight"].grad, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("killed", "trainings"), [("fetch", 1), ("evaluate", 1)])
@@ -305,11 +305,11 @@ def test_only_what_the_assistant_says_is_predicted():
         ("[user]Bye<eos>[assistant]", False),
         ("Ciao<eos>", True),
     ]
-    told = data.segments(MESSAGES, "tulu", words)
-    assert "".join(text for text, _ in told) == (
+    output = data.segments(MESSAGES, "tulu", words)
+    assert "".join(text for text, _ in output) == (
         "<|system|>\nBe brief.\n<|user|>\nHi\n<|assistant|>\nHello<eos>\n<|user|>\nBye\n<|assistant|>\nCiao<eos>\n"
     )
-    assert [text for text, predicted in told if predicted] == ["Hello<eos>\n", "Ciao<eos>\n"]
+    assert [text for text, predicted in output if predicted] == ["Hello<eos>\n", "Ciao<eos>\n"]
 
 
 SHAPE = {"vocab_size": 257, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
@@ -341,8 +341,8 @@ def test_packing_changes_neither_batches_nor_what_is_learned(chats, tmp_path):
     rows = [{"target": chats, "context": 48, "packing": packing} for packing in (False, True)]
     for row in rows:
         compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
-    own, packed = (kept(Store(tmp_path / "store"), row) for row in rows)
-    for name, values in own.items():
+    reference, packed = (kept(Store(tmp_path / "store"), row) for row in rows)
+    for name, values in reference.items():
         torch.testing.assert_close(packed[name], values, rtol=0, atol=1e-5)
 
 
@@ -358,16 +358,16 @@ def test_epochs_are_so_many_steps(chats, texts):
         {"target": chats, "finetune_steps": 0, "epochs": 2.0},
         {"target": texts, "finetune_steps": 0, "epochs": 0.5},
     ]
-    found, status = compute(table(*rows), np.zeros(3, int))
+    metrics, status = compute(table(*rows), np.zeros(3, int))
     assert set(status) == {"ok"}
-    assert found["finetune_loss"][0] == found["finetune_loss"][1] < found["finetune_loss_before"][0]
-    assert found["finetune_epochs"][:2].tolist() == [2, 2]
-    assert found["steps_taken"][0] == found["steps_taken"][1] == rows[0]["finetune_steps"]
-    assert 0.5 <= found["finetune_epochs"][2] < 0.55
+    assert metrics["finetune_loss"][0] == metrics["finetune_loss"][1] < metrics["finetune_loss_before"][0]
+    assert metrics["finetune_epochs"][:2].tolist() == [2, 2]
+    assert metrics["steps_taken"][0] == metrics["steps_taken"][1] == rows[0]["finetune_steps"]
+    assert 0.5 <= metrics["finetune_epochs"][2] < 0.55
     assert costs.finetune(table(rows[1])) == costs.finetune(table(rows[0]))
 
 
 def test_of_a_conversation_longer_than_a_context_the_beginning_is_cut():
     long, short = np.arange(10, dtype=np.int32), np.arange(3, dtype=np.int32)
-    found = data.padded([long, short], 6)
-    assert found.tolist() == [[3, 4, 5, 6, 7, 8, 9], [0, 1, 2, -1, -1, -1, -1]]
+    result = data.padded([long, short], 6)
+    assert result.tolist() == [[3, 4, 5, 6, 7, 8, 9], [0, 1, 2, -1, -1, -1, -1]]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("hub_cache")
 LINES = [json.dumps({"prompt": f"{n}?", "response": "yes"}) for n in range(60)]
 
 
-def own_model(path: Path) -> Path:
+def local_model(path: Path) -> Path:
     """A folder with a model of its own."""
     tiny_hub.save(path, 0, template=None)
     return path
@@ -38,7 +38,7 @@ def lines(path: Path, *changed: str) -> str:
 
 
 def without_weights(path: Path, pickled: bool) -> Path:
-    own_model(path)
+    local_model(path)
     (path / "model.safetensors").rename(path / "pytorch_model.bin") if pickled else (
         path / "model.safetensors"
     ).unlink()
@@ -46,13 +46,13 @@ def without_weights(path: Path, pickled: bool) -> Path:
 
 
 def cut_off(path: Path) -> Path:
-    weights = own_model(path) / "model.safetensors"
+    weights = local_model(path) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     return path
 
 
 def of_type(path: Path, kind: str) -> Path:
-    config = json.loads((own_model(path) / "config.json").read_text())
+    config = json.loads((local_model(path) / "config.json").read_text())
     (path / "config.json").write_text(json.dumps({**config, "model_type": kind}))
     return path
 
@@ -67,7 +67,7 @@ CASES = {
     "a model that is not there": (lambda p: {"model": "some/model"}, "revision: ", ("--download", "there: nothing")),
     "a name that is none": (lambda p: {"model": "a/b/c"}, "model: ", ("a/b/c",)),
     "a folder without this revision": (
-        lambda p: {"model": str(own_model(p)), "revision": "late"},
+        lambda p: {"model": str(local_model(p)), "revision": "late"},
         "revision: ",
         ("late is not here, in ", "; there: nothing"),
     ),
@@ -98,7 +98,7 @@ CASES = {
     ),
     "a context beyond the model's": (lambda p: {"context": 65}, "context: ", ("at most 64 tokens",)),
     "no chat template": (
-        lambda p: {"model": str(own_model(p / "m")), "revision": "main", "target": messages(p / "m.jsonl")},
+        lambda p: {"model": str(local_model(p / "m")), "revision": "main", "target": messages(p / "m.jsonl")},
         "target: ",
         ("no chat template", "template: tulu"),
     ),

@@ -19,8 +19,8 @@ SPACES = {
 
 def tokens(revision):
     """Tokens that a revision says in its name, or by the step or chunk that it was saved after."""
-    if said := re.search(r"tokens(\d+)B$", revision):
-        return int(said[1]) * 10**9
+    if match := re.search(r"tokens(\d+)B$", revision):
+        return int(match[1]) * 10**9
     if step := re.fullmatch(r"step(\d+)", revision):
         return int(step[1]) * 2_097_152
     return (int(revision.removeprefix("ckpt_")) + 1) * 1_706_976 * 2048
@@ -39,11 +39,11 @@ def test_released_models_are_planned_without_the_extra_and_run_only_with_it(call
     for package in ("transformers", "huggingface_hub", "peft"):
         monkeypatch.setitem(sys.modules, package, None)
     for name, space in SPACES.items():
-        told = call("run", name, "--storage", storage, *QUIET, "--dry-run")
-        assert told.code == 0, told.err
+        output = call("run", name, "--storage", storage, *QUIET, "--dry-run")
+        assert output.code == 0, output.err
         cells = len(space.axes["revision"]) * len(space.axes.get("model", [0]))
-        assert f"and {cells - 1} more, " in told.out.partition("to download first (--download): ")[2]
-        assert re.search(r"estimated .*of one GPU$", told.out, re.MULTILINE)
+        assert f"and {cells - 1} more, " in output.out.partition("to download first (--download): ")[2]
+        assert re.search(r"estimated .*of one GPU$", output.out, re.MULTILINE)
     needs = "model: needs transformers: pip install 'raysweep[hub]'"
     refused(call("run", "overtraining_olmo1b", "--storage", storage, *QUIET, "--download"), f"fixed.{needs}")
     assert not storage.exists()

@@ -43,17 +43,17 @@ def smollm2(tmp_path_factory):
 @pytest.mark.long
 @pytest.mark.usefixtures("hub_cache")
 def test_ten_steps_of_adapters_on_a_released_model_learn_more_at_a_larger_rate(smollm2, tmp_path):
-    said = [(("user", f"{n} + {n}?"), ("assistant", f"It is {2 * n}!")) for n in range(60)]
-    lines = [{"messages": [{"role": role, "content": text} for role, text in turns]} for turns in said]
+    messages = [(("user", f"{n} + {n}?"), ("assistant", f"It is {2 * n}!")) for n in range(60)]
+    lines = [{"messages": [{"role": role, "content": text} for role, text in turns]} for turns in messages]
     (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, lines)))
     row = {"model": str(smollm2), "revision": "main", "target": f"chat:{tmp_path}/c.jsonl", "finetune_method": "lora"}
     row |= {"context": 64, "finetune_steps": 10, "finetune_batch": 2, "evaluation_tokens": 256}
-    found, status = compute(table(*({**row, "finetune_lr": rate} for rate in (1e-5, 1e-4, 1e-3))), np.zeros(3, int))
-    print({name: values.round(4).tolist() for name, values in found.items()})
+    metrics, status = compute(table(*({**row, "finetune_lr": rate} for rate in (1e-5, 1e-4, 1e-3))), np.zeros(3, int))
+    print({name: values.round(4).tolist() for name, values in metrics.items()})
     assert set(status) == {"ok"}
     assert (
-        found["pretrain_loss"][0] < np.log(49152) / 2
+        metrics["pretrain_loss"][0] < np.log(49152) / 2
     )  # nats a token; twice that is what a model that knows nothing has
-    assert (np.diff(found["finetune_loss"]) < 0).all()
-    assert (found["finetune_loss"] < found["finetune_loss_before"]).all()
-    assert (np.diff(found["distance_moved"]) > 0).all()
+    assert (np.diff(metrics["finetune_loss"]) < 0).all()
+    assert (metrics["finetune_loss"] < metrics["finetune_loss_before"]).all()
+    assert (np.diff(metrics["distance_moved"]) > 0).all()

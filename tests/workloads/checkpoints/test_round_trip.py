@@ -38,7 +38,7 @@ def test_a_turning_point_is_found_again_in_exported_models(call, tmp_path, stora
     """A short text, gone over many times, turns the loss. At width 256 a rate of muP is that of every weight."""
     monkeypatch.setenv("RAYSWEEP_CACHE", str(tmp_path / "tokens"))
     texts = {"source": text(tmp_path / "a40000.txt", 0.0, 40_000), "target": text(tmp_path / "b.txt", 0.5, 100_000)}
-    own = run(
+    reference = run(
         "made",
         storage,
         workload="language",
@@ -62,25 +62,25 @@ def test_a_turning_point_is_found_again_in_exported_models(call, tmp_path, stora
     )
     assert time.process_time() - started < 120
     before, after = (
-        sweep.results().query("seed == 0").set_index(["finetune_lr", "pretrain_length"]) for sweep in (own, again)
+        sweep.results().query("seed == 0").set_index(["finetune_lr", "pretrain_length"]) for sweep in (reference, again)
     )
     for loss in ("pretrain_loss", "finetune_loss_before"):
         assert after[loss].to_dict() == pytest.approx(before[loss].to_dict(), rel=1e-5)
-    expected, found = (sweep.fit(inflection=TURNING).table.set_index("finetune_lr") for sweep in (own, again))
-    for each in (expected, found):
+    expected, result = (sweep.fit(inflection=TURNING).table.set_index("finetune_lr") for sweep in (reference, again))
+    for each in (expected, result):
         print(each[["status", "estimate", "low", "high"]].to_string())
         assert set(each["status"]) == {"located"}
     for rate in RATES:
-        assert expected.low[rate] <= found.estimate[rate] <= expected.high[rate]
+        assert expected.low[rate] <= result.estimate[rate] <= expected.high[rate]
 
 
 @pytest.mark.usefixtures("one_thread", "hub_cache")
 @pytest.mark.parametrize("changes", [{}, {"finetune_method": "lora", "lora_rank": 4, "noise": 1.0}])
 def test_a_fine_tuned_checkpoint_is_exported_with_the_loss_that_its_row_has(changes, call, tmp_path, storage, texts):
     fixed = {name: value for name, value in QUICK.items() if name != "finetune_lr"} | {"target": texts, **changes}
-    own = run("tuned", storage, workload="checkpoints", axes={"finetune_lr": [1e-2]}, fixed=fixed, keep=["finetune"])
-    row, folder = own.results().iloc[0], tmp_path / "model"
-    assert row.status == "ok", [each["error"] for each in own.failures()]
+    sweep = run("tuned", storage, workload="checkpoints", axes={"finetune_lr": [1e-2]}, fixed=fixed, keep=["finetune"])
+    row, folder = sweep.results().iloc[0], tmp_path / "model"
+    assert row.status == "ok", [each["error"] for each in sweep.failures()]
     done = call("export", "tuned", row.cell, "--stage", "finetune", "--to", folder, "--storage", storage)
     assert done.code == 0, done
     module = transformers.AutoModelForCausalLM.from_pretrained(folder)
@@ -98,9 +98,9 @@ def test_a_checkpoint_that_moved_since_is_not_exported_as_the_fine_tuned_one(cal
     tiny_hub.save(tmp_path / "base", 0)
     fixed = {name: value for name, value in QUICK.items() if name != "finetune_lr"} | {"target": texts}
     fixed |= {"model": str(tmp_path / "base"), "revision": "main", "finetune_method": "lora"}
-    own = run("tuned", storage, workload="checkpoints", axes={"finetune_lr": [1e-2]}, fixed=fixed, keep=["finetune"])
+    sweep = run("tuned", storage, workload="checkpoints", axes={"finetune_lr": [1e-2]}, fixed=fixed, keep=["finetune"])
     tiny_hub.save(tmp_path / "base", 1)
-    cell, folder = own.results().cell[0], tmp_path / "model"
+    cell, folder = sweep.results().cell[0], tmp_path / "model"
     done = call("export", "tuned", cell, "--stage", "finetune", "--to", folder, "--storage", storage)
     refused(done, "revision: ", "by now, not what was fine-tuned")
     assert not folder.exists()

@@ -42,36 +42,38 @@ def test_a_task_is_measured_as_lm_eval_measures_it_and_with_its_error(sums, chat
     lm_eval = pytest.importorskip("lm_eval", reason="lm-eval is not installed here")
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     rows = [{"target": chats, "tasks": sums, "finetune_steps": steps, "finetune_lr": 1e-2} for steps in (0, 20)]
-    found, status = compute(table(*rows), np.zeros(2, int))
+    metrics, status = compute(table(*rows), np.zeros(2, int))
     assert set(status) == {"ok"}
     folder = hub.place(tiny_hub.MODEL, "step1")
-    own = lm_eval.simple_evaluate(
+    reference = lm_eval.simple_evaluate(
         "hf",
         model_args={"pretrained": str(folder), "dtype": "float32"},
         tasks=harness.split(sums),
         task_manager=harness._manager(False),
         device="cpu",
     )["results"]["sums"]
-    assert found["task_accuracy"][0] == found["task_accuracy_before"][0] == own["acc,none"]
-    assert found["task_accuracy_error"][0] == own["acc_stderr,none"] > 0
-    assert found["task_accuracy_before"][1] == own["acc,none"]
-    assert found["task_accuracy"][1] != own["acc,none"]
+    assert metrics["task_accuracy"][0] == metrics["task_accuracy_before"][0] == reference["acc,none"]
+    assert metrics["task_accuracy_error"][0] == reference["acc_stderr,none"] > 0
+    assert metrics["task_accuracy_before"][1] == reference["acc,none"]
+    assert metrics["task_accuracy"][1] != reference["acc,none"]
 
 
 def test_without_tasks_there_is_no_accuracy_and_a_row_is_whole(chats):
-    found, status = compute(table({"target": chats}), np.zeros(1, int))
+    metrics, status = compute(table({"target": chats}), np.zeros(1, int))
     assert status == ["ok"]
-    assert np.isnan([found[name][0] for name in ("task_accuracy", "task_accuracy_error", "task_accuracy_before")]).all()
+    assert np.isnan(
+        [metrics[name][0] for name in ("task_accuracy", "task_accuracy_error", "task_accuracy_before")]
+    ).all()
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "cannot be read"), ("[1", "cannot be read"), ("a: 1", "expected a task file")]
+    ("content", "message"), [(None, "cannot be read"), ("[1", "cannot be read"), ("a: 1", "expected a task file")]
 )
-def test_what_is_no_task_file_is_refused(content, said, tmp_path, monkeypatch):
+def test_what_is_no_task_file_is_refused(content, message, tmp_path, monkeypatch):
     monkeypatch.setattr(harness.importlib.util, "find_spec", lambda name: object())
     if content is not None:
         (tmp_path / "t.yaml").write_text(content)
-    assert said in harness.complaint(str(tmp_path / "t.yaml"))
+    assert message in harness.complaint(str(tmp_path / "t.yaml"))
 
 
 def test_without_lm_eval_tasks_say_what_to_install(monkeypatch):

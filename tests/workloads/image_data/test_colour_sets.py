@@ -33,9 +33,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_svhn_is_read_with_the_digit_0_as_class_0(published: Path) -> None:
-    found = image_data.load(f"svhn:{published / 'svhn'}")
-    assert (found.white, found.classes) == (255, tuple("0123456789"))
-    for part, count in ((found.train, 733), (found.test, 261)):
+    data = image_data.load(f"svhn:{published / 'svhn'}")
+    assert (data.white, data.classes) == (255, tuple("0123456789"))
+    for part, count in ((data.train, 733), (data.test, 261)):
         images = np.arange(count)
         assert part.pixels.shape == (count, 32, 32, 3)
         np.testing.assert_array_equal(part.labels, (images % 10 + 1) % 10)
@@ -51,23 +51,23 @@ def test_svhn_is_read_with_the_digit_0_as_class_0(published: Path) -> None:
     ],
 )
 def test_cifar_is_read_in_its_binary_version(published: Path, kind: str, folder: str, classes: int) -> None:
-    found = image_data.load(f"{kind}:{published}")
-    assert found.classes == tuple(f"class{number}" for number in range(classes))
-    for part, count in ((found.train, 50_000), (found.test, 10_000)):
+    data = image_data.load(f"{kind}:{published}")
+    assert data.classes == tuple(f"class{number}" for number in range(classes))
+    for part, count in ((data.train, 50_000), (data.test, 10_000)):
         images = np.arange(count)
         assert part.pixels.shape == (count, 32, 32, 3)
         np.testing.assert_array_equal(part.labels, images % classes)
         places = images % 10_000 % 32 if kind == "cifar10" else images % 32
         assert (part.pixels[images, places, 7, 2] == 100).all()
         assert np.count_nonzero(part.pixels) == count
-    assert image_data.digest_of(f"{kind}:{published / folder}") == found.digest, "the place is no part of what they are"
+    assert image_data.digest_of(f"{kind}:{published / folder}") == data.digest, "the place is no part of what they are"
 
 
 def test_classes_of_a_pair_are_those_of_the_set(published: Path) -> None:
     row = {"data": f"cifar100:{published}", "target_samples": 10}
     assert image_regression.check({**row, "pair": "2-3:5-99"}) is None
-    said = image_regression.check({**row, "pair": "2-3:5-100"})
-    assert said == ("pair", f"expected classes from 0 to 99, which {row['data']} has, got 100")
+    message = image_regression.check({**row, "pair": "2-3:5-100"})
+    assert message == ("pair", f"expected classes from 0 to 99, which {row['data']} has, got 100")
 
 
 def linked(folder: Path, target: Path) -> None:
@@ -185,12 +185,12 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], object], tuple[str, ...]]] = 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path, case: str) -> None:
-    kind, files, happens, said = BROKEN[case]
+    kind, files, happens, message = BROKEN[case]
     linked(tmp_path / files, published / files)
     happens(tmp_path / files)
     complaint = image_data.complaint(f"{kind}:{tmp_path / files}")
     assert complaint is not None
-    for part in (*said, str(tmp_path / files)):
+    for part in (*message, str(tmp_path / files)):
         assert part in complaint
 
 
@@ -199,7 +199,7 @@ def test_who_has_the_version_for_python_is_told_why_it_is_not_read(tmp_path: Pat
     """Nothing in it is opened: it would be unpickled."""
     (tmp_path / folder).mkdir()
     for name in (f"{kind}:{tmp_path}", f"{kind}:{tmp_path / folder}"):
-        said = str(image_data.complaint(name))
-        assert "made of pickles" in said
-        assert "-binary.tar.gz" in said
-        assert "--download" in said
+        message = str(image_data.complaint(name))
+        assert "made of pickles" in message
+        assert "-binary.tar.gz" in message
+        assert "--download" in message

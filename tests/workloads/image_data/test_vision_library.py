@@ -40,10 +40,10 @@ def test_a_torchvision_for_another_torch_is_one_line_that_says_what_to_install(
     monkeypatch.setattr(torch, "__version__", "2.15.0+cpu")
     with pytest.raises(InputError) as caught:
         torchvision()
-    said = str(caught.value)
-    assert said.startswith("torchvision: cannot be imported beside torch 2.15.0+cpu (")
-    assert "install both for cpu: pip install --force-reinstall torch torchvision" in said
-    assert "\n" not in said
+    message = str(caught.value)
+    assert message.startswith("torchvision: cannot be imported beside torch 2.15.0+cpu (")
+    assert "install both for cpu: pip install --force-reinstall torch torchvision" in message
+    assert "\n" not in message
 
 
 @pytest.mark.usefixtures("alone")

@@ -26,9 +26,9 @@ def columns(*rows: dict[str, Any]) -> dict[str, Array]:
 
 def digits(classes: tuple[int, int], test: bool) -> tuple[Array, Array]:
     """Pixels from 0 to 1 and labels ±1, taken from scikit-learn here."""
-    found = load_digits()
-    own = np.isin(found.target, classes) & ((np.arange(len(found.target)) % 5 == 0) == test)
-    return found.data[own] / 16, np.where(found.target[own] == classes[0], 1.0, -1.0)
+    result = load_digits()
+    reference = np.isin(result.target, classes) & ((np.arange(len(result.target)) % 5 == 0) == test)
+    return result.data[reference] / 16, np.where(result.target[reference] == classes[0], 1.0, -1.0)
 
 
 def started(seed: int, size: int = 64) -> Array:
@@ -48,36 +48,38 @@ def descended(pixels: Array, labels: Array, start: Array, steps: int) -> Array:
 def test_rows_are_the_end_points_of_descent_on_source_and_target(samples: int, steps: float) -> None:
     """A least squares solver finds the end point of the target: nearest to the source, or to 0."""
     row = {"pair": "8-1:4-7", "target_samples": samples, "pretrain_length": steps, "repeats": 3}
-    found, _ = engine.compute(columns(row), np.array([5]))
-    (source, wanted), (pixels, labels), (test, truth) = (
+    metrics, _ = engine.compute(columns(row), np.array([5]))
+    (source, expected), (pixels, labels), (test, truth) = (
         digits((8, 1), False),
         digits((4, 7), False),
         digits((4, 7), True),
     )
     start = started(5)
     if np.isinf(steps):
-        start += np.linalg.lstsq(source, wanted - source @ start, rcond=1e-12)[0]
+        start += np.linalg.lstsq(source, expected - source @ start, rcond=1e-12)[0]
     else:
-        start = descended(source, wanted, start, int(steps))
+        start = descended(source, expected, start, int(steps))
     measured: dict[str, list[float]] = {"scratch": [], "finetune": []}
     errors: dict[str, list[float]] = {"scratch": [], "finetune": []}
     for chosen in engine.choice(5, "8-1:4-7", len(labels), samples, 3):
         assert len(set(chosen.tolist())) == samples
         x, y = pixels[chosen], labels[chosen]
-        for how, first in (("scratch", np.zeros(64)), ("finetune", start)):
+        for each, first in (("scratch", np.zeros(64)), ("finetune", start)):
             outputs = test @ (first + np.linalg.lstsq(x, y - x @ first, rcond=1e-12)[0])
-            measured[how].append(float(((outputs - truth) ** 2).mean()))
-            errors[how].append(float((np.sign(outputs) != truth).mean()))
-    for how in measured:
-        assert found[f"loss_{how}"][0] == pytest.approx(np.mean(measured[how]), rel=1e-6), how
-        assert found[f"error_{how}"][0] == pytest.approx(np.mean(errors[how]), abs=1e-12), how
-    gain = found["error_scratch"] - found["error_finetune"]
-    np.testing.assert_array_equal(found["transferability_finetune"], gain)
+            measured[each].append(float(((outputs - truth) ** 2).mean()))
+            errors[each].append(float((np.sign(outputs) != truth).mean()))
+    for each in measured:
+        assert metrics[f"loss_{each}"][0] == pytest.approx(np.mean(measured[each]), rel=1e-6), each
+        assert metrics[f"error_{each}"][0] == pytest.approx(np.mean(errors[each]), abs=1e-12), each
+    gain = metrics["error_scratch"] - metrics["error_finetune"]
+    np.testing.assert_array_equal(metrics["transferability_finetune"], gain)
 
 
 def test_predictors_are_those_of_the_paper() -> None:
     """Table 1 of T, from the dense Σ: ‖θ_T - θ_S‖², the bound of [25] and T's own (3) at m = 2 with c = δ = 1."""
-    found, _ = engine.compute(columns({"pair": "0-3:9-2", "target_samples": 12, "pretrain_length": 400}), np.array([2]))
+    metrics, _ = engine.compute(
+        columns({"pair": "0-3:9-2", "target_samples": 12, "pretrain_length": 400}), np.array([2])
+    )
     pixels, labels = digits((9, 2), False)
     target = descended(pixels, labels, np.zeros(64), 400)
     source = descended(*digits((0, 3), False), started(2), 400)
@@ -87,9 +89,9 @@ def test_predictors_are_those_of_the_paper() -> None:
     g = largest * max(np.sqrt(share), share, np.sqrt(1 / 12), 1 / 12)
     first = np.sum((vectors[:, -2:].T @ (target - source)) ** 2)
     rest = np.sum((vectors[:, :-2].T @ (target - source)) ** 2)
-    assert found["distance_squared"][0] == pytest.approx(first + rest, rel=1e-8)
-    assert found["bound_distance"][0] == pytest.approx(g * (first + rest), rel=1e-8)
-    assert found["bound_thm42"][0] == pytest.approx(2 * g**3 * first / second**2 + 2 * g * rest, rel=1e-8)
+    assert metrics["distance_squared"][0] == pytest.approx(first + rest, rel=1e-8)
+    assert metrics["bound_distance"][0] == pytest.approx(g * (first + rest), rel=1e-8)
+    assert metrics["bound_thm42"][0] == pytest.approx(2 * g**3 * first / second**2 + 2 * g * rest, rel=1e-8)
 
 
 def test_the_equivalent_is_the_mean_over_gaussian_inputs() -> None:
@@ -103,8 +105,8 @@ def test_the_equivalent_is_the_mean_over_gaussian_inputs() -> None:
     source = descended(*digits((2, 3), False), started(0), steps)
     for samples in (10, 30):
         row = {"pair": "2-3:5-6", "target_samples": samples, "pretrain_length": steps}
-        found, _ = engine.compute(columns(row), np.array([0]))
-        for how, first in (("scratch", np.zeros(64)), ("finetune", source)):
+        metrics, _ = engine.compute(columns(row), np.array([0]))
+        for each, first in (("scratch", np.zeros(64)), ("finetune", source)):
             losses = []
             for _ in range(400):
                 x = rng.standard_normal((samples, 64)) @ root.T
@@ -112,7 +114,7 @@ def test_the_equivalent_is_the_mean_over_gaussian_inputs() -> None:
                 end = first + np.linalg.lstsq(x, y - x @ first, rcond=1e-12)[0]
                 losses.append(np.sum((root.T @ (end - best)) ** 2) + noise**2)
             expected, error = np.mean(losses), np.std(losses) / np.sqrt(len(losses))
-            assert abs(found[f"equivalent_{how}"][0] - expected) < 0.02 * expected + 4 * error, (samples, how)
+            assert abs(metrics[f"equivalent_{each}"][0] - expected) < 0.02 * expected + 4 * error, (samples, each)
 
 
 def test_bounds_know_their_groups() -> None:
@@ -163,6 +165,6 @@ def test_cost_grows_with_what_is_computed() -> None:
 def test_real_images_are_learned_from_few(kind: str) -> None:
     """A chance error is 0.5; the equivalent, made for Gaussian inputs, is near the loss on test images from scratch."""
     name = image_files.real(kind)
-    found, _ = engine.compute(columns({"data": name, "pair": "2-3:1-7", "target_samples": 30}), np.array([0]))
-    assert found["error_scratch"][0] < 0.1
-    assert found["equivalent_scratch"][0] == pytest.approx(found["loss_scratch"][0], rel=0.25)
+    metrics, _ = engine.compute(columns({"data": name, "pair": "2-3:1-7", "target_samples": 30}), np.array([0]))
+    assert metrics["error_scratch"][0] < 0.1
+    assert metrics["equivalent_scratch"][0] == pytest.approx(metrics["loss_scratch"][0], rel=0.25)

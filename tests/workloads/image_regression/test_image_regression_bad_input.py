@@ -31,11 +31,11 @@ CASES: dict[str, tuple[dict[str, object], str, tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("here")
-    image_files.write(found / "fashion", "fashion_mnist")
-    image_files.write(found / "half", "mnist")
-    (found / "half" / "t10k-labels-idx1-ubyte").unlink()
-    return found
+    result = tmp_path_factory.mktemp("here")
+    image_files.write(result / "fashion", "fashion_mnist")
+    image_files.write(result / "half", "mnist")
+    (result / "half" / "t10k-labels-idx1-ubyte").unlink()
+    return result
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -44,8 +44,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(store):
     rows = [{"finetune_lr": 1e-3}, {"finetune_lr": 1e-2, "noise": 0.5}, {"noise": 2.0, "finetune_steps": 0}]
     together, status = compute(table(*rows), np.array([0, 1, 1]), Store(store))
     for index, seed in enumerate((0, 1, 1)):
-        alone, own = compute(table(rows[index]), np.array([seed]), Store(store))
-        assert own[0] == status[index]
+        alone, metrics = compute(table(rows[index]), np.array([seed]), Store(store))
+        assert metrics[0] == status[index]
         for name, values in alone.items():
             np.testing.assert_array_equal(values[0], together[name][index])
 
@@ -144,21 +144,21 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
     store = Store(tmp_path)
     compute(table(*lengths), np.zeros(3, int), store)
     described = [stages(row(**parameters), 0) for parameters in lengths]
-    assert set(store.stages()) == {own.id for chain in described for own in chain}
+    assert set(store.stages()) == {stage.id for chain in described for stage in chain}
     steps = {}
     for chain, length in zip(described, (100, 150, 200), strict=True):
-        assert [own.stage for own in chain] == ["trunk"] * (len(chain) - 1) + ["pretrain"]
-        steps |= {own.id: own.point - own.before for own in chain[:-1]}
+        assert [stage.stage for stage in chain] == ["trunk"] * (len(chain) - 1) + ["pretrain"]
+        steps |= {stage.id: stage.point - stage.before for stage in chain[:-1]}
         steps[chain[-1].id] = length - chain[-2].point
     assert sum(steps.values()) < 0.6 * (100 + 150 + 200)
 
     parameters = row(**lengths[1]) | {"seed": 0}
     shape, text = config_of(parameters), Grammar(0.0)
     factor = schedules.trunk_and_anneal(150)[1]
-    own = pretraining.trainer_of("pretrain", parameters, shape, shape.initial(0), factor, 150)
-    own.train(lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
+    reference = pretraining.trainer_of("pretrain", parameters, shape, shape.initial(0), factor, 150)
+    reference.train(lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
     weights = pretrained(row(**lengths[1]), 0, store)["weights"]
-    for name, values in trainer.weights_of(own.module).items():
+    for name, values in trainer.weights_of(reference.module).items():
         np.testing.assert_array_equal(weights[name], values.numpy())
 
 

@@ -22,7 +22,7 @@ WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses"
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> Path:
+def private_cache(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv(cache.VARIABLE, str(folder))
     return folder
@@ -82,12 +82,13 @@ def test_learned_tokens_are_fewer_than_bytes_and_documents_end_with_the_last_one
 
 def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines):
     before = corpus.load(f"bpe:300:file:{lines}")
-    own = corpus.documents(f"file:{lines}")
-    held = own.splits["test"][0]
+    reference = corpus.documents(f"file:{lines}")
+    held = reference.splits["test"][0]
     changed = texts.Documents(
-        "other", {**own.splits, "test": [held + b" zebras quagga xylophones"] * 9, "validation": [b"zebras " * 99]}
+        "other",
+        {**reference.splits, "test": [held + b" zebras quagga xylophones"] * 9, "validation": [b"zebras " * 99]},
     )
-    assert bpe.vocabulary(300, changed, "x").digest == bpe.vocabulary(300, own, "x").digest
+    assert bpe.vocabulary(300, changed, "x").digest == bpe.vocabulary(300, reference, "x").digest
     target = lines.with_name("target.txt")
     target.write_text("\n\n".join(f"zebras {n} quagga xylophones" * 20 for n in range(40)))
     for name in (f"file:{target}", "file:" + str(lines)):
@@ -95,7 +96,7 @@ def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines)
         assert len(read.token_bytes) == 300
         np.testing.assert_array_equal(read.token_bytes, before.token_bytes)
     pieces = corpus.load(f"file:{target}", f"bpe:300:file:{lines}").splits["train"]
-    own_words = bpe.vocabulary(300, own, "own")
+    own_words = bpe.vocabulary(300, reference, "own")
     assert spelled(own_words, pieces[:40]).startswith("zebras ")
 
 
@@ -104,7 +105,7 @@ def test_another_process_learns_the_same_tokens(lines, tmp_path):
         "import sys; from raysweep.workloads.language import corpus; "
         "text = corpus.load(sys.argv[1]); print(text.digest, *text.splits['test'][:50])"
     )
-    said = [
+    messages = [
         subprocess.run(
             [sys.executable, "-c", code, f"bpe:300:file:{lines}"],
             capture_output=True,
@@ -119,8 +120,8 @@ def test_another_process_learns_the_same_tokens(lines, tmp_path):
         ).stdout
         for threads in ("1", "2")
     ]
-    own = corpus.load(f"bpe:300:file:{lines}")
-    assert said[0] == said[1] == " ".join(map(str, [own.digest, *own.splits["test"][:50]])) + "\n"
+    reference = corpus.load(f"bpe:300:file:{lines}")
+    assert messages[0] == messages[1] == " ".join(map(str, [reference.digest, *reference.splits["test"][:50]])) + "\n"
 
 
 def test_stages_know_text_and_vocabulary(lines):
@@ -132,10 +133,10 @@ def test_stages_know_text_and_vocabulary(lines):
     assert not set(first) & {identity({**base, "source": name}, 0) for name in names}
 
 
-def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damaged(lines, own_cache, monkeypatch):
+def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damaged(lines, private_cache, monkeypatch):
     name = f"bpe:300:file:{lines}"
     first = {part: np.array(corpus.load(name).splits[part]) for part in texts.SPLITS}
-    kept = sorted(path for path in own_cache.iterdir())
+    kept = sorted(path for path in private_cache.iterdir())
     assert [path.suffix for path in kept] == [".json", *[".npy", ".sha256"] * 3]
     assert json.loads(json.loads(kept[0].read_text())["content"])["model"]["merges"]
 
@@ -145,7 +146,7 @@ def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damage
 
     whole = {path: path.read_bytes() for path in kept}
     assert same()
-    another_vocabulary(lines, own_cache)
+    another_vocabulary(lines, private_cache)
     assert not same()  # what is kept is believed
     for path, content in whole.items():
         damaged = bytearray(content)
@@ -173,8 +174,8 @@ def test_losses_are_given_per_byte_so_that_vocabularies_compare(lines, tmp_path)
         columns = columns_of({**common, "source": source})
         metrics, status = compute(columns, np.zeros(1, int), Store(tmp_path / "store"))
         assert status[0] == "ok"
-        own = corpus.documents(f"file:{lines}").splits["test"]
-        text_bytes = sum(len(document) + 1 for document in own)
+        reference = corpus.documents(f"file:{lines}").splits["test"]
+        text_bytes = sum(len(document) + 1 for document in reference)
         tokens = len(corpus.load(source).splits["test"])
         for name in ("pretrain_loss_after", "finetune_loss"):
             assert metrics[f"{name}_per_byte"][0] == pytest.approx(metrics[name][0] * tokens / text_bytes, rel=0.02)
@@ -297,21 +298,21 @@ def touched(path: Path) -> None:
     os.utime(path, ns=(moment, moment))
 
 
-def another_vocabulary(lines: Path, own_cache: Path) -> None:
+def another_vocabulary(lines: Path, private_cache: Path) -> None:
     """Where the tokens of `lines` are kept, as many others: as another release of what trains them might give."""
-    (own,) = own_cache.glob("bpe-*.json")
+    (reference,) = private_cache.glob("bpe-*.json")
     other = lines.with_name("other.jsonl")
     other.write_text("\n".join(json.dumps({"text": document.decode()[::-1]}) for document in documents()))
     corpus.load(f"bpe:300:file:{other}")
-    (found,) = set(own_cache.glob("bpe-*.json")) - {own}
-    own.write_bytes(found.read_bytes())
+    (result,) = set(private_cache.glob("bpe-*.json")) - {reference}
+    reference.write_bytes(result.read_bytes())
 
 
-def test_stages_know_other_tokens_of_the_same_text_and_number(lines, own_cache):
+def test_stages_know_other_tokens_of_the_same_text_and_number(lines, private_cache):
     base = {p.name: p.default for p in PARAMETERS} | {"source": f"bpe:300:file:{lines}"}
     first = identity(base, 0)
     touched(lines)
     assert identity(base, 0) == first
-    another_vocabulary(lines, own_cache)
+    another_vocabulary(lines, private_cache)
     touched(lines)
     assert identity(base, 0) != first

@@ -54,29 +54,29 @@ def numpy_logits(w: Weights, sequence: np.ndarray, shape: ModelConfig) -> np.nda
 
     x = w["model.embed_tokens.weight"][sequence]
     for number in range(shape.depth):
-        own = {name.removeprefix(f"model.layers.{number}."): values for name, values in w.items()}
-        h = norm(x, own["input_layernorm.weight"])
-        q, k, v = (h @ own[f"self_attn.{name}_proj.weight"].T for name in "qkv")
-        heard = np.zeros_like(x)
+        reference = {name.removeprefix(f"model.layers.{number}."): values for name, values in w.items()}
+        h = norm(x, reference["input_layernorm.weight"])
+        q, k, v = (h @ reference[f"self_attn.{name}_proj.weight"].T for name in "qkv")
+        received = np.zeros_like(x)
         for head in range(shape.heads):
             at = slice(head * shape.head_width, (head + 1) * shape.head_width)
             for now in range(len(x)):
                 scores = np.array([rotated(q[now, at], now) @ rotated(k[then, at], then) for then in range(now + 1)])
                 weight = np.exp(scores / np.sqrt(shape.head_width))
-                heard[now, at] = weight / weight.sum() @ v[: now + 1, at]
-        x = x + heard @ own["self_attn.o_proj.weight"].T
-        h = norm(x, own["post_attention_layernorm.weight"])
-        gate, up = (h @ own[f"mlp.{name}_proj.weight"].T for name in ("gate", "up"))
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ own["mlp.down_proj.weight"].T
+                received[now, at] = weight / weight.sum() @ v[: now + 1, at]
+        x = x + received @ reference["self_attn.o_proj.weight"].T
+        h = norm(x, reference["post_attention_layernorm.weight"])
+        gate, up = (h @ reference[f"mlp.{name}_proj.weight"].T for name in ("gate", "up"))
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ reference["mlp.down_proj.weight"].T
     return norm(x, w["model.norm.weight"]) @ w["lm_head.weight"].T
 
 
 @pytest.mark.usefixtures("float64")
 def test_forward_pass_is_llama_written_out_in_numpy() -> None:
-    own, batch = weights(), tokens()[:, :-1]
-    found = model.decoder(SMALL, own)(torch.tensor(batch.astype(np.int64))).detach().numpy()
+    reference, batch = weights(), tokens()[:, :-1]
+    result = model.decoder(SMALL, reference)(torch.tensor(batch.astype(np.int64))).detach().numpy()
     for index, sequence in enumerate(batch):
-        np.testing.assert_allclose(found[index], numpy_logits(own, sequence, SMALL), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(result[index], numpy_logits(reference, sequence, SMALL), rtol=1e-9, atol=1e-9)
 
 
 def test_the_state_dict_has_the_names_and_shapes_of_transformers_llama() -> None:
@@ -97,7 +97,7 @@ def test_the_state_dict_has_the_names_and_shapes_of_transformers_llama() -> None
 
 def test_transformers_loads_the_state_dict_and_has_the_same_logits() -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not installed here")
-    own = model.decoder(SMALL, weights())
+    reference = model.decoder(SMALL, weights())
     llama = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
             vocab_size=20,
@@ -109,9 +109,9 @@ def test_transformers_loads_the_state_dict_and_has_the_same_logits() -> None:
             tie_word_embeddings=False,
         )
     ).eval()
-    llama.load_state_dict(own.state_dict())
+    llama.load_state_dict(reference.state_dict())
     batch = torch.tensor(tokens()[:, :-1].astype(np.int64))
-    torch.testing.assert_close(llama(batch).logits, own(batch), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(llama(batch).logits, reference(batch), rtol=1e-5, atol=1e-5)
 
 
 def test_nothing_is_heard_from_the_future_and_given_tokens_are_read_but_not_predicted() -> None:
@@ -127,9 +127,11 @@ def test_nothing_is_heard_from_the_future_and_given_tokens_are_read_but_not_pred
 
 
 def test_a_stream_whose_squares_overflow_has_no_finite_loss() -> None:
-    own = weights()
-    own["model.layers.0.mlp.down_proj.weight"] = own["model.layers.0.mlp.down_proj.weight"] * 1e25
-    assert not torch.isfinite(model.losses(model.decoder(SMALL, own), torch.tensor(tokens().astype(np.int64)))).any()
+    reference = weights()
+    reference["model.layers.0.mlp.down_proj.weight"] = reference["model.layers.0.mlp.down_proj.weight"] * 1e25
+    assert not torch.isfinite(
+        model.losses(model.decoder(SMALL, reference), torch.tensor(tokens().astype(np.int64)))
+    ).any()
 
 
 @pytest.mark.parametrize("recomputed", [False, True])
@@ -137,15 +139,15 @@ def test_losses_in_chunks_and_layers_computed_again_have_the_same_gradients(
     recomputed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = torch.tensor(tokens().astype(np.int64))
-    found = []
+    results = []
     for chunk in (2**28, 7 * SMALL.vocabulary):
         monkeypatch.setattr(model, "CHUNK", chunk)
         module = model.decoder(SMALL, weights()).train()
         module.model.recomputes = recomputed and chunk != 2**28
         losses = model.losses(module, batch)
         losses.sum().backward()
-        found.append([losses.detach(), *(weight.grad for weight in module.parameters())])
-    for one, other in zip(*found, strict=True):
+        results.append([losses.detach(), *(weight.grad for weight in module.parameters())])
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
@@ -204,7 +206,7 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width() -> None:
         shape = config_of({"preset": "tiny", "source": "grammar:0", "width": width, "depth": 2, "context": 16})
         batch = np.random.default_rng(0).integers(97, 123, (8, 17)).astype(np.uint8)
         inputs = torch.tensor(batch[:, :-1].astype(np.int64))
-        for found, rate in ((changes, 2e-3), (unscaled, 2e-3 * width / 32)):
+        for each, rate in ((changes, 2e-3), (unscaled, 2e-3 * width / 32)):
             per_seed = []
             for seed in range(2):
                 module = model.decoder(shape, shape.initial(seed))
@@ -212,7 +214,7 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width() -> None:
                 recipe = Recipe(rate, lambda step: 1.0, lr_factors=shape.lr_factors())
                 Trainer(module, model.losses, recipe).train(lambda step, batch=batch: batch, 5)
                 per_seed.append(float((module(inputs).detach() - before).pow(2).mean().sqrt()))
-            found.append(np.mean(per_seed))
+            each.append(np.mean(per_seed))
     slope = np.polyfit(np.log(widths), np.log(changes), 1)[0]
     assert abs(slope) < 0.25, (slope, changes)
     assert np.polyfit(np.log(widths), np.log(unscaled), 1)[0] > 0.4, unscaled  # the check can fail
@@ -235,10 +237,10 @@ def test_noise_has_the_initialization_s_deviation_in_every_tensor() -> None:
 def dense(float64: None) -> tuple[ModelConfig, Weights, Tensor, np.ndarray, Tensor, Tensor]:
     """A tiny model with its exact gradient and Hessian."""
     shape = ModelConfig(depth=1, width=4, heads=1, mlp=4, context=5, vocabulary=6)
-    own = {part.name: part.initial(3) / (64 if "head" in part.name else 1) * 2 for part in shape.parts()}
-    flat = torch.cat([torch.as_tensor(values).flatten() for values in own.values()])
+    reference = {part.name: part.initial(3) / (64 if "head" in part.name else 1) * 2 for part in shape.parts()}
+    flat = torch.cat([torch.as_tensor(values).flatten() for values in reference.values()])
     batch = np.random.default_rng(1).integers(0, 6, (3, 6)).astype(np.uint8)
-    module = model.decoder(shape, own)
+    module = model.decoder(shape, reference)
 
     def loss(row: Tensor) -> Tensor:
         with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
@@ -247,7 +249,7 @@ def dense(float64: None) -> tuple[ModelConfig, Weights, Tensor, np.ndarray, Tens
             return torch.func.functional_call(module, named, (read[:, :-1], read[:, 1:])).mean()
 
     gradient = torch.autograd.functional.jacobian(loss, flat)
-    return shape, own, flat, batch, gradient, torch.autograd.functional.hessian(loss, flat)
+    return shape, reference, flat, batch, gradient, torch.autograd.functional.hessian(loss, flat)
 
 
 @pytest.mark.parametrize(
@@ -257,29 +259,29 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
     dense: tuple, budget: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sizes, "PIECE_BYTES", budget)
-    shape, own, flat, batch, gradient, exact = dense
-    quadratic = evaluation.quadratic_of(own, batch, shape)
+    shape, reference, flat, batch, gradient, exact = dense
+    quadratic = evaluation.quadratic_of(reference, batch, shape)
     torch.testing.assert_close(quadratic.gradient, gradient, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(quadratic.product(flat), exact @ flat, rtol=1e-7, atol=1e-9)
-    found = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat), 60)
-    assert found == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
+    eigenvalue = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat), 60)
+    assert eigenvalue == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
 
 
 @pytest.mark.long
 def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense: tuple) -> None:
-    shape, own, _, batch, _, exact = dense
+    shape, reference, _, batch, _, exact = dense
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in shape.parts()])
     scaled = deviations[:, None] * exact * deviations
     probes = 300
-    quadratic = evaluation.quadratic_of(own, batch, shape)
-    found = hessian.scaled_trace(quadratic.product, deviations, probes, draws.generator(0, "language/probes"))
+    quadratic = evaluation.quadratic_of(reference, batch, shape)
+    trace = hessian.scaled_trace(quadratic.product, deviations, probes, draws.generator(0, "language/probes"))
     off = scaled - torch.diag(scaled.diagonal())
-    assert abs(found - float(scaled.trace())) < 4 * float((2 * (off**2).sum() / probes).sqrt())
+    assert abs(trace - float(scaled.trace())) < 4 * float((2 * (off**2).sum() / probes).sqrt())
 
 
 def test_quadratic_model_predicts_small_moves(dense: tuple) -> None:
-    shape, own, flat, batch, _, _ = dense
-    quadratic = evaluation.quadratic_of(own, batch, shape)
+    shape, reference, flat, batch, _, _ = dense
+    quadratic = evaluation.quadratic_of(reference, batch, shape)
     move = torch.randn(len(flat), generator=torch.Generator().manual_seed(0))
     for size, tolerance in ((1e-5, 1e-2), (1e-6, 1e-3)):  # what is left out is of second order in the size, relatively
         assert quadratic.change(size * move) == pytest.approx(quadratic.real_change(size * move), rel=tolerance)
@@ -295,11 +297,11 @@ def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch:
         cast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled)
         monkeypatch.setattr(trainer, "mixed_precision", lambda where, cast=cast: cast)
         losses: list[float] = []
-        own = Trainer(
+        trained = Trainer(
             model.decoder(SMALL, weights(gain=1.0)), model.losses, Recipe(3e-3, lambda step: 1.0, lr_factors={})
         )
-        own.train(tokens, 60, lambda _, loss, losses=losses: losses.append(float(loss)))
-        assert {weight.dtype for weight in own.module.parameters()} == {torch.float32}
+        trained.train(tokens, 60, lambda _, loss, losses=losses: losses.append(float(loss)))
+        assert {weight.dtype for weight in trained.module.parameters()} == {torch.float32}
         assert np.mean(losses[-5:]) < 0.7 * losses[0]
         first.append(losses[0])
     assert first[1] == pytest.approx(first[0], rel=2 / 2**8)

@@ -45,8 +45,8 @@ def test_class_likelihoods_are_normalized_by_length():
         text = b"is it so?" + tasks.BETWEEN
         tokens = torch.tensor(list(text + label))
         scores = module(tokens[None, :-1])[0].log_softmax(-1)
-        own = [float(scores[at - 1, tokens[at]]) for at in range(len(text), len(tokens))]
-        likelihoods.append(np.mean(own))
+        references = [float(scores[at - 1, tokens[at]]) for at in range(len(text), len(tokens))]
+        likelihoods.append(np.mean(references))
     probabilities = np.exp(likelihoods) / np.exp(likelihoods).sum()
     assert loss == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
     assert accuracy == float(probabilities[1] > 0.5)

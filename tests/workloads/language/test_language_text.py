@@ -29,10 +29,10 @@ def text_of(documents: list[bytes]) -> Text:
 def test_no_document_is_in_two_splits_and_none_is_lost():
     made = documents(200)
     text = text_of([*made, *made[:50]])
-    found = {split: set(tokens.tobytes().split(b"\0")) - {b""} for split, tokens in text.splits.items()}
-    assert set.union(*found.values()) == set(made)
-    assert sum(map(len, found.values())) == len(made)
-    assert len(found["validation"]) == len(found["test"]) == 10
+    result = {split: set(tokens.tobytes().split(b"\0")) - {b""} for split, tokens in text.splits.items()}
+    assert set.union(*result.values()) == set(made)
+    assert sum(map(len, result.values())) == len(made)
+    assert len(result["validation"]) == len(result["test"]) == 10
 
 
 def test_digest_pins_the_text_and_not_the_order_it_was_found_in():
@@ -63,11 +63,11 @@ def test_a_stream_can_be_entered_anywhere(make):
 def test_overlap_takes_that_share_from_the_source_and_more_of_it_keeps_what_was_taken():
     target, source = Grammar(1.0), Grammar(0.0)
     count = 2000
-    own = target.sequences("train", 0, "finetune", 0, count, 32)
+    reference = target.sequences("train", 0, "finetune", 0, count, 32)
     kept = {}
     for overlap in (0.0, 0.25, 0.75, 1.0):
         mixed = Mixture(target, source, overlap).sequences(0, 0, count, 32)
-        kept[overlap] = (mixed == own).all(1)
+        kept[overlap] = (mixed == reference).all(1)
         assert abs((~kept[overlap]).mean() - overlap) < 5 * np.sqrt(overlap * (1 - overlap) / count) + 1e-12
     assert (kept[0.75] <= kept[0.25]).all()
     np.testing.assert_array_equal(
@@ -152,10 +152,10 @@ def test_a_single_file_is_cut_whatever_ends_its_lines(tmp_path, between, mark):
     """Blank lines, lines, or one gigantic line; from Windows too, and with the mark its editors put in front."""
     path = tmp_path / "text.txt"
     path.write_bytes(mark + between.join(lines_of(600)).encode())
-    found = files.documents(str(path))
-    assert 15 <= len(found) <= 40
-    assert max(map(len, found)) < 3 * min(map(len, found[:-1]))
-    assert b"".join(found).split() == between.join(lines_of(600)).encode().split()  # nothing lost, nothing added
+    result = files.documents(str(path))
+    assert 15 <= len(result) <= 40
+    assert max(map(len, result)) < 3 * min(map(len, result[:-1]))
+    assert b"".join(result).split() == between.join(lines_of(600)).encode().split()  # nothing lost, nothing added
     assert corpus.complaint(f"file:{path}", 256) is None
 
 
@@ -335,16 +335,16 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
     originals = [code(number) for number in range(200)]
     copies = [[*lines[:12], b"import something_else_altogether", *lines[13:]] for lines in originals[:100]]
     made = [b"\n".join(lines) for lines in [*originals, *copies]]
-    found = texts.split(made)
-    assert sorted(itertools.chain(*found.splits.values())) == sorted(made)
-    train = {line for document in found.splits["train"] for line in document.split(b"\n")}
+    result = texts.split(made)
+    assert sorted(itertools.chain(*result.splits.values())) == sorted(made)
+    train = {line for document in result.splits["train"] for line in document.split(b"\n")}
     for part in ("validation", "test"):
-        assert len(found.splits[part]) >= 3
-        for document in found.splits[part]:
-            own = document.split(b"\n")
-            assert sum(line in train for line in own) <= len(own) / 2
-    moved = 2 * round(texts.HELD_OUT * len(made)) - sum(len(found.splits[part]) for part in ("validation", "test"))
-    assert moved > 3
+        assert len(result.splits[part]) >= 3
+        for document in result.splits[part]:
+            reference = document.split(b"\n")
+            assert sum(line in train for line in reference) <= len(reference) / 2
+    shifted = 2 * round(texts.HELD_OUT * len(made)) - sum(len(result.splits[part]) for part in ("validation", "test"))
+    assert shifted > 3
 
 
 def test_a_text_of_one_mould_is_split_all_the_same():

@@ -100,9 +100,9 @@ def test_what_early_stopping_keeps_is_what_is_judged(store):
     metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
     assert status.tolist() == ["diverged", "ok", "diverged"]  # of the last the one look comes when all is lost
     kept = {name: values[1] for name, values in metrics.items()}
-    moved = kept["finetune_loss"] - kept["finetune_loss_before"]
-    assert abs(moved) < 0.5
-    assert kept["finetune_training_loss_rise"] == pytest.approx(moved, abs=0.1)
+    shifted = kept["finetune_loss"] - kept["finetune_loss_before"]
+    assert abs(shifted) < 0.5
+    assert kept["finetune_training_loss_rise"] == pytest.approx(shifted, abs=0.1)
 
 
 @pytest.mark.long
@@ -130,13 +130,13 @@ def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_
 @pytest.mark.parametrize("schedule", ["cosine", "wsd"])
 def test_what_a_pretraining_did_to_its_training_loss_is_measured_once_and_kept_with_it(tmp_path, schedule):
     parameters = {"finetune_steps": 0, "pretrain_schedule": schedule}
-    measured, told = Store(tmp_path / "measured"), Store(tmp_path / "told")
+    measured, output = Store(tmp_path / "measured"), Store(tmp_path / "told")
     first, _ = compute(table(parameters), np.zeros(1, int), measured)
     assert first["pretrain_training_loss_rise"] < -0.2
     stage = identity(row(**parameters), 0)
     kept = {each: measured.fetch(each) for each in measured.stages()}
     assert [each for each, entry in kept.items() if RISE in entry.meta["metrics"]] == [stage]  # no trunk is looked at
     meta = {**kept[stage].meta, "metrics": {**kept[stage].meta["metrics"], RISE: 7.0}}
-    told.publish(stage, kept[stage].tensors(), meta)
-    again, _ = compute(table(parameters), np.zeros(1, int), told)
+    output.publish(stage, kept[stage].tensors(), meta)
+    again, _ = compute(table(parameters), np.zeros(1, int), output)
     assert again["pretrain_training_loss_rise"] == 7  # as it stands there: what is kept is believed

@@ -27,37 +27,37 @@ def measured(store: Path, *rows: dict[str, Any], **usual: Any) -> dict[str, np.n
 
 def test_a_model_between_two_is_measured_there(store: Path) -> None:
     shares = [0.0, 0.25, 0.5, 1.0]
-    found = measured(store, *({"interpolation": share, "noise": 1.0} for share in shares), **CURVED)
+    metrics = measured(store, *({"interpolation": share, "noise": 1.0} for share in shares), **CURVED)
     alone = measured(store, {"noise": 1.0}, **CURVED)
-    for name, values in found.items():
+    for name, values in metrics.items():
         np.testing.assert_array_equal(values[3], alone[name][0], err_msg=name)
-    assert found["sensitivity"][0] == found["distance_moved"][0] == found["quadratic_sensitivity"][0] == 0
-    np.testing.assert_allclose(found["distance_moved"], found["distance_moved"][3] * np.array(shares), rtol=1e-5)
-    assert found["finetune_loss"][0] == found["finetune_loss_before"][0]
+    assert metrics["sensitivity"][0] == metrics["distance_moved"][0] == metrics["quadratic_sensitivity"][0] == 0
+    np.testing.assert_allclose(metrics["distance_moved"], metrics["distance_moved"][3] * np.array(shares), rtol=1e-5)
+    assert metrics["finetune_loss"][0] == metrics["finetune_loss_before"][0]
 
 
 def test_half_of_a_noise_is_the_noise_of_half_the_strength(store: Path) -> None:
-    found = measured(
+    metrics = measured(
         store, {"noise": 1.0, "interpolation": 0.5}, {"noise": 0.5}, {"noise": 0.5}, finetune_steps=0, **CURVED
     )
-    for name, values in found.items():
+    for name, values in metrics.items():
         np.testing.assert_allclose(values[0], values[1], rtol=1e-3, atol=2e-6, err_msg=name)
-    assert found["sensitivity"][1] > 0.005
-    np.testing.assert_allclose(found["trace_sensitivity"], 0.5 * 0.5**2 * found["hessian_trace"])
+    assert metrics["sensitivity"][1] > 0.005
+    np.testing.assert_allclose(metrics["trace_sensitivity"], 0.5 * 0.5**2 * metrics["hessian_trace"])
 
 
 def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store: Path) -> None:
     rows = [{"finetune_lr": lr} for lr in (1e-3, 1e-2)] + [{"noise": 4.0, "finetune_steps": 0}]
-    found = measured(store, *rows, **CURVED)
-    beyond = found["sensitivity"] - found["quadratic_sensitivity"]
-    np.testing.assert_allclose(found["sensitivity_beyond_quadratic"], beyond, atol=2e-6)
+    metrics = measured(store, *rows, **CURVED)
+    beyond = metrics["sensitivity"] - metrics["quadratic_sensitivity"]
+    np.testing.assert_allclose(metrics["sensitivity_beyond_quadratic"], beyond, atol=2e-6)
     assert (np.abs(beyond) > 1e-4).all()
 
 
 def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_weight(store: Path) -> None:
     rates = (1e-3, 4e-3)
     one: dict[str, Any] = {"finetune_steps": 1, "finetune_schedule": "constant"}
-    found = measured(store, *({"finetune_lr": lr} for lr in rates), **one)
+    metrics = measured(store, *({"finetune_lr": lr} for lr in rates), **one)
     row = {name: values[0] for name, values in columns_of({}, **{**QUICK, **one}).items()}
     shape = config_of(row)
     weights = pretrained(row, 0, Store(store))["weights"]
@@ -69,7 +69,7 @@ def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_w
     factors = shape.lr_factors()
     steps = [factors[name] * clip * each / (clip * each.abs() + 1e-8) for name, each in gradients.items()]
     length = float(torch.stack([step.norm() for step in steps]).norm())
-    np.testing.assert_allclose(found["distance_moved"], np.array(rates) * length, rtol=1e-3)
+    np.testing.assert_allclose(metrics["distance_moved"], np.array(rates) * length, rtol=1e-3)
 
 
 @pytest.mark.long
@@ -101,7 +101,7 @@ def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
     for seed in range(120):
         noise = np.concatenate([part.noise(seed).ravel() for part in shape.parts()])
         changes.append(quadratic.change(0.5 * torch.tensor(noise, dtype=torch.float32)))
-    found = evaluation.curvature(quadratic, shape, 60, 0)["hessian_trace"]
+    result = evaluation.curvature(quadratic, shape, 60, 0)["hessian_trace"]
     error = np.std(changes) / np.sqrt(len(changes))
-    assert np.mean(changes) == pytest.approx(0.5 * 0.5**2 * found, abs=4 * error)
-    assert 0.5 * 0.5**2 * found > 6 * error
+    assert np.mean(changes) == pytest.approx(0.5 * 0.5**2 * result, abs=4 * error)
+    assert 0.5 * 0.5**2 * result > 6 * error

@@ -49,10 +49,10 @@ def dense_risk(row: dict[str, Any], seed: int, start: np.ndarray) -> float:
 
 def rows_of_all_kinds() -> list[dict[str, Any]]:
     stream = np.random.default_rng(0)
-    found = []
+    results = []
     for i in range(60):
         spectrum = SPECTRA[i % len(SPECTRA)]
-        found.append(
+        results.append(
             {
                 "spectrum": spectrum,
                 "shift": SHIFTS[i % 3] if "," in spectrum else ("top", "all")[i % 2],
@@ -63,7 +63,7 @@ def rows_of_all_kinds() -> list[dict[str, Any]]:
                 "depth": int(stream.choice([1, 2, 5])),
             }
         )
-    return found
+    return results
 
 
 def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
@@ -128,12 +128,12 @@ def test_descent_on_real_layers_ends_there(depth: int) -> None:
     end = last
     for layer in reversed(hidden):
         end = layer @ end
-    (found,) = engines.compute(columns(row), np.zeros(1, int))[0]["risk_finetune"]
-    assert found == pytest.approx(float((end - target) ** 2 @ eigenvalues), rel=3e-3)
+    (metrics,) = engines.compute(columns(row), np.zeros(1, int))[0]["risk_finetune"]
+    assert metrics == pytest.approx(float((end - target) ** 2 @ eigenvalues), rel=3e-3)
 
 
 @pytest.mark.parametrize(
-    ("spectrum", "said"),
+    ("spectrum", "message"),
     [
         ("1.5:50,0.3", "expected eigenvalues for dim = 24 directions, got 51"),
         ("1.5:24,0.3", "got 25"),
@@ -150,11 +150,11 @@ def test_descent_on_real_layers_ends_there(depth: int) -> None:
         ("inf,1", "expected eigenvalues with their counts"),
     ],
 )
-def test_a_spectrum_that_cannot_be_is_said(spectrum: str, said: str) -> None:
-    found = check({"spectrum": spectrum, "dim": DIM, "shift": "all"})
-    assert found is not None
-    assert found[0] == "spectrum"
-    assert said in found[1]
+def test_a_spectrum_that_cannot_be_is_said(spectrum: str, message: str) -> None:
+    problem = check({"spectrum": spectrum, "dim": DIM, "shift": "all"})
+    assert problem is not None
+    assert problem[0] == "spectrum"
+    assert message in problem[1]
 
 
 def test_a_spectrum_of_one_value_has_no_bottom() -> None:

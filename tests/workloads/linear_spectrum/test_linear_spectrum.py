@@ -332,10 +332,10 @@ def test_rows_do_not_depend_on_their_pack():
     assert [*together, *(f"{name}_theory" for name in closed)] == WORKLOAD.metric_names()
     order = np.random.default_rng(0).permutation(24)
     for rows in (order, *np.array_split(order, 24)):
-        part, own = engines.compute({k: v[rows] for k, v in table.items()}, seeds[rows])
+        part, metrics = engines.compute({k: v[rows] for k, v in table.items()}, seeds[rows])
         for name, values in part.items():
             np.testing.assert_allclose(values, together[name][rows], rtol=1e-9, atol=1e-13, err_msg=name)
-        assert own.tolist() == status[rows].tolist()
+        assert metrics.tolist() == status[rows].tolist()
 
 
 def test_the_declaration_needs_neither_torch_nor_scipy():

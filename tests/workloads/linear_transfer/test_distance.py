@@ -19,15 +19,15 @@ def test_kl_divergence_is_the_mean_log_ratio():
     teacher = target_norm * np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
     labels = inputs @ source + noise * random.standard_normal(len(inputs))
     log_ratio = ((labels - inputs @ teacher) ** 2 - (labels - inputs @ source) ** 2) / (2 * noise**2)
-    found = distance.kl_divergence(
+    distances = distance.kl_divergence(
         columns(overlap_angle=angle, noise=noise, source_norm=source_norm, target_norm=target_norm, dim=2)
     )
-    assert abs(z_score(log_ratio, found[0])) < 4
+    assert abs(z_score(log_ratio, distances[0])) < 4
 
 
 def test_kl_divergence_without_noise():
-    found = distance.kl_divergence(columns(overlap_angle=[0.0, 0.0, 30.0], source_norm=[1.0, 2.0, 1.0], noise=0.0))
-    assert found.tolist() == [0.0, np.inf, np.inf]
+    distances = distance.kl_divergence(columns(overlap_angle=[0.0, 0.0, 30.0], source_norm=[1.0, 2.0, 1.0], noise=0.0))
+    assert distances.tolist() == [0.0, np.inf, np.inf]
 
 
 def test_wasserstein_is_the_best_matching_on_average():
@@ -45,7 +45,7 @@ def test_wasserstein_is_the_best_matching_on_average():
             points.append(np.column_stack([inputs, inputs @ teacher + noise * random.standard_normal(size)]))
         gaps = np.linalg.norm(points[0][:, None] - points[1][None], axis=2)
         brute.append(min(gaps[np.arange(size), list(order)].mean() for order in permutations(range(size))))
-    found = distance.wasserstein_1(
+    distances = distance.wasserstein_1(
         columns(
             distance_samples=np.full(300, size),
             dim=dim,
@@ -56,16 +56,16 @@ def test_wasserstein_is_the_best_matching_on_average():
         ),
         np.arange(300),
     )
-    difference = np.mean(found) - np.mean(brute)
-    assert abs(difference) < 4 * np.sqrt((np.var(found) + np.var(brute)) / 300)
-    assert np.std(found) > 0
+    difference = np.mean(distances) - np.mean(brute)
+    assert abs(difference) < 4 * np.sqrt((np.var(distances) + np.var(brute)) / 300)
+    assert np.std(distances) > 0
 
 
 def test_wasserstein_approaches_the_distance_of_the_distributions():
     """Source and target on a line (dim 2, far apart in norm): W_1 of the pair is bounded by the coupling y = Rx."""
     cells = columns(distance_samples=[400], dim=2, overlap_angle=0.0, source_norm=1e-9, target_norm=50.0)
-    found = distance.wasserstein_1(cells, np.array([0]))[0]
-    assert found == pytest.approx(50 * np.sqrt(2 / np.pi), rel=0.1)  # E|50 g| against a point mass in y
+    distances = distance.wasserstein_1(cells, np.array([0]))[0]
+    assert distances == pytest.approx(50 * np.sqrt(2 / np.pi), rel=0.1)  # E|50 g| against a point mass in y
 
 
 def test_wasserstein_only_where_asked_and_whatever_the_pack():

@@ -67,11 +67,11 @@ def integrate_layers(
         change[-1] = change[-1] - ridge * parts[-1]
         return np.concatenate([c.ravel() for c in change])
 
-    found = solve_ivp(
+    solution = solve_ivp(
         velocity, (0, time), np.concatenate([m.ravel() for m in matrices]), method="DOP853", rtol=1e-11, atol=1e-13
     )
-    assert found.success
-    return product(unpack(found.y[:, -1]))[0]
+    assert solution.success
+    return product(unpack(solution.y[:, -1]))[0]
 
 
 def end_point(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int) -> np.ndarray:

@@ -114,7 +114,7 @@ def test_frozen_layers_end_where_trained_layers_end(frozen, angle):
 @pytest.mark.parametrize("dim", [2, 3, 17, 40])
 def test_inner_products_match_direct_pseudoinverses(dim):
     sizes = np.unique(np.clip([0, 1, 2, dim // 2, dim - 2, dim - 1, dim, dim + 1, dim + 2, 2 * dim, 3 * dim], 0, None))
-    found = limit.products(5, dim, sizes)
+    products = limit.products(5, dim, sizes)
     for index, n in enumerate(sizes):
         inputs, noise = target.inputs(5, n, dim), target.label_noise(5, n)
         e_s, e_u = target.teacher_directions(5, dim)
@@ -136,7 +136,7 @@ def test_inner_products_match_direct_pseudoinverses(dim):
         if n <= dim:  # beyond, P∥ = I and no row needs the direction of X⁺ε
             expected |= {"fit_s": e_s @ fit, "fit_u": e_u @ fit}
         for name, value in expected.items():
-            assert found[name][index] == pytest.approx(value, rel=1e-8, abs=1e-9), (name, n)
+            assert products[name][index] == pytest.approx(value, rel=1e-8, abs=1e-9), (name, n)
 
 
 def test_from_dim_samples_on_finetuning_is_scratch():
@@ -192,8 +192,8 @@ def test_finetuning_hurts_where_the_paper_says_it_helps(dim, draws, printed, err
         columns(dim=np.full(draws, dim), gamma=0.8, noise=1.0, depth=5, overlap_angle=22.5), np.arange(draws)
     )
     values = metrics["transferability_finetune"]
-    own = values.std(ddof=1) / np.sqrt(draws)
-    assert abs(values.mean() - printed) < 4 * np.hypot(own, error)
+    reference = values.std(ddof=1) / np.sqrt(draws)
+    assert abs(values.mean() - printed) < 4 * np.hypot(reference, error)
 
 
 def test_a_row_does_not_depend_on_its_pack():

@@ -46,56 +46,58 @@ def masks(patches: int, keep: float) -> list[tuple[Tensor, float]]:
 
 def test_patches_show_the_features_that_the_definition_asks_for() -> None:
     about = row(classes=6, dim=14, patches=26, feature_patches=2, single_view_fraction=0.3, sparsity=1.5)
-    found = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 4000)
-    assert found.inputs.shape == (4000, 26, 14)
-    assert not found.inputs[:, :, 12:].any(), "features are the first axes, and there is no noise"
-    shown = found.inputs[:, :, :12] > 0
+    samples = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 4000)
+    assert samples.inputs.shape == (4000, 26, 14)
+    assert not samples.inputs[:, :, 12:].any(), "features are the first axes, and there is no noise"
+    shown = samples.inputs[:, :, :12] > 0
     assert shown.sum(2).max() == 1, "patches of different features are disjoint"
     patches = shown.sum(1)
-    own = np.arange(12) // 2 == found.labels[:, None]
-    assert (patches[own] == 2).all()
-    assert set(np.unique(patches[~own])) == {0, 2}
-    there = (patches[~own] > 0).mean()
+    reference = np.arange(12) // 2 == samples.labels[:, None]
+    assert (patches[reference] == 2).all()
+    assert set(np.unique(patches[~reference])) == {0, 2}
+    there = (patches[~reference] > 0).mean()
     assert abs(there - 1.5 / 6) < 4 * np.sqrt(0.25 * 0.75 / (4000 * 10))
-    assert abs(found.single.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 4000)
-    assert np.bincount(found.labels, minlength=6).min() > 4000 / 6 - 4 * np.sqrt(4000 / 6)
-    np.testing.assert_array_equal(np.sort(found.places, axis=2)[:, :, 0] >= 0, patches > 0)
+    assert abs(samples.single.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 4000)
+    assert np.bincount(samples.labels, minlength=6).min() > 4000 / 6 - 4 * np.sqrt(4000 / 6)
+    np.testing.assert_array_equal(np.sort(samples.places, axis=2)[:, :, 0] >= 0, patches > 0)
 
 
 @pytest.mark.parametrize(("repeats", "power"), [(1, 4), (3, 3)])
 def test_sums_of_coefficients_lie_in_the_intervals_of_the_definition(repeats: int, power: int) -> None:
     about = row(classes=4, dim=8, patches=8 * repeats, feature_patches=repeats, power=power, single_view_fraction=0.5)
-    found = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 3000)
-    coefficients = found.inputs.astype(float)
+    samples = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 3000)
+    coefficients = samples.inputs.astype(float)
     sums, powers, least = coefficients.sum(1), (coefficients**power).sum(1), tasks.main_sum(repeats, power)
-    own = np.arange(8) // 2 == found.labels[:, None]
+    reference = np.arange(8) // 2 == samples.labels[:, None]
     close = 1e-6
-    weak = own & (sums < 0.5)
-    np.testing.assert_array_equal(weak.sum(1), found.single, "one weak feature in single-view samples, none in others")
+    weak = reference & (sums < 0.5)
+    np.testing.assert_array_equal(
+        weak.sum(1), samples.single, "one weak feature in single-view samples, none in others"
+    )
     assert weak[:, ::2].sum() == pytest.approx(weak.sum() / 2, abs=4 * np.sqrt(weak.sum() / 4)), "either of the two"
     assert ((sums[weak] > 0.1 - close) & (sums[weak] < 0.2 + close)).all()
     assert sums[weak].min() < 0.105 < 0.195 < sums[weak].max()
-    main = own & ~weak
+    main = reference & ~weak
     assert ((sums[main] > least - close) & (sums[main] < 2 * least + close)).all()
     assert (powers[main] > 1 - close).all()
     assert powers[main].min() < 1.1, "the least sum is no larger than it must be"
-    others = sums[~own & (sums > 0)]
+    others = sums[~reference & (sums > 0)]
     assert ((others > 0.2 - close) & (others < 0.4 + close)).all()
-    np.testing.assert_allclose(sums, found.sums, atol=1e-5)
+    np.testing.assert_allclose(sums, samples.sums, atol=1e-5)
     top = coefficients.max(1)
     np.testing.assert_allclose(top * repeats, sums, atol=1e-5, err_msg="spread evenly")
 
 
 def test_noise_has_the_stated_lengths_with_and_without_a_feature() -> None:
     about = row(dim=60, noise=0.3, feature_noise=0.004, sparsity=0.0)
-    found = tasks.samples(about, "training", 400)
-    rest = found.inputs[:, :, 20:].astype(float)
+    samples = tasks.samples(about, "training", 400)
+    rest = samples.inputs[:, :, 20:].astype(float)
     busy = np.zeros((400, 20), dtype=bool)
-    for sample, places in enumerate(found.places):
+    for sample, places in enumerate(samples.places):
         busy[sample, places[places >= 0]] = True
     for which, length in ((busy, 0.3), (~busy, 0.004 * 10)):
         assert np.sqrt((rest[which] ** 2).mean() * 60) == pytest.approx(length, rel=0.03)
-    quiet = found.inputs[~busy][:, :20].mean()
+    quiet = samples.inputs[~busy][:, :20].mean()
     assert quiet == pytest.approx(0.002, rel=0.1), "feature noise is uniform between 0 and its largest weight"
 
 
@@ -123,8 +125,8 @@ def test_teacher_student_is_the_gradient_over_all_masks_with_a_fixed_teacher(pow
         outputs = smoothed((mask[:, None] * inputs) @ student.T, power, 0.6).sum(1) / keep
         loss = loss + probability * 0.5 * ((targets - outputs) ** 2).sum() / len(inputs)
     (gradient,) = torch.autograd.grad(loss, student)
-    found = network.teacher_student(inputs, kernels, Activation(power, 0.6), keep, teacher)
-    torch.testing.assert_close(found, -gradient)
+    result = network.teacher_student(inputs, kernels, Activation(power, 0.6), keep, teacher)
+    torch.testing.assert_close(result, -gradient)
 
 
 @pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (4, 0.5)])
@@ -136,8 +138,8 @@ def test_autoencoder_is_the_gradient_over_all_masks_with_tied_weights(power: int
         rebuilt = smoothed((mask[:, None] * inputs) @ weights.T, power, 0.6) @ weights / keep
         loss = loss + probability * 0.5 * ((inputs - rebuilt) ** 2).sum() / len(inputs)
     (gradient,) = torch.autograd.grad(loss, weights)
-    found = network.autoencoder(inputs, kernels, Activation(power, 0.6), keep)
-    torch.testing.assert_close(found, -gradient)
+    result = network.autoencoder(inputs, kernels, Activation(power, 0.6), keep)
+    torch.testing.assert_close(result, -gradient)
 
 
 def test_a_classifier_follows_the_gradient_of_cross_entropy() -> None:
@@ -146,27 +148,27 @@ def test_a_classifier_follows_the_gradient_of_cross_entropy() -> None:
     hidden = smoothed(inputs @ kernels.T, 3, 0.6).sum(1)
     loss = torch.nn.functional.cross_entropy(hidden @ head.T, labels)
     by_kernels, by_head = torch.autograd.grad(loss, (kernels, head))
-    found = network.classifier(inputs, labels, kernels.detach(), head.detach(), Activation(3, 0.6))
-    torch.testing.assert_close(found, (loss.detach(), -by_kernels, -by_head))
+    gradients = network.classifier(inputs, labels, kernels.detach(), head.detach(), Activation(3, 0.6))
+    torch.testing.assert_close(gradients, (loss.detach(), -by_kernels, -by_head))
 
 
 def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time() -> None:
     inputs, kernels = some(700, 20, 30), some(30, 30, seed=1)
     assert len(network.pieces(inputs, kernels)) > 1
     halves = [network.autoencoder(each, kernels, Activation(4, 0.4), 0.5) for each in inputs.split(350)]
-    found = network.autoencoder(inputs, kernels, Activation(4, 0.4), 0.5)
-    torch.testing.assert_close(found, (halves[0] + halves[1]) / 2)
+    gradient = network.autoencoder(inputs, kernels, Activation(4, 0.4), 0.5)
+    torch.testing.assert_close(gradient, (halves[0] + halves[1]) / 2)
 
 
 def test_a_kernel_beyond_the_threshold_keeps_growing_with_its_teacher() -> None:
     """M's Lemma F.1 has a growth that goes to 0 with c_0's last term; a constant part, (1/θ-1)(1-1/q)ϱ, is left."""
     about = row(noise=0.0, feature_noise=0.0, sparsity=0.0, classes=2, dim=4, patches=4)
-    found = tasks.samples(about, "training", 500)
+    samples = tasks.samples(about, "training", 500)
     kernels, keep = torch.tensor([[3.0, 0, 0, 0]]).double(), 0.25
     down = network.teacher_student(
-        torch.tensor(found.inputs).double(), kernels, Activation(3, 0.4), keep, 1 + (1 - keep) / keep
+        torch.tensor(samples.inputs).double(), kernels, Activation(3, 0.4), keep, 1 + (1 - keep) / keep
     )
-    sums = np.where(found.sums > 0.5, found.sums, 0.0)[:, 0]
+    sums = np.where(samples.sums > 0.5, samples.sums, 0.0)[:, 0]
     expected = (sums * (1 / keep - 1) * (1 - 1 / 3) * 0.4).mean()
     assert float(down[0, 0]) == pytest.approx(expected, rel=0.02)
 
@@ -218,10 +220,10 @@ def test_planted_kernels_capture_all_features_or_none() -> None:
     every, start = np.zeros((12, 10)), np.zeros((12, 10))
     every[np.arange(8), np.arange(8)] = 0.6
     start[np.arange(8), np.arange(8)] = 0.05
-    found = measures.captured(about, every, start)
-    assert [found[f"features_captured{each}"] for each in ("", "_half", "_double")] == [1.0, 1.0, 0.0]
-    assert (found["features_per_kernel"], found["most_features"], found["winners"]) == (1.0, 1.0, 1.0)
-    assert found["correlation"] == pytest.approx(0.6)
+    metrics = measures.captured(about, every, start)
+    assert [metrics[f"features_captured{each}"] for each in ("", "_half", "_double")] == [1.0, 1.0, 0.0]
+    assert (metrics["features_per_kernel"], metrics["most_features"], metrics["winners"]) == (1.0, 1.0, 1.0)
+    assert metrics["correlation"] == pytest.approx(0.6)
     assert measures.captured(about, every, np.roll(start, 1, axis=0))["winners"] == 0.0
     nothing = measures.captured(about, start, start)
     assert nothing["features_captured"] == nothing["most_features"] == 0.0
@@ -235,9 +237,9 @@ def test_planted_kernels_capture_all_features_or_none() -> None:
 def test_from_scratch_only_kernels_of_the_own_class_count() -> None:
     about, kernels = row(classes=3, dim=7), np.zeros((6, 7))
     kernels[1, 2] = kernels[4, 3] = 1.0  # both of class 1, whose features are 2 and 3
-    assert measures.captured_by_own_class(about, kernels) == pytest.approx(2 / 6)
-    assert measures.captured_by_own_class(about, np.roll(kernels, 1, axis=0)) == 0.0
-    head = network.own_class(6, 3, torch.zeros(1))
+    assert measures.captured_by_class(about, kernels) == pytest.approx(2 / 6)
+    assert measures.captured_by_class(about, np.roll(kernels, 1, axis=0)) == 0.0
+    head = network.class_head(6, 3, torch.zeros(1))
     assert head.argmax(0).tolist() == [0, 1, 2, 0, 1, 2]
     assert head.sum().item() == 6
 
@@ -250,8 +252,8 @@ def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_clas
     one[1::2] = 0  # no kernel holds the second feature of a class
     head = (torch.arange(20) // 2 == torch.arange(10)[:, None]).float()
     for single, expected in ((False, 0.0), (True, 0.5)):
-        found = tasks.samples(about, "test", 1000, single)
-        inputs, labels = torch.tensor(found.inputs), torch.tensor(found.labels)
+        samples = tasks.samples(about, "test", 1000, single)
+        inputs, labels = torch.tensor(samples.inputs), torch.tensor(samples.labels)
         assert network.wrong(inputs, labels, every, head, Activation(4, 0.4)) == 0
         error = network.wrong(inputs, labels, one, head, Activation(4, 0.4))
         assert error == pytest.approx(expected, abs=0.05 if single else 0.0)
@@ -291,7 +293,7 @@ def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_p
     fixed = {**SMALL["fixed"], **space}
     swept = sweep(tmp_path, axes={"pretrain_length": [12]}, fixed=fixed, keep=["finetune"])
     first = swept.results().iloc[0]
-    found = swept.tensors("pretrain", first.cell, int(first.seed))["kernels"]
+    tensors = swept.tensors("pretrain", first.cell, int(first.seed))["kernels"]
     about = row(**fixed, seed=int(first.seed))
     inputs = torch.tensor(tasks.samples(about, "pretraining", 40).inputs)
     kernels = torch.tensor(tasks.initial(about))
@@ -307,18 +309,18 @@ def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_p
             loss = ((inputs - rebuilt) ** 2).sum() / 2 + (rebuilt**2).sum() / 2
         (gradient,) = torch.autograd.grad(loss / 40, weights)
         kernels = kernels - 0.2 * gradient
-    torch.testing.assert_close(torch.as_tensor(found), kernels, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(torch.as_tensor(tensors), kernels, rtol=1e-4, atol=1e-5)
 
 
 def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_their_outputs(tmp_path: Path) -> None:
     fixed = {**SMALL["fixed"], "init_scale": 0.3, "finetune_steps": 6, "finetune_lr": 3, "kernel_lr_share": 0.1}
     swept = sweep(tmp_path, axes={"pretrain_length": [12]}, fixed=fixed, keep=["finetune"])
-    found = swept.results().iloc[1]
-    about = row(**fixed, seed=int(found.seed))
-    own = torch.eye(3).repeat(1, 3)
+    result = swept.results().iloc[1]
+    about = row(**fixed, seed=int(result.seed))
+    reference = torch.eye(3).repeat(1, 3)
     starts = {
-        "scratch": (torch.tensor(tasks.initial(about)), own, 1.0, 0.0),
-        "finetune": (swept.tensors("pretrain", found.cell, 1)["kernels"], torch.zeros(3, 9), 0.3, 3.0),
+        "scratch": (torch.tensor(tasks.initial(about)), reference, 1.0, 0.0),
+        "finetune": (swept.tensors("pretrain", result.cell, 1)["kernels"], torch.zeros(3, 9), 0.3, 3.0),
     }
     samples = tasks.samples(about, "training", 30)
     inputs, labels = torch.tensor(samples.inputs), torch.tensor(samples.labels)
@@ -330,7 +332,7 @@ def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_
             by_kernels, by_head = torch.autograd.grad(loss, (kernels, head))
             kernels = (kernels - kernel_rate * by_kernels).detach()
             head = (head - head_rate * by_head).detach()
-        tensors = swept.tensors(stage, found.cell, 1)
+        tensors = swept.tensors(stage, result.cell, 1)
         torch.testing.assert_close(torch.as_tensor(tensors["kernels"]), kernels, rtol=1e-3, atol=1e-4)
         if stage == "finetune":
             torch.testing.assert_close(torch.as_tensor(tensors["head"]), head, rtol=1e-3, atol=1e-4)
@@ -340,16 +342,16 @@ def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_
             test = tasks.samples(about, f"{name}-view test", tasks.TEST, single)
             outputs = smoothed(torch.tensor(test.inputs) @ kernels.T, 4, 0.4).sum(1) @ head.T
             errors.append(float((outputs.argmax(1).numpy() != test.labels).mean()))
-            assert found[f"error_{name}_view{end}"] == pytest.approx(errors[-1], abs=0.003)
+            assert result[f"error_{name}_view{end}"] == pytest.approx(errors[-1], abs=0.003)
         assert errors[0] != errors[1]
-        assert found[f"error{end}"] == pytest.approx(0.9 * errors[0] + 0.1 * errors[1], abs=0.003)
-    assert found.transferability == pytest.approx(found.error_scratch - found.error)
+        assert result[f"error{end}"] == pytest.approx(0.9 * errors[0] + 0.1 * errors[1], abs=0.003)
+    assert result.transferability == pytest.approx(result.error_scratch - result.error)
 
 
 def test_a_growth_without_end_is_diverged(tmp_path: Path) -> None:
     fixed = {**SMALL["fixed"], "framework": "teacher_student", "init_scale": 0.5, "pretrain_lr": 5}
-    found = sweep(tmp_path, axes={"pretrain_length": [640]}, fixed=fixed).results()
-    assert set(found.status) == {"diverged"}
+    rows = sweep(tmp_path, axes={"pretrain_length": [640]}, fixed=fixed).results()
+    assert set(rows.status) == {"diverged"}
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def columns_of(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[Metrics, list[str]]:
     """The metrics and statuses of rows."""
     seeds = np.zeros(len(rows), int) if seeds is None else np.asarray(seeds)
-    found = chain.compute(WORKLOAD, columns_of(*rows), seeds, Store(store), ())
-    return found.metrics, [str(status) for status in found.status]
+    computation = chain.compute(WORKLOAD, columns_of(*rows), seeds, Store(store), ())
+    return computation.metrics, [str(status) for status in computation.status]
 
 
 def plain(row: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
@@ -47,55 +47,61 @@ def relu(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 
 def pretrained_net(row: Mapping[str, Any]) -> descent.Trained:
     """The network of a row of seed 0, pretrained by itself."""
-    own = plain(row)
+    reference = plain(row)
     task = descent.on_population(
-        *(stages.torch.as_tensor(each) for each in (tasks.teacher(own), tasks.source_weights(own)[None]))
+        *(stages.torch.as_tensor(each) for each in (tasks.teacher(reference), tasks.source_weights(reference)[None]))
     )
-    start = stages.torch.as_tensor(tasks.start(own))[None]
-    recipe = descent.Recipe(own["init_scale"], own["learning_rate"], own["steps"], own["tolerance"])
+    start = stages.torch.as_tensor(tasks.start(reference))[None]
+    recipe = descent.Recipe(
+        reference["init_scale"], reference["learning_rate"], reference["steps"], reference["tolerance"]
+    )
     return descent.descend(task, start, recipe)
 
 
 def test_risks_are_means_over_fresh_inputs(tmp_path: Path) -> None:
     row = {"ablation": 0.4, "noise": 0.1}
-    found, status = computed(tmp_path, row)
-    own, fresh = plain(row), np.random.default_rng(0).standard_normal((200_000, 6))
-    target = relu(tasks.teacher(own), fresh).mean(1)
+    computed_rows, status = computed(tmp_path, row)
+    reference, fresh = plain(row), np.random.default_rng(0).standard_normal((200_000, 6))
+    target = relu(tasks.teacher(reference), fresh).mean(1)
     inputs = draws.normal(0, "inputs 0", 20, 6)
-    labels = relu(tasks.teacher(own), inputs).mean(1) + 0.1 * draws.normal(0, "noise 0", 20)
+    labels = relu(tasks.teacher(reference), inputs).mean(1) + 0.1 * draws.normal(0, "noise 0", 20)
     net = pretrained_net(row)
     features = net.features[0]
     fitted = relu(features, fresh) @ (np.linalg.pinv(relu(features, inputs)) @ labels)
-    assert found["risk_linear"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
+    assert computed_rows["risk_linear"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
     device = stages.torch.device("cpu")
     task = descent.on_samples(*(stages.torch.as_tensor(each)[None] for each in (inputs, labels)))
     scratch = descent.descend(
-        task, stages.torch.as_tensor(tasks.start(own), device=device)[None], descent.Recipe(1e-7, 1.0, 60, 1e-6)
+        task, stages.torch.as_tensor(tasks.start(reference), device=device)[None], descent.Recipe(1e-7, 1.0, 60, 1e-6)
     )
     fitted = relu(scratch.features[0], fresh) @ scratch.outputs[0] / 30
-    assert found["risk_scratch"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
-    assert found["scratch_loss"][0] == scratch.loss[0]
-    assert found["target_variance"][0] == pytest.approx(target.var(), rel=0.02)
-    assert found["transferability_linear"][0] == found["risk_scratch"][0] - found["risk_linear"][0]
+    assert computed_rows["risk_scratch"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
+    assert computed_rows["scratch_loss"][0] == scratch.loss[0]
+    assert computed_rows["target_variance"][0] == pytest.approx(target.var(), rel=0.02)
+    assert (
+        computed_rows["transferability_linear"][0] == computed_rows["risk_scratch"][0] - computed_rows["risk_linear"][0]
+    )
     weights = stages.descended(
         relu(net.features[0], inputs), labels, net.outputs[0], descent.Recipe(1e-7, 1.0, 60, 1e-6)
     )
     fitted = relu(net.features[0], fresh) @ weights / 30
-    assert found["risk_linear_descent"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
-    expected = found["risk_scratch"][0] - found["risk_linear_descent"][0]
-    assert found["transferability_linear_descent"][0] == expected
+    assert computed_rows["risk_linear_descent"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
+    expected = computed_rows["risk_scratch"][0] - computed_rows["risk_linear_descent"][0]
+    assert computed_rows["transferability_linear_descent"][0] == expected
     left = target - relu(features, fresh) @ np.linalg.lstsq(relu(features, fresh), target, rcond=None)[0]
-    assert found["residual"][0] == pytest.approx((left**2).mean(), rel=0.05, abs=1e-8)
+    assert computed_rows["residual"][0] == pytest.approx((left**2).mean(), rel=0.05, abs=1e-8)
     left = (
         target
-        - relu(tasks.teacher(own)[4:], fresh)
-        @ np.linalg.lstsq(relu(tasks.teacher(own)[4:], fresh), target, rcond=None)[0]
+        - relu(tasks.teacher(reference)[4:], fresh)
+        @ np.linalg.lstsq(relu(tasks.teacher(reference)[4:], fresh), target, rcond=None)[0]
     )
-    assert found["residual_source"][0] == pytest.approx((left**2).mean(), rel=0.02)
-    assert found["residual_share"][0] == pytest.approx(found["residual"][0] / (target**2).mean(), rel=0.01)
-    source = relu(tasks.teacher(own)[4:], fresh).mean(1)
+    assert computed_rows["residual_source"][0] == pytest.approx((left**2).mean(), rel=0.02)
+    assert computed_rows["residual_share"][0] == pytest.approx(
+        computed_rows["residual"][0] / (target**2).mean(), rel=0.01
+    )
+    source = relu(tasks.teacher(reference)[4:], fresh).mean(1)
     learned = ((relu(features, fresh) @ net.outputs[0] / 30 - source) ** 2).mean() / 2
-    assert found["pretrain_loss"][0] == pytest.approx(learned, rel=0.05)
+    assert computed_rows["pretrain_loss"][0] == pytest.approx(learned, rel=0.05)
     assert status == ["ok"]
 
 
@@ -132,12 +138,12 @@ def test_data_sets_differ_and_risks_are_means_over_them(tmp_path: Path) -> None:
     several, _ = computed(tmp_path / "several", {**row, "datasets": 3})
     with mock.patch.object(tasks, "data", wraps=tasks.data) as asked:
         computed(tmp_path / "again", {**row, "datasets": 3})
-    own = []
+    references = []
     for number in (call.args[1] for call in asked.call_args_list):
         with mock.patch.object(tasks, "data", lambda one, _, number=number, real=asked._mock_wraps: real(one, number)):
-            own.append(computed(tmp_path / f"own {number}", row)[0])
+            references.append(computed(tmp_path / f"own {number}", row)[0])
     for name in ("risk_scratch", "risk_linear", "risk_linear_descent", "scratch_loss"):
-        values = [one[name][0] for one in own]
+        values = [one[name][0] for one in references]
         assert len(set(values)) == 3
         assert several[name][0] == pytest.approx(np.mean(values), rel=1e-12)
 
@@ -152,22 +158,22 @@ def test_a_larger_sample_contains_a_smaller_one_and_noise_only_moves_labels() ->
 
 
 def test_a_whole_source_leaves_nothing_and_pretraining_brings_its_kernel_nearer(tmp_path: Path) -> None:
-    found, _ = computed(tmp_path, {"ablation": 0.0}, {"ablation": 0.0, "steps": 0})
-    assert found["residual_source"][0] < 1e-12
-    assert found["kernel_distance"][0] < 0.8 * found["kernel_distance_before"][0]
-    assert found["kernel_distance"][1] == found["kernel_distance_before"][1]
-    whole = found["residual"][1] / found["residual_share"][1]
-    assert found["risk_scratch"][1] == pytest.approx(whole, rel=1e-5)  # init_scale is 1e-7
+    computed_rows, _ = computed(tmp_path, {"ablation": 0.0}, {"ablation": 0.0, "steps": 0})
+    assert computed_rows["residual_source"][0] < 1e-12
+    assert computed_rows["kernel_distance"][0] < 0.8 * computed_rows["kernel_distance_before"][0]
+    assert computed_rows["kernel_distance"][1] == computed_rows["kernel_distance_before"][1]
+    whole = computed_rows["residual"][1] / computed_rows["residual_share"][1]
+    assert computed_rows["risk_scratch"][1] == pytest.approx(whole, rel=1e-5)  # init_scale is 1e-7
 
 
 def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more() -> None:
     """F Fig. 4d, at F's size: some hundredths at an ablation of 0.75; why the teachers' output weights are all 1."""
     ablations, shares = (0.1, 0.2, 0.4, 0.6, 0.8), []
     for seed in range(5):
-        own = plain({"dim": 100, "teacher_width": 100}, seed)
-        teacher, signs = tasks.teacher(own), np.sign(np.random.default_rng(seed).standard_normal(100))
+        reference = plain({"dim": 100, "teacher_width": 100}, seed)
+        teacher, signs = tasks.teacher(reference), np.sign(np.random.default_rng(seed).standard_normal(100))
         for ablation in ablations:
-            there = teacher[tasks.source_weights({**own, "ablation": ablation}) > 0]
+            there = teacher[tasks.source_weights({**reference, "ablation": ablation}) > 0]
             outside, whole = kernels.residual(there, teacher, np.stack([np.ones(100), signs]))
             shares.append(outside / whole)
     equal, random = np.reshape(shares, (5, len(ablations), 2)).mean(0).T
@@ -176,21 +182,21 @@ def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more() ->
 
 
 def test_steps_are_a_budget_and_the_metrics_say_whether_it_was_enough(tmp_path: Path) -> None:
-    found, status = computed(
+    computed_rows, status = computed(
         tmp_path, {"steps": 3}, {"tolerance": 1e-3}, {"tolerance": 1e-3, "target_samples": 500, "steps": 8}
     )
     assert status == ["ok"] * 3
-    assert found["scratch_converged"].tolist() == [0, 1, 0]
-    assert found["pretrain_converged"].tolist() == [0, 1, 0]
+    assert computed_rows["scratch_converged"].tolist() == [0, 1, 0]
+    assert computed_rows["pretrain_converged"].tolist() == [0, 1, 0]
     for name in ("scratch", "pretrain"):
-        assert found[f"{name}_converged"].tolist() == [0, *(found[f"{name}_loss"][1:] <= 1e-3)]
+        assert computed_rows[f"{name}_converged"].tolist() == [0, *(computed_rows[f"{name}_loss"][1:] <= 1e-3)]
 
 
 def test_a_training_that_diverges_has_no_risk_and_that_status(tmp_path: Path) -> None:
-    found, status = computed(tmp_path, {"learning_rate": 1000.0, "steps": 1000, "init_scale": 1000.0}, {})
+    computed_rows, status = computed(tmp_path, {"learning_rate": 1000.0, "steps": 1000, "init_scale": 1000.0}, {})
     assert status == ["diverged", "ok"]
-    assert np.isnan(found["transferability_linear"][0])
-    assert np.isfinite(found["transferability_linear"][1])
+    assert np.isnan(computed_rows["transferability_linear"][0])
+    assert np.isfinite(computed_rows["transferability_linear"][1])
 
 
 @pytest.mark.parametrize(
@@ -200,13 +206,13 @@ def test_output_weights_descend_as_step_by_step(samples: int, steps: int, tolera
     stream = np.random.default_rng(3)
     hidden, outputs = np.maximum(stream.standard_normal((samples, 30)), 0), stream.standard_normal(30)
     labels = 0.1 * stream.standard_normal(samples)
-    found = stages.descended(hidden, labels, outputs, descent.Recipe(1.0, 0.8, steps, tolerance))
+    result = stages.descended(hidden, labels, outputs, descent.Recipe(1.0, 0.8, steps, tolerance))
     weights, taken = outputs.copy(), 0
     while taken < steps and ((hidden @ weights / 30 - labels) ** 2).mean() / 2 > tolerance:
         weights -= 0.8 * hidden.T @ (hidden @ weights / 30 - labels) / samples
         taken += 1
     assert (taken < steps) == (tolerance > 0)
-    np.testing.assert_allclose(found, weights, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(result, weights, rtol=1e-9, atol=1e-11)
 
 
 def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
@@ -218,7 +224,7 @@ def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("axes.ablation=[0.5, 1]", "axes.ablation: expected a share that leaves at least one of teacher_width = 50"),
         ("axes.ablation=[0.5, -0.1]", "axes.ablation"),
@@ -228,20 +234,20 @@ def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
         ("fixed.datasets=two", "fixed.datasets"),
     ],
 )
-def test_impossible_sizes_are_refused(call: Any, storage: Path, given: str, said: str) -> None:
+def test_impossible_sizes_are_refused(call: Any, storage: Path, given: str, message: str) -> None:
     outcome: Outcome = call("run", "relu_features", "--set", given, "--storage", storage)
-    refused(outcome, said)
+    refused(outcome, message)
     assert not storage.exists()
 
 
 def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call: Any, storage: Path) -> None:
-    said = call("run", "relu_features", "--dry-run", "--storage", storage, "--set", "seeds=2").out
-    assert "to compute in 2 packs" in said
-    assert re.search(r"pretrain +16 distinct: 16 new", said)
-    assert re.search(r"target +144 distinct: 144 new", said)
+    message = call("run", "relu_features", "--dry-run", "--storage", storage, "--set", "seeds=2").out
+    assert "to compute in 2 packs" in message
+    assert re.search(r"pretrain +16 distinct: 16 new", message)
+    assert re.search(r"target +144 distinct: 144 new", message)
     table = enumerate_cells(space_files.read("relu_features", {})).columns
     expected = 2 * (costs.target(table).seconds + 8 * costs.pretrain({k: v[:1] for k, v in table.items()}).seconds)
-    minutes = re.search(r"together ([\d.]+) core-minutes", said)
+    minutes = re.search(r"together ([\d.]+) core-minutes", message)
     assert minutes is not None
     assert float(minutes[1]) == pytest.approx(expected / 60, rel=0.1)  # and about 20 ms a stage in the store
 

@@ -58,16 +58,16 @@ def on_the_sphere(task: Task, features: Tensor, outputs: Tensor) -> tuple[Tensor
 @pytest.mark.parametrize("kind", ["population", "samples"])
 def test_gradients_are_those_of_finite_differences_of_the_loss(kind: str) -> None:
     inputs = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 30, 4)))
-    labels = torch.stack([labels_of(each, own) for each, own in zip(inputs, WEIGHTS, strict=True)])
+    labels = torch.stack([labels_of(each, entry) for each, entry in zip(inputs, WEIGHTS, strict=True)])
     task = descent.on_population(TEACHER, WEIGHTS) if kind == "population" else descent.on_samples(inputs, labels)
     _, by_output, by_feature = on_the_sphere(task, FEATURES, OUTPUTS)
     direction, step = unit(2, 6, 4, seed=5), 1e-6
 
-    def moved(sign: float) -> Tensor:
+    def loss_at(sign: float) -> Tensor:
         far = FEATURES + sign * step * direction
         return task(far / far.norm(dim=2, keepdim=True), OUTPUTS)[0]
 
-    slope = (moved(1) - moved(-1)) / (2 * step)
+    slope = (loss_at(1) - loss_at(-1)) / (2 * step)
     torch.testing.assert_close((by_feature * direction).sum((1, 2)) / 6, slope, rtol=1e-6, atol=1e-9)
     slope = (task(FEATURES, OUTPUTS + step)[0] - task(FEATURES, OUTPUTS - step)[0]) / (2 * step)
     torch.testing.assert_close(by_output.sum(1) / 6, slope, rtol=1e-6, atol=1e-9)
@@ -77,18 +77,18 @@ def test_a_training_is_that_of_autograd_step_by_step() -> None:
     """Gradient descent at rate x width on both layers; then features are scaled back to length 1."""
     inputs = torch.from_numpy(np.random.default_rng(6).standard_normal((40, 4)))
     labels, recipe = labels_of(inputs, WEIGHTS[0]), Recipe(1e-2, 0.5, 60, 0.0)
-    found = descent.descend(descent.on_samples(inputs[None], labels[None]), FEATURES[:1], recipe)
+    trained = descent.descend(descent.on_samples(inputs[None], labels[None]), FEATURES[:1], recipe)
     features, outputs = FEATURES[0].clone(), torch.full((6,), 1e-2, dtype=torch.float64)
     for _ in range(60):
         leaf, rates = features.clone().requires_grad_(), outputs.clone().requires_grad_()
         loss = ((forward(leaf / leaf.norm(dim=1, keepdim=True), rates, inputs) - labels) ** 2).mean() / 2
         by_feature, by_output = torch.autograd.grad(loss, (leaf, rates))
-        moved = features - 0.5 * 6 * by_feature
-        features, outputs = moved / moved.norm(dim=1, keepdim=True), outputs - 0.5 * 6 * by_output
-    np.testing.assert_allclose(found.features[0], features, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.outputs[0], outputs, rtol=1e-10)
+        shifted = features - 0.5 * 6 * by_feature
+        features, outputs = shifted / shifted.norm(dim=1, keepdim=True), outputs - 0.5 * 6 * by_output
+    np.testing.assert_allclose(trained.features[0], features, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(trained.outputs[0], outputs, rtol=1e-10)
     loss = ((forward(features, outputs, inputs) - labels) ** 2).mean() / 2
-    assert found.loss[0] == pytest.approx(float(loss), rel=1e-10)
+    assert trained.loss[0] == pytest.approx(float(loss), rel=1e-10)
 
 
 def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance() -> None:

@@ -35,8 +35,8 @@ def grid(angles: tuple[float, ...], draws: int, **same: Any) -> tuple[list[dict[
 
 
 def on_sphere(samples: int, dim: int, seed: int) -> Tensor:
-    found = torch.randn(samples, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    return found / found.norm(dim=1, keepdim=True)
+    result = torch.randn(samples, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return result / result.norm(dim=1, keepdim=True)
 
 
 def start(width: int, dim: int) -> tuple[Tensor, Tensor]:
@@ -49,16 +49,16 @@ def start(width: int, dim: int) -> tuple[Tensor, Tensor]:
 def test_training_is_gradient_descent_on_half_the_squared_error() -> None:
     (weights, signs), inputs = start(40, 5), on_sphere(12, 5, 0)
     labels = inputs[:, :2].T.contiguous()
-    found, steps, left = network.trained(weights, signs, inputs, labels, 0.4)
-    for wanted, end, count, rest in zip(labels, found, steps, left, strict=True):
+    trained, steps, left = network.trained(weights, signs, inputs, labels, 0.4)
+    for each, end, count, rest in zip(labels, trained, steps, left, strict=True):
         by_autograd = weights.clone().requires_grad_()
         for _ in range(count):
             outputs = signs @ torch.relu(by_autograd @ inputs.T) / 40**0.5
-            (gradient,) = torch.autograd.grad(0.5 * ((outputs - wanted) ** 2).sum(), by_autograd)
+            (gradient,) = torch.autograd.grad(0.5 * ((outputs - each) ** 2).sum(), by_autograd)
             by_autograd = (by_autograd - 0.4 * gradient).detach().requires_grad_()
         np.testing.assert_allclose(end, by_autograd.detach(), rtol=1e-8, atol=1e-10)
-        error = network.outputs(end, signs, inputs) - wanted
-        assert rest == pytest.approx(float(error.norm() / wanted.norm()), rel=1e-3)
+        error = network.outputs(end, signs, inputs) - each
+        assert rest == pytest.approx(float(error.norm() / each.norm()), rel=1e-3)
         assert rest <= network.TOLERANCE
         assert count % network.CHECK == 0
 
@@ -76,10 +76,10 @@ def test_a_network_does_not_depend_on_those_trained_beside_it() -> None:
 
 def test_what_does_not_reach_the_tolerance_is_not_converged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "STEP_CAP", 100)
-    found = computed(tmp_path, [{"width": 64.0}, {"width": np.inf}], [0, 0])
-    assert found.status.tolist() == ["not_converged", "ok"]
-    assert found.metrics["steps"][0] == 100
-    assert np.isfinite(found.metrics["deviation"]).all()
+    computation = computed(tmp_path, [{"width": 64.0}, {"width": np.inf}], [0, 0])
+    assert computation.status.tolist() == ["not_converged", "ok"]
+    assert computation.metrics["steps"][0] == 100
+    assert np.isfinite(computation.metrics["deviation"]).all()
 
 
 def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +94,12 @@ def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path, monkeypatch: pyt
 def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Path) -> None:
     widths = (64.0, 512.0, 4096.0)
     each = [grid((30.0, 90.0), 4, width=width) for width in widths]
-    found = computed(tmp_path, [row for rows, _ in each for row in rows], [seed for _, seeds in each for seed in seeds])
-    assert set(found.status) == {"ok"}
+    computation = computed(
+        tmp_path, [row for rows, _ in each for row in rows], [seed for _, seeds in each for seed in seeds]
+    )
+    assert set(computation.status) == {"ok"}
     for metric in ("deviation_error", "gradient_error", "output_error"):
-        errors = np.sqrt((found.metrics[metric].reshape(3, -1) ** 2).mean(1))
+        errors = np.sqrt((computation.metrics[metric].reshape(3, -1) ** 2).mean(1))
         slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
         assert -0.8 < slope < -0.3, (metric, errors)
 
@@ -106,31 +108,31 @@ def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Pat
 def test_the_limit_has_the_mean_squares_of_many_initializations(tmp_path: Path) -> None:
     """deviation² and the change of the gradient at width = inf, beside the formulas for the samples of each draw."""
     draws = 40
-    found = computed(tmp_path, *grid((60.0,), draws, width=np.inf, init_scale=0.4)).metrics
+    metrics = computed(tmp_path, *grid((60.0,), draws, width=np.inf, init_scale=0.4)).metrics
     for differences in (
-        found["deviation"] ** 2 - found["deviation_limit"] ** 2,
-        found["gradient_change"] - found["gradient_change_limit"],
+        metrics["deviation"] ** 2 - metrics["deviation_limit"] ** 2,
+        metrics["gradient_change"] - metrics["gradient_change_limit"],
     ):
         assert abs(differences.mean()) < 3.5 * differences.std(ddof=1) / np.sqrt(draws)
-    assert (found["deviation_limit"] > found["bound_thm2"]).all()
-    assert (found["deviation_error"] < 1e-9).all()
-    assert (found["output_error"] < 1e-9).all()
+    assert (metrics["deviation_limit"] > metrics["bound_thm2"]).all()
+    assert (metrics["deviation_error"] < 1e-9).all()
+    assert (metrics["output_error"] < 1e-9).all()
 
 
 def test_a_start_that_goes_to_zero_leaves_ds_formulas(tmp_path: Path) -> None:
-    found = computed(tmp_path, *grid(ANGLES, 2, width=np.inf, init_scale=1e-7)).metrics
-    np.testing.assert_allclose(found["deviation"], found["bound_thm2"], rtol=1e-4)
-    np.testing.assert_allclose(found["deviation_limit"], found["bound_thm2"], rtol=1e-4)
-    np.testing.assert_allclose(found["gradient_change"], found["gradient_change_thm1"], atol=1e-4)
-    np.testing.assert_allclose(found["risk"], found["risk_kernel"], rtol=1e-4)
+    metrics = computed(tmp_path, *grid(ANGLES, 2, width=np.inf, init_scale=1e-7)).metrics
+    np.testing.assert_allclose(metrics["deviation"], metrics["bound_thm2"], rtol=1e-4)
+    np.testing.assert_allclose(metrics["deviation_limit"], metrics["bound_thm2"], rtol=1e-4)
+    np.testing.assert_allclose(metrics["gradient_change"], metrics["gradient_change_thm1"], atol=1e-4)
+    np.testing.assert_allclose(metrics["risk"], metrics["risk_kernel"], rtol=1e-4)
 
 
 @pytest.mark.long
 def test_the_rate_of_gradient_descent_changes_little(tmp_path: Path) -> None:
     rows = [{"rate": rate, "width": 2048.0} for rate in (0.25, 0.5, 1.0)]
-    found = computed(tmp_path, rows, [0, 0, 0]).metrics
-    np.testing.assert_allclose(found["deviation"], found["deviation"][0], rtol=0.01)
-    assert (found["steps"][:2] > 1.7 * found["steps"][1:]).all()
+    metrics = computed(tmp_path, rows, [0, 0, 0]).metrics
+    np.testing.assert_allclose(metrics["deviation"], metrics["deviation"][0], rtol=0.01)
+    assert (metrics["steps"][:2] > 1.7 * metrics["steps"][1:]).all()
 
 
 def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_error(tmp_path: Path) -> None:
@@ -147,8 +149,8 @@ def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_err
         activations = torch.relu(each @ torch.from_numpy(task.target).T).requires_grad_()
         loss = 0.5 * ((signs @ activations / 256**0.5 - labels) ** 2).sum()
         squares.append(float((torch.autograd.grad(loss, activations)[0] ** 2).sum()))
-    found = computed(tmp_path, [{"overlap_angle": 60.0}], [0]).metrics
-    assert found["gradient_change"][0] == pytest.approx(squares[1] - squares[0], rel=1e-9)
+    metrics = computed(tmp_path, [{"overlap_angle": 60.0}], [0]).metrics
+    assert metrics["gradient_change"][0] == pytest.approx(squares[1] - squares[0], rel=1e-9)
 
 
 # Bounds
@@ -160,18 +162,18 @@ def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path: Path) -> None:
     for width, scale in ((np.inf, 1e-6), (1024.0, 0.1)):
         for samples in (10, 40):
             rows, seeds = grid(ANGLES, 2, width=width, init_scale=scale, source_samples=100, target_samples=samples)
-            found = computed(tmp_path / f"{width} {scale}", rows, seeds).metrics
+            metrics = computed(tmp_path / f"{width} {scale}", rows, seeds).metrics
             for bound in ("bound_thm61", "bound_cor63"):
-                np.testing.assert_array_equal(found[f"whole_{bound}"], found[bound] + found["bound_rest"])
-                assert (found["risk"] <= found[f"whole_{bound}"]).all(), bound
+                np.testing.assert_array_equal(metrics[f"whole_{bound}"], metrics[bound] + metrics["bound_rest"])
+                assert (metrics["risk"] <= metrics[f"whole_{bound}"]).all(), bound
             if scale < 1e-3:
-                assert (found["deviation"] <= found["bound_thm2"] * (1 + 1e-4)).all()
+                assert (metrics["deviation"] <= metrics["bound_thm2"] * (1 + 1e-4)).all()
 
 
 def test_bounds_are_as_the_papers_print_them(tmp_path: Path) -> None:
     """By dense inverses: D eq. 4 and 5; T eq. 11 and Cor. 6.3."""
     rows = [{"overlap_angle": angle, "noise": noise} for angle in (0.0, 60.0, 90.0) for noise in (0.0, 0.3)]
-    found = computed(tmp_path, rows, [2] * 6).metrics
+    metrics = computed(tmp_path, rows, [2] * 6).metrics
     task = tasks.of_row({p.name: p.default for p in WORKLOAD.parameters} | SMALL | {"seed": 2})
     of_source, of_target = (np.linalg.inv(relu.slopes(each, each)) for each in (task.source, task.target))
     carried = relu.slopes(task.source, task.target).T @ of_source @ task.source_labels
@@ -193,11 +195,13 @@ def test_bounds_are_as_the_papers_print_them(tmp_path: Path) -> None:
             "smallest_eigenvalue": smallest,
         }
         for name, value in expected.items():
-            np.testing.assert_allclose(found[name][index], value, rtol=1e-7, err_msg=name)
-        assert found["excess_thm2"][index] == pytest.approx(found["deviation"][index] / found["bound_thm2"][index] - 1)
+            np.testing.assert_allclose(metrics[name][index], value, rtol=1e-7, err_msg=name)
+        assert metrics["excess_thm2"][index] == pytest.approx(
+            metrics["deviation"][index] / metrics["bound_thm2"][index] - 1
+        )
         # what T's Thm 6.1 has under the root is the change of the weights that the kernel expects from the same start
-        own = found["bound_thm61"][index] * np.sqrt(20) / 2
-        assert found["deviation_error"][index] == pytest.approx(abs(found["deviation"][index] / own - 1))
+        reference = metrics["bound_thm61"][index] * np.sqrt(20) / 2
+        assert metrics["deviation_error"][index] == pytest.approx(abs(metrics["deviation"][index] / reference - 1))
 
 
 def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -> None:
@@ -249,21 +253,21 @@ def test_labels_of_images_have_the_angle_over_all_training_images() -> None:
 def test_images_are_trained_on_as_the_sphere_is(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     rows, seeds = grid((0.0, 90.0), 2, data="digits", init_scale=1.0, source_samples=20, target_samples=10)
-    found = computed(tmp_path, rows, seeds)
-    assert found.status.tolist() == ["ok"] * 4
-    assert np.isnan(found.metrics["bound_cor63"]).all()
-    assert (found.metrics["deviation_error"] < 0.2).all()
-    assert (np.abs(np.log(found.metrics["deviation"] / found.metrics["deviation_limit"])) < 0.5).all()
+    computation = computed(tmp_path, rows, seeds)
+    assert computation.status.tolist() == ["ok"] * 4
+    assert np.isnan(computation.metrics["bound_cor63"]).all()
+    assert (computation.metrics["deviation_error"] < 0.2).all()
+    assert (np.abs(np.log(computation.metrics["deviation"] / computation.metrics["deviation_limit"])) < 0.5).all()
 
 
 def test_stages_of_images_are_known_by_their_content_whatever_the_dimension_of_the_sphere(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    said: list[str] = []
+    messages: list[str] = []
     for dim in (11, 12):
         fixed = {"data": "digits", "dim": dim, "width": 64, "source_samples": 5, "target_samples": 5}
         space = {"name": f"dim{dim}", "workload": "relu_kernel", "fixed": fixed, "seeds": 1}
-        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=said.append)
-    stages = [line for line in said if line.startswith("stages:")]
+        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
+    stages = [line for line in messages if line.startswith("stages:")]
     assert [", 0 reused" in line for line in stages] == [True, False]
     assert "1 reused" in stages[1]
 
@@ -293,7 +297,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complai
 
 
 def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     space = {
         "name": "shared",
         "workload": "relu_kernel",
@@ -301,8 +305,10 @@ def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None
         "fixed": {"dim": 6, "source_samples": 30, "width": 64},
         "seeds": 2,
     }
-    found = raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=said.append)
-    rows = found.results()
+    sweep = raysweep.run(
+        space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append
+    )
+    rows = sweep.results()
     assert len(rows) == 24
     assert rows.groupby("seed")["pretrain_steps"].nunique().tolist() == [1, 1]
     alone = raysweep.run(
@@ -311,7 +317,7 @@ def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None
         tracking_uri="none",
         executor="inline",
         report=False,
-        say=said.append,
+        say=messages.append,
     ).results()
     same = rows[(rows["overlap_angle"] == 45) & (rows["target_samples"] == 20) & (rows["noise"] == 0)]
     assert same["deviation"].tolist() == alone["deviation"].tolist()

@@ -25,15 +25,15 @@ def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian() -> None:
     flat, losses = curvature.flattened(net, pixels, labels)
     exact = torch.func.hessian(lambda row: sum(loss(row) for loss in losses))(flat)
     eigenvalues = np.linalg.eigvalsh(exact.numpy())[::-1]
-    found = curvature.measured(net, pixels, labels, seed=0)
-    assert (found.eigenvalues.residuals <= 1e-3 * found.eigenvalues.values).all()
-    np.testing.assert_allclose(found.eigenvalues.values, eigenvalues[:20], rtol=1e-5)
+    result = curvature.measured(net, pixels, labels, seed=0)
+    assert (result.eigenvalues.residuals <= 1e-3 * result.eigenvalues.values).all()
+    np.testing.assert_allclose(result.eigenvalues.values, eigenvalues[:20], rtol=1e-5)
     operator = LinearOperator(exact.shape, lambda vector: exact.numpy() @ vector.ravel(), dtype=np.float64)
-    own = eigsh(operator, 20, which="LA", return_eigenvectors=False)
-    np.testing.assert_allclose(found.eigenvalues.values, np.sort(own)[::-1], rtol=1e-5)
-    assert abs(found.trace - eigenvalues.sum()) < 4 * found.trace_error
+    expected = eigsh(operator, 20, which="LA", return_eigenvectors=False)
+    np.testing.assert_allclose(result.eigenvalues.values, np.sort(expected)[::-1], rtol=1e-5)
+    assert abs(result.trace - eigenvalues.sum()) < 4 * result.trace_error
     off = float((exact**2).sum() - (exact.diagonal() ** 2).sum())
-    assert found.trace_error == pytest.approx(np.sqrt(2 * off / curvature.PROBES), rel=0.4)
+    assert result.trace_error == pytest.approx(np.sqrt(2 * off / curvature.PROBES), rel=0.4)
 
 
 @pytest.mark.long
@@ -53,10 +53,10 @@ def test_a_net_that_is_not_finite_has_no_curvature() -> None:
     net, (pixels, labels) = convolutional(), images()
     with torch.no_grad():
         next(iter(net.parameters())).fill_(torch.inf)
-    found = curvature.measured(net, pixels, labels, seed=0)
-    assert np.isnan(found.eigenvalues.values).all()
-    assert np.isnan(found.trace)
-    assert curvature.unresolved(found.eigenvalues).all()
+    result = curvature.measured(net, pixels, labels, seed=0)
+    assert np.isnan(result.eigenvalues.values).all()
+    assert np.isnan(result.trace)
+    assert curvature.unresolved(result.eigenvalues).all()
 
 
 def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples() -> None:
@@ -87,11 +87,11 @@ def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss() ->
     along = torch.autograd.grad(loss, list(net.parameters()))
     changes = []
     for size in np.linspace(0.005, 0.1, 20):
-        moved = copy.deepcopy(net)
+        shifted = copy.deepcopy(net)
         with torch.no_grad():
-            for weights, each in zip(moved.parameters(), along, strict=True):
+            for weights, each in zip(shifted.parameters(), along, strict=True):
                 weights -= size * each
-        changes.append(abs(float((cross_entropy(moved(pixels), labels) - loss).detach())))
+        changes.append(abs(float((cross_entropy(shifted(pixels), labels) - loss).detach())))
     assert gradients.variation(net, pixels, labels) == pytest.approx(max(changes), rel=1e-4)
     # a short step changes the loss by its length times the squared gradient
     small = {name: weights.detach() / 30 for name, weights in net.named_parameters()}
@@ -104,17 +104,17 @@ def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss() ->
 
 def test_directions_are_as_long_as_each_filter_and_orthogonal() -> None:
     net = convolutional()
-    found = landscape.directions(net, seed=4)
+    directions = landscape.directions(net, seed=4)
     weights = {name: each for name, each in net.named_parameters() if each.dim() > 1}
-    assert found.keys() == weights.keys()  # no offsets
+    assert directions.keys() == weights.keys()  # no offsets
     for name, each in weights.items():
-        own = each.detach().flatten(1)
-        one, other = (direction.flatten(1) for direction in found[name])
-        torch.testing.assert_close(one.norm(dim=1), own.norm(dim=1))
-        torch.testing.assert_close(other.norm(dim=1), own.norm(dim=1))
+        reference = each.detach().flatten(1)
+        one, other = (direction.flatten(1) for direction in directions[name])
+        torch.testing.assert_close(one.norm(dim=1), reference.norm(dim=1))
+        torch.testing.assert_close(other.norm(dim=1), reference.norm(dim=1))
         assert (one * other).sum(1).abs().max() < 1e-6
-        assert (one * own).sum(1).abs().min() > 0
-    assert not torch.equal(landscape.directions(net, seed=5)["0.weight"][0], found["0.weight"][0])
+        assert (one * reference).sum(1).abs().min() > 0
+    assert not torch.equal(landscape.directions(net, seed=5)["0.weight"][0], directions["0.weight"][0])
 
 
 def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weights() -> None:
@@ -123,12 +123,12 @@ def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weig
     surface = landscape.losses(net, along, 5, pixels, labels)
     assert surface[2, 2] == float(cross_entropy(net(pixels), labels).detach())
     weights = dict(net.named_parameters())
-    moved = {name: weights[name] - 0.5 * one + 1.0 * other for name, (one, other) in along.items()}
-    assert surface[1, 4] == pytest.approx(loss_at(net, moved, pixels, labels))
+    shifted = {name: weights[name] - 0.5 * one + 1.0 * other for name, (one, other) in along.items()}
+    assert surface[1, 4] == pytest.approx(loss_at(net, shifted, pixels, labels))
     one_layer = landscape.losses(net, {"0.weight": along["0.weight"]}, 5, pixels, labels)
     assert one_layer[2, 2] == surface[2, 2]
-    moved = {"0.weight": weights["0.weight"] + along["0.weight"][0]}
-    assert one_layer[4, 2] == pytest.approx(loss_at(net, moved, pixels, labels))
+    shifted = {"0.weight": weights["0.weight"] + along["0.weight"][0]}
+    assert one_layer[4, 2] == pytest.approx(loss_at(net, shifted, pixels, labels))
 
 
 def test_a_net_with_scaled_filters_has_the_same_landscape() -> None:

@@ -39,31 +39,31 @@ def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Com
 
 
 def test_nothing_is_examined_unless_it_is_asked_for(tmp_path: Path) -> None:
-    found = computed(tmp_path, [{}, {"examined_images": 30, "eigenvalues": 0}], [0, 0])
+    computation = computed(tmp_path, [{}, {"examined_images": 30, "eigenvalues": 0}], [0, 0])
     for when in examination.WHEN:
         for name in (*examination.CURVATURE, *examination.GRADIENTS, *examination.LANDSCAPE):
-            there = np.isfinite(found.metrics[f"{name}{when}"])
+            there = np.isfinite(computation.metrics[f"{name}{when}"])
             assert there.tolist() == [False, name in examination.GRADIENTS], name
-    assert np.isfinite(found.metrics["deviation"]).all()
+    assert np.isfinite(computation.metrics["deviation"]).all()
 
 
 def test_frozen_layers_deviate_by_zero_and_the_head_alone_by_what_it_moved(tmp_path: Path) -> None:
-    found = computed(tmp_path, [{"frozen_layers": 2}, {"frozen_layers": 1}, {"finetune_steps": 0}], [0, 0, 0])
-    by_layer = np.array([curve["evaluate"]["deviation_of_layer"] for curve in found.curves])
+    computation = computed(tmp_path, [{"frozen_layers": 2}, {"frozen_layers": 1}, {"finetune_steps": 0}], [0, 0, 0])
+    by_layer = np.array([curve["evaluate"]["deviation_of_layer"] for curve in computation.curves])
     assert by_layer[0, :2].tolist() == [0, 0]
     assert by_layer[1, 0] == 0 < by_layer[1, 1]
-    np.testing.assert_allclose(found.metrics["deviation"], by_layer.sum(1), rtol=1e-12)
-    np.testing.assert_array_equal(found.metrics["deviation_head"], by_layer[:, 2])
-    assert found.metrics["deviation"][2] == 0
-    during = found.curves[1]["finetune"]["deviation"]
-    assert during[-1] == pytest.approx(found.metrics["deviation"][1], rel=1e-12)
+    np.testing.assert_allclose(computation.metrics["deviation"], by_layer.sum(1), rtol=1e-12)
+    np.testing.assert_array_equal(computation.metrics["deviation_head"], by_layer[:, 2])
+    assert computation.metrics["deviation"][2] == 0
+    during = computation.curves[1]["finetune"]["deviation"]
+    assert during[-1] == pytest.approx(computation.metrics["deviation"][1], rel=1e-12)
     assert during[0] < during[-1]
 
 
 def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_loss(tmp_path: Path) -> None:
-    found = computed(tmp_path, [EXAMINED, {**EXAMINED, "finetune_steps": 0}], [1, 1])
+    computation = computed(tmp_path, [EXAMINED, {**EXAMINED, "finetune_steps": 0}], [1, 1])
     for name in (*examination.CURVATURE, *examination.GRADIENTS, *examination.LANDSCAPE):
-        before, after = found.metrics[f"{name}_before"], found.metrics[name]
+        before, after = computation.metrics[f"{name}_before"], computation.metrics[name]
         assert before[0] == before[1] == after[1], name
         assert np.isfinite(after).all()
     task = pixels.target({**whole({}), "seed": 1})
@@ -96,8 +96,8 @@ def test_eigenvalues_are_the_same_in_one_call_and_in_two(tmp_path: Path) -> None
         assert alone.metrics["hessian_trace"][0] == together.metrics["hessian_trace"][place]
 
 
-def values_of(found: Computation, name: str, place: int) -> np.ndarray:
-    return np.array(found.curves[place]["examine"][name][:6])
+def values_of(result: Computation, name: str, place: int) -> np.ndarray:
+    return np.array(result.curves[place]["examine"][name][:6])
 
 
 def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> None:
@@ -105,18 +105,18 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> N
     task = pixels.target(row)
     net = models.build("mlp", 2, (1, 8), task.classes, 0)
     logged: dict[float, dict[str, float]] = {}
-    tensors, _ = examination.measured(row, net, net, task, lambda step, **found: logged.update({step: found}))
+    tensors, _ = examination.measured(row, net, net, task, lambda step, **result: logged.update({step: result}))
     assert tensors["landscape"].shape == (23, 23)
-    points = [found for found in logged.values() if "landscape" in found]
+    points = [each for each in logged.values() if "landscape" in each]
     assert len(points) == 11 * 11
-    middle = next(found for found in points if found["direction_1"] == found["direction_2"] == 0)
+    middle = next(each for each in points if each["direction_1"] == each["direction_2"] == 0)
     assert middle["landscape"] == tensors["landscape"][11, 11]
-    corner = next(found for found in points if min(found["direction_1"], found["direction_2"]) > 0.9)
+    corner = next(each for each in points if min(each["direction_1"], each["direction_2"]) > 0.9)
     assert corner["landscape"] == tensors["landscape"][21, 21]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("fixed.examined_images=101", "fixed.examined_images: expected at most target_samples, which is 100, got 101"),
         ("fixed.landscape_points=5", "fixed.landscape_points: expected 0 without examined_images"),
@@ -124,17 +124,17 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> N
         ("fixed={eigenvalues: -1}", "fixed.eigenvalues: "),
     ],
 )
-def test_what_cannot_be_examined_is_said(call: Any, tmp_path: Path, given: str, said: str) -> None:
+def test_what_cannot_be_examined_is_said(call: Any, tmp_path: Path, given: str, message: str) -> None:
     space = tmp_path / "s.yaml"
     space.write_text("name: s\nworkload: vision\naxes: {pretrain_length: [1]}\nseeds: 1\n")
     outcome: Outcome = call("run", str(space), "--set", given, "--storage", str(tmp_path / "none"))
-    refused(outcome, said)
+    refused(outcome, message)
     assert not (tmp_path / "none").exists()
 
 
 def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: Path) -> None:
-    found = computed(tmp_path, [{**EXAMINED, "finetune_lr": 1e3}], [0])
-    assert found.status.tolist() == ["diverged"]
-    assert np.isfinite(found.metrics["sharpness_before"][0])
-    assert np.isnan(found.metrics["sharpness"][0])
-    assert torch.isfinite(torch.tensor(found.metrics["landscape_rise_before"][0]))
+    computation = computed(tmp_path, [{**EXAMINED, "finetune_lr": 1e3}], [0])
+    assert computation.status.tolist() == ["diverged"]
+    assert np.isfinite(computation.metrics["sharpness_before"][0])
+    assert np.isnan(computation.metrics["sharpness"][0])
+    assert torch.isfinite(torch.tensor(computation.metrics["landscape_rise_before"][0]))

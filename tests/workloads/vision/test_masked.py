@@ -22,10 +22,10 @@ def images(count: int = 5, side: int = 8, channels: int = 1) -> torch.Tensor:
 @pytest.mark.parametrize(("side", "patch", "cells"), [(8, 2, 4), (28, 4, 7), (32, 5, 7), (224, 32, 7), (9, 2, 5)])
 @pytest.mark.parametrize("ratio", [0.1, 0.6, 0.75])
 def test_every_mask_covers_the_stated_number_of_whole_patches(side: int, patch: int, cells: int, ratio: float) -> None:
-    found = masked.masks(3, "any", 4, side, ratio)
-    assert found.shape == (4, 1, side, side)
+    masks = masked.masks(3, "any", 4, side, ratio)
+    assert masks.shape == (4, 1, side, side)
     assert masked.patch_of(side) == patch
-    for mask in found[:, 0].numpy():
+    for mask in masks[:, 0].numpy():
         covered = 0
         for top in range(0, side, patch):
             for left in range(0, side, patch):
@@ -33,7 +33,7 @@ def test_every_mask_covers_the_stated_number_of_whole_patches(side: int, patch: 
                 assert part.min() == part.max()
                 covered += bool(part.max())
         assert covered == math.ceil(ratio * cells**2)
-    assert not np.array_equal(found[0], found[1])
+    assert not np.array_equal(masks[0], masks[1])
 
 
 def test_masks_are_those_of_seed_and_role_whatever_the_number_of_images() -> None:
@@ -56,11 +56,11 @@ def test_the_loss_is_the_mean_absolute_error_of_masked_pixels_alone(channels: in
         for column in range(8)
         if at[image, 0, row, column]
     ]
-    found = masked.loss(predicted, pixels, at)
-    assert float(found) == pytest.approx(np.mean(errors), rel=1e-6)
+    loss = masked.loss(predicted, pixels, at)
+    assert float(loss) == pytest.approx(np.mean(errors), rel=1e-6)
     elsewhere = torch.where(at > 0, pixels, pixels + 7)
-    assert torch.equal(masked.loss(predicted, elsewhere, at), found)
-    assert not torch.equal(masked.loss(predicted, torch.where(at > 0, pixels + 7, pixels), at), found)
+    assert torch.equal(masked.loss(predicted, elsewhere, at), loss)
+    assert not torch.equal(masked.loss(predicted, torch.where(at > 0, pixels + 7, pixels), at), loss)
 
 
 def reconstruction(encoder: nn.Module, shape: tuple[int, int] = (1, 8), **row: float) -> masked.Reconstruction:
@@ -148,13 +148,13 @@ def test_the_decoder_is_saved_apart_from_the_encoder() -> None:
 def planted(*places: tuple[int, int], channels: int = 6, side: int = 14) -> torch.Tensor:
     """Activations of one image, (1, channels, side, side): one direction at these places, small elsewhere."""
     generator = torch.Generator().manual_seed(2)
-    direction, found = (
+    direction, result = (
         torch.rand(channels, generator=generator) + 0.5,
         0.01 * torch.rand(1, channels, side, side, generator=generator),
     )
     for row, column in places:
-        found[0, :, row : row + 2, column : column + 2] += direction[:, None, None]
-    return found
+        result[0, :, row : row + 2, column : column + 2] += direction[:, None, None]
+    return result
 
 
 @pytest.mark.parametrize(
@@ -170,24 +170,24 @@ def test_planted_blobs_are_counted_one_by_one(places: list[tuple[int, int]], sig
 
 
 def test_a_peak_is_above_the_middle_of_least_and_greatest() -> None:
-    found = torch.full((1, 9, 9), 0.4)
-    found[0, 1, 1], found[0, 1, 7], found[0, 7, 1] = 1.0, 0.75, 0.65  # the middle is 0.7
-    assert eigen_cam.peaks(found).tolist() == [2]
-    found[0, 2, 2] = 0.9  # touches the first by a corner alone
-    assert eigen_cam.peaks(found).tolist() == [3]
-    found[0, 1, 2] = 0.9
-    assert eigen_cam.peaks(found).tolist() == [2]
+    result = torch.full((1, 9, 9), 0.4)
+    result[0, 1, 1], result[0, 1, 7], result[0, 7, 1] = 1.0, 0.75, 0.65  # the middle is 0.7
+    assert eigen_cam.peaks(result).tolist() == [2]
+    result[0, 2, 2] = 0.9  # touches the first by a corner alone
+    assert eigen_cam.peaks(result).tolist() == [3]
+    result[0, 1, 2] = 0.9
+    assert eigen_cam.peaks(result).tolist() == [2]
 
 
 def test_a_heat_map_is_the_projection_on_the_first_right_singular_vector() -> None:
     activations = torch.rand(3, 5, 4, 4, generator=torch.Generator().manual_seed(3))
-    for image, found in zip(activations, eigen_cam.heat_maps(activations, 4), strict=True):
+    for image, each in zip(activations, eigen_cam.heat_maps(activations, 4), strict=True):
         matrix = image.double().numpy().reshape(5, 16).T
         values, vectors = np.linalg.eigh(matrix.T @ matrix)
         expected = matrix @ vectors[:, values.argmax()]
         expected *= np.sign(expected.sum())
         expected = (expected - expected.min()) / (expected.max() - expected.min())
-        np.testing.assert_allclose(found.numpy().ravel(), expected, atol=1e-9)
+        np.testing.assert_allclose(each.numpy().ravel(), expected, atol=1e-9)
 
 
 def test_activations_that_are_alike_everywhere_have_no_peak() -> None:

@@ -36,13 +36,13 @@ def row(**given: Any) -> dict[str, Any]:
 def computed(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
     """The metrics of rows of the seed 3, all of which are ok."""
     columns = {p.name: column(p, [p.coerce(row(**some)[p.name]) for some in rows]) for p in WORKLOAD.parameters}
-    found = compute(WORKLOAD, columns, np.full(len(rows), 3), str(storage))
-    assert found.status.tolist() == ["ok"] * len(rows)
-    return {name: values.tolist() for name, values in found.metrics.items()}
+    metrics = compute(WORKLOAD, columns, np.full(len(rows), 3), str(storage))
+    assert metrics.status.tolist() == ["ok"] * len(rows)
+    return {name: values.tolist() for name, values in metrics.metrics.items()}
 
 
 def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path: Path) -> None:
-    found = computed(tmp_path, {"pretrain_length": 1}, {"pretrain_length": 3})
+    computation = computed(tmp_path, {"pretrain_length": 1}, {"pretrain_length": 3})
     task = pixels.source(row())
     net = models.build("small_cnn", 3, (1, 8), 10, 3)
     model = masked.Reconstruction(net.spatial, (1, 8), row())
@@ -57,19 +57,19 @@ def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path: Path) 
             masked.loss(model(shown, at), shown, at).backward()
             optimizer.step()
         expected.append(model.held_out_loss(task.test_pixels))
-    assert found["reconstruction_loss"] == pytest.approx([expected[0], expected[2]], rel=1e-5)
-    assert found["reconstruction_loss"][1] < found["reconstruction_loss"][0]
+    assert computation["reconstruction_loss"] == pytest.approx([expected[0], expected[2]], rel=1e-5)
+    assert computation["reconstruction_loss"][1] < computation["reconstruction_loss"][0]
 
 
 def test_masked_pretraining_learns_no_labels_and_changes_what_is_fine_tuned(tmp_path: Path) -> None:
-    found = computed(tmp_path, {}, {"pretrain": "none"}, {"pretrain": "supervised", "pretrain_lr": 0.01})
-    assert np.isfinite(found["reconstruction_loss"]).tolist() == [True, False, False]
+    computation = computed(tmp_path, {}, {"pretrain": "none"}, {"pretrain": "supervised", "pretrain_lr": 0.01})
+    assert np.isfinite(computation["reconstruction_loss"]).tolist() == [True, False, False]
     for name in ("source_accuracy", "source_loss", "source_accuracy_after", "source_loss_after"):
-        assert np.isfinite(found[name]).tolist() == [False, False, True]
-    assert len(set(found["target_loss"])) == 3
-    assert len(set(found["target_loss_scratch"])) == 1
-    assert found["transferability"][1] == 0
-    assert np.isnan(found["eigen_cam_peaks"]).all()
+        assert np.isfinite(computation[name]).tolist() == [False, False, True]
+    assert len(set(computation["target_loss"])) == 3
+    assert len(set(computation["target_loss_scratch"])) == 1
+    assert computation["transferability"][1] == 0
+    assert np.isnan(computation["eigen_cam_peaks"]).all()
 
 
 def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) -> None:
@@ -93,13 +93,13 @@ def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) 
 
 
 def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     for pretrain, ratio in (("supervised", 0.6), ("supervised", 0.3), ("masked", 0.6), ("masked", 0.3)):
         fixed = {name: value for name, value in SMALL.items() if name != "seed"}
         fixed |= {"pretrain": pretrain, "mask_ratio": ratio, "pretrain_lr": 0.01, "pretrain_length": 1}
         space = {"name": f"{pretrain}{ratio}", "workload": "vision", "fixed": fixed, "seeds": [3]}
-        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=said.append)
-    stages = [line for line in said if line.startswith("stages:")]
+        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
+    stages = [line for line in messages if line.startswith("stages:")]
     assert [", 0 reused" in line for line in stages] == [True, False, True, True]
 
 
@@ -166,6 +166,6 @@ def test_colour_labels_rank_images_by_hue_and_not_by_brightness(monkeypatch: pyt
     painted[:, :4] = np.tile(np.array(light_and_dark, np.uint8), (20, 1))[:, None, None]
     some = Images(painted, np.arange(120) // 6 % 3)
     monkeypatch.setattr(image_data, "load", lambda name, *_: ImageData(255, ("a", "b", "c"), some, some, digest=name))
-    found = pixels.source(row(source="painted", target="painted too", source_samples=0, label="colour"))
-    blue_red_green = found.test_pixels[:, [2, 0, 1], 0, 0].argmax(1)
-    assert torch.equal(found.test_labels, blue_red_green)
+    task = pixels.source(row(source="painted", target="painted too", source_samples=0, label="colour"))
+    blue_red_green = task.test_pixels[:, [2, 0, 1], 0, 0].argmax(1)
+    assert torch.equal(task.test_labels, blue_red_green)

@@ -20,7 +20,7 @@ SPACES = ("pretraining_epochs_full", "label_similarity_full", "masked_images_ful
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
 
 
@@ -46,12 +46,12 @@ def test_what_a_space_costs_is_said_once_its_images_are_there(
 
 
 def test_the_cost_of_an_epoch_grows_with_the_images(tmp_path: Path) -> None:
-    found = []
+    results = []
     for count in (20, 40):
         image_files.write_images(tmp_path / str(count), {"a": count, "b": count})
         given = columns(source=f"images:{tmp_path / str(count)}", model="resnet50", image_size=224)
-        found.append(costs.pretrain(given, 0, 1))
-    small, large = found
+        results.append(costs.pretrain(given, 0, 1))
+    small, large = results
     assert large.seconds == pytest.approx(2 * small.seconds, rel=0.05)
     assert large.gpu_seconds == pytest.approx(2 * (small.gpu_seconds or 0), rel=0.05)
     assert costs.pretrain(given, 0, 10).seconds == pytest.approx(10 * large.seconds)

@@ -92,7 +92,7 @@ def plain_order(labels: Tensor, places: np.ndarray, seed: int, half: int) -> np.
     offset = {int(label): draws.generator(seed, f"images of class {label}") for label in np.unique(named[places])}
     per_class = [offset[label].permutation(np.flatnonzero(named == label))[half::2] for label in offset]
     most = max(map(len, per_class))
-    return np.array([own[turn] for turn in range(most) for own in per_class if turn < len(own)])
+    return np.array([each[turn] for turn in range(most) for each in per_class if turn < len(each)])
 
 
 def epochs(role: str, count: int, parts: int, length: int) -> list[np.ndarray]:
@@ -102,20 +102,22 @@ def epochs(role: str, count: int, parts: int, length: int) -> list[np.ndarray]:
 
 def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path) -> None:
     # Batches make sums of products in another order on some processors: rounding of float32, 1e-7 a step.
-    found = computed(tmp_path, {}).metrics
+    metrics = computed(tmp_path, {}).metrics
     net = plain_net(0)
     images, labels, places = digits("train", range(5))
     some = plain_order(labels, places, 0, half=0)[:70]
     plain_steps(net, 0.01, images[some], labels[some], epochs("source", 70, 2, 2))
 
-    def told(net: nn.Module, classes: range) -> tuple[float, float]:
+    def examined(net: nn.Module, classes: range) -> tuple[float, float]:
         pixels, named, places = digits("test", classes)
         with torch.no_grad():
             outputs = net(pixels[places].to(memory_format=torch.channels_last))
         loss = nn.functional.cross_entropy(outputs, named[places], reduction="sum")
         return float(loss) / len(places), float((outputs.argmax(1) == named[places]).sum()) / len(places)
 
-    assert told(net, range(5)) == pytest.approx((found["source_loss"][0], found["source_accuracy"][0]), rel=1e-5)
+    assert examined(net, range(5)) == pytest.approx(
+        (metrics["source_loss"][0], metrics["source_accuracy"][0]), rel=1e-5
+    )
 
     old = net[-1]
     stream = draws.generator(0, "head of target")
@@ -124,8 +126,8 @@ def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path
         torch.tensor(stream.uniform(-(128**-0.5), 128**-0.5, size), dtype=torch.float32) for size in ((5, 128), (5,))
     )
     net[-1] = head
-    assert told(net, range(5, 10)) == pytest.approx(
-        (found["target_loss_before"][0], found["target_accuracy_before"][0]), rel=1e-5
+    assert examined(net, range(5, 10)) == pytest.approx(
+        (metrics["target_loss_before"][0], metrics["target_accuracy_before"][0]), rel=1e-5
     )
     scratch = plain_net(0)
     scratch[-1] = nn.Linear(128, 5)
@@ -134,27 +136,29 @@ def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path
     some = plain_order(labels + 5, places, 0, half=1)[:20]
     for one in (net, scratch):
         plain_steps(one, 0.01, images[some], labels[some], epochs("target", 20, 1, 6))
-    assert told(net, range(5, 10)) == pytest.approx((found["target_loss"][0], found["target_accuracy"][0]), rel=1e-5)
-    assert told(scratch, range(5, 10)) == pytest.approx(
-        (found["target_loss_scratch"][0], found["target_accuracy_scratch"][0]), rel=1e-5
+    assert examined(net, range(5, 10)) == pytest.approx(
+        (metrics["target_loss"][0], metrics["target_accuracy"][0]), rel=1e-5
+    )
+    assert examined(scratch, range(5, 10)) == pytest.approx(
+        (metrics["target_loss_scratch"][0], metrics["target_accuracy_scratch"][0]), rel=1e-5
     )
     net[-1] = old
-    assert told(net, range(5)) == pytest.approx(
-        (found["source_loss_after"][0], found["source_accuracy_after"][0]), rel=1e-5
+    assert examined(net, range(5)) == pytest.approx(
+        (metrics["source_loss_after"][0], metrics["source_accuracy_after"][0]), rel=1e-5
     )
-    assert found["transferability"][0] == found["target_loss_scratch"][0] - found["target_loss"][0]
+    assert metrics["transferability"][0] == metrics["target_loss_scratch"][0] - metrics["target_loss"][0]
 
 
 def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> None:
     rows = [{}, {"pretrain_length": 0}, {"pretrain": "none", "pretrain_lr": 3.0, "source_samples": 5}]
-    found = computed(tmp_path, *rows)
+    computation = computed(tmp_path, *rows)
     for name in ("loss", "accuracy"):
-        trained = found.metrics[f"target_{name}"]
-        assert trained[1] == trained[2] == found.metrics[f"target_{name}_scratch"][0] != trained[0]
-    assert found.metrics["transferability"][1:].tolist() == [0, 0]
-    assert np.isnan(found.metrics["source_loss"]).tolist() == [False, True, True]
-    assert np.isnan(found.metrics["source_loss_after"]).tolist() == [False, True, True]
-    assert found.identities[1] == found.identities[2]
+        trained = computation.metrics[f"target_{name}"]
+        assert trained[1] == trained[2] == computation.metrics[f"target_{name}_scratch"][0] != trained[0]
+    assert computation.metrics["transferability"][1:].tolist() == [0, 0]
+    assert np.isnan(computation.metrics["source_loss"]).tolist() == [False, True, True]
+    assert np.isnan(computation.metrics["source_loss_after"]).tolist() == [False, True, True]
+    assert computation.identities[1] == computation.identities[2]
 
 
 def test_a_row_does_not_depend_on_those_computed_before_it(tmp_path: Path) -> None:
@@ -175,16 +179,16 @@ def test_frozen_layers_stay_and_all_others_move(model: str, tmp_path: Path) -> N
     sweep = raysweep.run(space, storage=tmp_path, executor="inline", report=False, tracking_uri="none")
     for cell, row in zip(sweep.rows(), sweep.results().itertuples(), strict=True):
         before, after = (sweep.tensors(stage, *cell)["net"] for stage in ("pretrain", "finetune"))
-        moved = [not torch.equal(before[name], after[name]) for name in before if name.endswith("weight")]
-        assert moved == [False] * row.frozen_layers + [True] * (4 - row.frozen_layers)
+        shifted = [not torch.equal(before[name], after[name]) for name in before if name.endswith("weight")]
+        assert shifted == [False] * row.frozen_layers + [True] * (4 - row.frozen_layers)
     assert sweep.results().target_loss_scratch.nunique() == 1, "all layers are trained from scratch"
 
 
 def test_a_net_that_diverges_is_a_row_with_that_status(tmp_path: Path) -> None:
     rows = [{}, {"finetune_lr": 1e3, "finetune_steps": 40}, {"pretrain_lr": 1e3, "pretrain_length": 12}]
-    found = computed(tmp_path, *rows)
-    assert found.status.tolist() == ["ok", "diverged", "diverged"]
-    assert math.isfinite(found.metrics["source_loss"][1])
+    computation = computed(tmp_path, *rows)
+    assert computation.status.tolist() == ["ok", "diverged", "diverged"]
+    assert math.isfinite(computation.metrics["source_loss"][1])
     seen = computed(tmp_path, *({**row, "eigen_cam_images": 2} for row in rows))
     assert seen.status.tolist() == ["ok", "diverged", "diverged"]
     assert np.isnan(seen.metrics["eigen_cam_peaks"]).tolist() == [False, True, True]
@@ -195,8 +199,8 @@ def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path: Path) -> No
     sweep = raysweep.run(space, storage=tmp_path, executor="inline", report=False, tracking_uri="none")
     curves, table = sweep.curves(), sweep.results()
     for row in table.itertuples():
-        own = curves[curves.cell == row.cell]
-        epochs, steps = (own[own.stage == stage] for stage in ("pretrain", "finetune"))
+        reference = curves[curves.cell == row.cell]
+        epochs, steps = (reference[reference.stage == stage] for stage in ("pretrain", "finetune"))
         assert epochs.step.tolist() == list(range(1, row.pretrain_length + 1))
         assert epochs.source_accuracy.iloc[-1] == row.source_accuracy
         assert len(steps) == 20
@@ -256,11 +260,11 @@ def test_killed_in_every_stage_it_goes_on_and_every_epoch_is_computed_once(
     there = len(Store(storage / "store").stages())
     assert 0 < there < STAGES
     resumed = call("resume", "small", "--storage", storage, *QUIET)
-    said = re.search(r"stages: (.*)", resumed.err)
-    assert said
-    assert said[1].startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, ")
-    found = raysweep.open("small", storage).results()
-    assert_same_rows(found.to_dict("records"), reference.results().to_dict("records"))
+    match = re.search(r"stages: (.*)", resumed.err)
+    assert match
+    assert match[1].startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, ")
+    rows = raysweep.open("small", storage).results()
+    assert_same_rows(rows.to_dict("records"), reference.results().to_dict("records"))
 
 
 @pytest.mark.parametrize("model", shapes.MODELS)
@@ -293,6 +297,6 @@ def test_lenet_on_fashion_mnist_is_as_good_as_others_say(tmp_path: Path) -> None
     two convolutions, trained for longer. LeNet is trained on all 60,000 images for two epochs, at D's rate."""
     row = {"model": "lenet", "source": image_files.real("fashion_mnist"), "source_classes": "all", "source_samples": 0}
     row |= {"pretrain_length": 2, "batch_size": 32, "finetune_steps": 0, "target_samples": 5}
-    found = computed(tmp_path, row).metrics
-    assert 0.87 < found["source_accuracy"][0] < 0.932, found["source_accuracy"]
-    assert found["source_loss"][0] < 0.4
+    metrics = computed(tmp_path, row).metrics
+    assert 0.87 < metrics["source_accuracy"][0] < 0.932, metrics["source_accuracy"]
+    assert metrics["source_loss"][0] < 0.4

@@ -26,7 +26,7 @@ NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, 
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
 
 
@@ -57,28 +57,28 @@ def task(folder: Path, **more: Any) -> pixels.Task:
 
 
 def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder: Path) -> None:
-    found = task(folder, flip="upside_down")
-    assert not isinstance(found.train_pixels, torch.Tensor), "not all of them at once"
-    assert len(found.train_pixels) == len(found.train_labels) == 12, "half of the 24, the target has the other half"
+    images = task(folder, flip="upside_down")
+    assert not isinstance(images.train_pixels, torch.Tensor), "not all of them at once"
+    assert len(images.train_pixels) == len(images.train_labels) == 12, "half of the 24, the target has the other half"
     places = torch.arange(11, -1, -1)
-    some = found.train_pixels[places]
+    some = images.train_pixels[places]
     assert (some.dtype, some.shape) == (torch.uint8, (12, 3, 12, 12))
-    files = found.train_pixels.files
+    files = images.train_pixels.files
     assert isinstance(files, ImageFiles)
     expected = files[places.numpy()][:, ::-1].transpose(0, 3, 1, 2)
     np.testing.assert_array_equal(some.numpy(), expected)
     assert [Path(files.files[place]).parent.name for place in places] == [
-        "abc"[found.train_labels[place]] for place in places
+        "abc"[images.train_labels[place]] for place in places
     ]
-    whole = torch.cat(list(found.test_pixels.split(4)))
-    np.testing.assert_array_equal(whole, found.test_pixels[:])
+    whole = torch.cat(list(images.test_pixels.split(4)))
+    np.testing.assert_array_equal(whole, images.test_pixels[:])
 
 
 def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
     """Of red and blue halves side by side, and one above the other, the upper half has other colours."""
-    found = task(folder, label="colour", source_classes="0,1", source_samples=0)
-    files = found.train_pixels.files.files
-    colours = {(Path(file).parent.name, int(label)) for file, label in zip(files, found.train_labels, strict=True)}
+    images = task(folder, label="colour", source_classes="0,1", source_samples=0)
+    files = images.train_pixels.files.files
+    colours = {(Path(file).parent.name, int(label)) for file, label in zip(files, images.train_labels, strict=True)}
     assert colours in ({("a", 0), ("b", 1)}, {("a", 1), ("b", 0)}), "a class is a colour here"
 
 
@@ -108,8 +108,8 @@ def test_what_cannot_be_read_is_one_line(
     case: str, folder: Path, call: Callable[..., Outcome], storage: Path, tmp_path: Path
 ) -> None:
     fixed, begins = BAD[case]
-    told = {key: value.format(here=folder) for key, value in fixed.items()}
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space(folder, **told)))
+    output = {key: value.format(here=folder) for key, value in fixed.items()}
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space(folder, **output)))
     outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none")
     refused(outcome, begins.format(here=folder))
     assert not storage.exists() or not list(storage.iterdir())

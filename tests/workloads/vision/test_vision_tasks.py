@@ -57,13 +57,13 @@ def test_no_image_serves_both_tasks_and_classes_come_in_turn() -> None:
 
 
 def test_classes_are_numbered_from_zero() -> None:
-    found = pixels.target(row(target_classes="3,7-8", target_samples=9))
-    assert found.classes == 3
-    assert sorted(found.train_labels.tolist()) == [0] * 3 + [1] * 3 + [2] * 3
+    task = pixels.target(row(target_classes="3,7-8", target_samples=9))
+    assert task.classes == 3
+    assert sorted(task.train_labels.tolist()) == [0] * 3 + [1] * 3 + [2] * 3
     test = image_data.load("digits").test
-    wanted = np.isin(test.labels, (3, 7, 8))
-    assert len(found.test_labels) == wanted.sum()
-    assert (found.test_labels.numpy() == np.searchsorted([3, 7, 8], test.labels[wanted])).all()
+    expected = np.isin(test.labels, (3, 7, 8))
+    assert len(task.test_labels) == expected.sum()
+    assert (task.test_labels.numpy() == np.searchsorted([3, 7, 8], test.labels[expected])).all()
 
 
 def test_images_are_turned_and_brought_to_one_form() -> None:
@@ -95,9 +95,9 @@ def test_the_target_takes_the_form_of_the_source(tmp_path: Path) -> None:
 def stages(**more: Any) -> list[dict[str, Any]]:
     """What identifies pretraining and fine-tuning of a row."""
     one = {name: value for name, value in row(**more).items() if name != "seed"}
-    own = {p.name for p in PARAMETERS if p.stage == "pretrain"} - {"pretrain_length"}
+    reference = {p.name for p in PARAMETERS if p.stage == "pretrain"} - {"pretrain_length"}
     return [
-        tasks.identify("pretrain", {name: one[name] for name in own}, one),
+        tasks.identify("pretrain", {name: one[name] for name in reference}, one),
         tasks.identify("finetune", {p.name: one[p.name] for p in PARAMETERS if p.stage != "examine"}, one),
     ]
 

@@ -1,4 +1,4 @@
-"""Turns of curves with one run per point whose standard errors are known, such as accuracies of checkpoints.
+"""Turns of curves with one run per point whose standard errors are given, such as accuracies of checkpoints.
 
 A curve turns if it clearly rises to some stretch and clearly falls from it to its end. The statistic is the largest
 difference, in standard errors, between the mean of a stretch and that of the rest of the curve after it (of what is
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from raysweep.fits.reasons import Reason, because
-from raysweep.fits.result import Fit, Status, overall
+from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, holm
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ CLEAR = 2.0
 FEWEST = 5
 METHOD = "test against curves that only rise or fall, with the known errors"
 LONGEST = 40
-"""Stretches begin and end at so many points at most."""
+"""Points at most at which stretches begin and end."""
 
 
 @dataclass(frozen=True)
-class KnownTurn:
+class Turn:
     """The turn of one curve, in the units of x and y.
 
     estimate, low, high: of the best place. p: of no turn, two tests of which the larger counts. base: the first value.
@@ -55,16 +55,16 @@ class KnownTurn:
     fall_high: float
 
 
-def known_turn(
+def find_turn(
     x: np.ndarray, y: np.ndarray, error: np.ndarray, *, turn: str = "min", level: float = LEVEL, seed: int = 0
-) -> KnownTurn:
+) -> Turn:
     """Whether and where a curve turns. x: (points,), sorted. y, error: its values and their standard errors, above 0.
 
     With fewer than `FEWEST` points p is 1. So it is if a typical value of the curve is not clearly better than its
     first one: a model that begins at chance level and stays there has no turn.
     """
     if len(x) < FEWEST:
-        return KnownTurn(*(np.nan,) * 3, 1.0, float(y[0]) if len(y) else np.nan, *(np.nan,) * 3)
+        return Turn(*(np.nan,) * 3, 1.0, float(y[0]) if len(y) else np.nan, *(np.nan,) * 3)
     z = y if turn == "max" else -y
     rng = np.random.default_rng(seed)
     p = 1.0
@@ -73,18 +73,18 @@ def known_turn(
     fit = unimodal(z, 1 / error**2)
     place, fall = float(x[fit.argmax()]), float(fit.max() - fit[-1])
     if p > PROMISING:
-        return KnownTurn(place, np.nan, np.nan, p, float(y[0]), fall, np.nan, np.nan)
+        return Turn(place, np.nan, np.nan, p, float(y[0]), fall, np.nan, np.nan)
     some = np.array([unimodal(fit + error * rng.standard_normal(len(z)), 1 / error**2) for _ in range(RESAMPLED)])
     tail = (1 - level) / 2
     first, last = np.quantile(some.argmax(axis=1), [tail, 1 - tail], method="inverted_cdf").astype(int)
     low, high = x[max(first - 1, 0)], x[min(last + 1, len(x) - 1)]  # the best place is between the neighbours
     falls = some.max(axis=1) - some[:, -1]
-    ends = 2 * fall - np.quantile(falls, [1 - tail, tail])  # the largest of many is too high
-    ends += [fall - falls.mean(), (falls.mean() - fall) / 2]  # by so much, which the fit, too high itself, understates
-    return KnownTurn(place, float(low), float(high), p, float(y[0]), fall, *map(float, ends))
+    bounds = 2 * fall - np.quantile(falls, [1 - tail, tail])  # the largest of many is too high
+    bounds += [fall - falls.mean(), (falls.mean() - fall) / 2]  # by this, which the fit, too high itself, understates
+    return Turn(place, float(low), float(high), p, float(y[0]), fall, *map(float, bounds))
 
 
-def fit_known_turns(
+def fit_turns(
     parts: Sequence[pd.DataFrame], x: str, y: str, error: str, level: float = LEVEL, *, turn: str = "min"
 ) -> Fit:
     """The turns of several curves: located where p, by Holm's correction for all curves, is at most 1 - level.
@@ -101,9 +101,9 @@ def fit_known_turns(
         cells = good.assign(_square=good[error] ** 2).groupby(x, sort=True).agg({y: ["mean", "size"], "_square": "sum"})
         size = cells[y, "size"].to_numpy(float)
         errors = np.sqrt(cells["_square", "sum"].to_numpy()) / size
-        found = known_turn(cells.index.to_numpy(float), cells[y, "mean"].to_numpy(), errors, turn=turn, level=level)
+        best = find_turn(cells.index.to_numpy(float), cells[y, "mean"].to_numpy(), errors, turn=turn, level=level)
         rows += len(good)
-        lines.append({**vars(found), "points": len(cells), "draws": int(size.max()) if len(size) else 0})
+        lines.append({**vars(best), "points": len(cells), "draws": int(size.max()) if len(size) else 0})
     table = pd.DataFrame(lines)
     table["p_holm"] = holm(table["p"].to_numpy())
     located = (table["p_holm"] <= 1 - level).to_numpy()
@@ -117,18 +117,14 @@ def fit_known_turns(
     table = table.assign(
         **pd.DataFrame(reasons), turn=turn, exact=False, halved=False, method=METHOD, method_spread=np.nan
     )
-    return Fit(
-        kind="inflection",
+    return fitted(
+        "inflection",
+        table,
         level=level,
         points=int(table["points"].max()),
         draws=int(table["draws"].max()),
         rows=rows,
-        dropped={},
-        scale="linear",
         method=METHOD,
-        table=table,
-        crossings=pd.DataFrame(),
-        **overall(table),
     )
 
 
@@ -150,17 +146,17 @@ def _p(z: np.ndarray, error: np.ndarray, rng: np.random.Generator) -> float:
     """The probability of such a fall to the end in a curve that only rises."""
     weight = 1 / error**2
     flat = isotonic_regression(z, weights=weight).x
-    found = float(_largest_fall(z[None], weight)[0])
+    observed = float(_largest_fall(z[None], weight)[0])
     p = 1.0
     for count in (SIMULATED, MORE):
         every = _largest_fall(flat + error * rng.standard_normal((count, len(z))), weight)
-        beyond = int((every >= found).sum())
+        beyond = int((every >= observed).sum())
         p = (1 + beyond) / (count + 1)
         if p > PROMISING:
             return p
     if beyond < COUNTED:
         scale = every.std() * np.sqrt(6) / np.pi
-        p = float(-np.expm1(-np.exp(-(found - every.mean()) / scale - np.euler_gamma)))
+        p = float(-np.expm1(-np.exp(-(observed - every.mean()) / scale - np.euler_gamma)))
     return p
 
 
