@@ -54,9 +54,9 @@ def forecast(sweep: StoredSweep, at: Mapping[str, float], target: AnyPath | None
         raise InputError(str(target), EXISTS)
     lines = []
     for one in made["forecasts"]:
+        estimate = interval(one["estimate"], one["low"], one["high"])
         where = _setting(made["at"] | one["where"])
-        ends = interval(one["estimate"], one["low"], one["high"])
-        lines.append(f"{where}: {one['of']} {ends}, {100 * made['level']:g} % of a new setting")
+        lines.append(f"{where}: {one['of']} {estimate}, {100 * made['level']:g} % of a new setting")
         if families := one.get("families"):
             lines.append("  " + ", ".join(f"{name} {100 * share:.0f} %" for name, share in families.items()))
         lines += [f"  {name} lies {number(x)} times outside of what was computed" for name, x in one["outside"].items()]
@@ -71,15 +71,13 @@ def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
     except OSError as error:
         raise InputError(str(file), f"cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError):
-        made = {}
-    if not isinstance(made, dict):
-        made = {}
-    scored = forecasting.score(made, sweep, str(file))
-    lines = [
-        f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {_ends(one['forecast'])}, "
-        f"measured {_ends(one['measured'])}" + ("" if one["inside"] else ", outside")
-        for one in scored["settings"]
-    ]
+        made = None
+    scored = forecasting.score(made if isinstance(made, dict) else {}, sweep, str(file))
+    lines = []
+    for one in scored["settings"]:
+        expected, measured = (interval(middle, low, high) for low, middle, high in (one["forecast"], one["measured"]))
+        line = f"{_setting(made['at'] | one['where'])}: {one['of']} forecast {expected}, measured {measured}"
+        lines.append(line.removesuffix(" (exact)") + ", outside" * (not one["inside"]))
     for one in scored["scores"]:
         signs = f"; direction right in {one['signs_right']} of {one['signs_of']}" * bool(one["signs_of"])
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
@@ -88,11 +86,6 @@ def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
         reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
         lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines
-
-
-def _ends(values: Sequence[float]) -> str:
-    low, middle, high = values
-    return interval(middle, low, high).removesuffix(" (exact)")
 
 
 def _setting(values: Mapping[str, Any]) -> str:

@@ -92,19 +92,18 @@ class Findings(list[Finding]):
 
         try:
             values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
+            points = [dict(zip(at, point, strict=True)) for point in np.transpose(values).tolist()]
         except (TypeError, ValueError):
             raise InputError("at", "expected a number of each axis, or equally many") from None
-        points = pd.DataFrame(dict(zip(at, values, strict=True)))
-        if points.empty:
+        if not points:
             raise InputError("at", "expected a value of an axis at least")
         forecaster, lines, not_forecast = Forecaster.of(self, [*at]), [], dict[str, str]()
-        for point in points.to_dict("records"):
-            entries, reasons = forecaster.at({str(name): value for name, value in point.items()})
+        for point in points:
+            entries, reasons = forecaster.at(point)
             not_forecast |= reasons
             for entry in entries:
-                shown_columns = {name: entry[name] for name in ("of", "estimate", "low", "high")}
-                outside = max(entry["outside"].values(), default=1.0)
-                lines.append({**point, **entry["where"], **shown_columns, "outside": outside})
+                line = {**point, **entry["where"], **{name: entry[name] for name in ("of", "estimate", "low", "high")}}
+                lines.append({**line, "outside": max(entry["outside"].values(), default=1.0)})
         if not lines:
             raise InputError("", next(iter(not_forecast.values())))
         table = pd.DataFrame(lines)
@@ -145,9 +144,8 @@ def analyse(
     if not metrics:
         raise InputError("metric", "expected a column")
     if not all(isinstance(entry, Mapping) for entry in questions or ()):
-        raise InputError(
-            "questions", f"expected a list of analyses such as {{'optimum': {{'x': ...}}}}, got {shown(questions)}"
-        )
+        example = "{'optimum': {'x': ...}}"
+        raise InputError("questions", f"expected a list of analyses such as {example}, got {shown(questions)}")
     if levels := [
         level for level in getattr(getattr(frame, "index", None), "names", ()) if level not in (None, *frame)
     ]:

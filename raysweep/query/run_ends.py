@@ -27,18 +27,14 @@ GOING_ON = ("running", "pending", "scheduled", "waiting", "queued", "paused", "p
 def status_column(frame: pd.DataFrame, used: Collection[str]) -> str | None:
     """The column `status` or `state` that nothing else uses, if all its words are those of tools."""
     for name in frame.columns[frame.columns.str.lower().isin(("status", "state"))].difference(used):
-        if frame[name].map(lambda word: _small(word) in ENDED or _small(word) in GOING_ON).all(axis=None):
+        if frame[name].map(lambda word: str(word).strip().lower() in {*ENDED, *GOING_ON}).all(axis=None):
             return str(name)
     return None
 
 
-def _small(word: object) -> str:
-    return str(word).strip().lower()
-
-
 def reported(words: pd.Series) -> pd.Series:
     """The statuses that a column of words says; empty where a run has not ended."""
-    return words.map(lambda word: ENDED.get(_small(word), ""))
+    return words.map(lambda word: ENDED.get(str(word).strip().lower(), ""))
 
 
 def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:

@@ -28,7 +28,7 @@ def begin() -> None:
 
 
 @contextlib.contextmanager
-def heard(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener) -> Iterator[None]:
     """Let a listener hear of every event, before it comes to pass."""
     begin()
     LISTENERS.append(listener)
@@ -50,7 +50,7 @@ def reading(folder: str) -> Iterator[list[Path]]:
         if path.parent.name == folder and not path.is_dir():
             found.append(path)
 
-    with heard(listener):
+    with listening(listener):
         yield found
 
 
@@ -63,7 +63,7 @@ def writing(suffix: str) -> Iterator[list[Path]]:
         if event == "open" and str(arguments[0]).endswith(suffix) and arguments[2] & os.O_ACCMODE:
             found.append(Path(arguments[0]))
 
-    with heard(listener):
+    with listening(listener):
         yield found
 
 
@@ -78,7 +78,7 @@ def just_before(*events: str, ending: str, do: Callable[[], object], number: int
             if len(met) == number:
                 do()
 
-    with heard(listener):
+    with listening(listener):
         yield
     assert len(met) >= number, "it never came to that"
 
@@ -95,6 +95,6 @@ def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
             said.append(True)
             signal.raise_signal(signal.SIGINT)
 
-    with heard(listener):
+    with listening(listener):
         yield
     assert said, "it never held"
