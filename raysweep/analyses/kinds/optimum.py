@@ -52,7 +52,7 @@ def run(question: Question) -> Finding:
     theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
     expected = [np.empty(0)] * len(parts) if blind else mapped(theory, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
-    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+    along = longest_lines(frame, keys)
 
     def plots() -> Sequence[Plot]:
         panels = marked_panels(parts, keys, whole, question)
@@ -62,6 +62,19 @@ def run(question: Question) -> Finding:
 
     tables = {f"{question.name}_optima": whole}
     return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
+
+
+def longest_lines(frame: pd.DataFrame, keys: Sequence[str]) -> str | None:
+    """The first numeric key along which a usual setting of the others has three values, else the one with the most."""
+    numeric = [key for key in keys if is_number(frame, key) and frame[key].nunique() > 1]
+    settings = frame[list(keys)].drop_duplicates()
+    lengths = {
+        key: float(settings.groupby(others, dropna=False)[key].nunique().median())
+        if (others := [other for other in keys if other != key])
+        else float(settings[key].nunique())
+        for key in numeric
+    }
+    return next((key for key in numeric if lengths[key] >= 3), max(lengths, key=lambda key: lengths[key], default=None))
 
 
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
