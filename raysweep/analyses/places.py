@@ -13,7 +13,7 @@ from raysweep.analyses.movement import PLACED, moves
 from raysweep.analyses.outcomes import needed, outcome, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Part, Where, edges_of, finite_values
-from raysweep.analyses.series import Panel, by_panel, laid_out
+from raysweep.analyses.series import CurvesPlot, Panel, Series, by_panel, laid_out
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Fit, Status
 
@@ -201,3 +201,20 @@ def places_plot(
     panels = laid_out(tables, of_line, of_panel, line or with_theory, located=has_place)
     name, constants = f"{question.name}_line", question.lines
     return [PlacesPlot(name, panels, question.x, along, question.metric, placed, len(every), constants)]
+
+
+def curves_and_places(
+    question: Question,
+    panels: Sequence[Panel[Series]],
+    whole: pd.DataFrame,
+    keys: Sequence[str],
+    along: Any,
+    placed: str,
+) -> Sequence[Plot]:
+    """The curves with a mark at each place, and the places over `along`; the curves first if few have a place.
+
+    along: one of the keys; None if the places lie over none of them.
+    """
+    curves = CurvesPlot(f"{question.name}_curves", panels, question.x, question.metric, len(whole), placed=placed)
+    lines = places_plot(question, whole, keys, along, placed) if along else []
+    return [curves, *lines] if few(whole) else [*lines, curves]

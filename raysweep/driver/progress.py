@@ -125,7 +125,7 @@ class Progress(Shown):
     def __init__(self, stages: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
         super().__init__()
         self._stages, self._stage_counts, self._looked = stages, (0, 0), float("-inf")
-        self._stages_moved_at = float("-inf")  # when a look at the stages last found another one
+        self._stages_changed_at = float("-inf")  # when a look at the stages last found another one
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
@@ -153,7 +153,7 @@ class Progress(Shown):
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}{self._stages_in_words(now)}"
-        silent = now - max(self._last, self._asked, self._stages_moved_at)
+        silent = now - max(self._last, self._asked, self._stages_changed_at)
         stuck = ""
         if self._done < self._rows and silent > max(STUCK_AFTER, 2 * self._longest):
             stuck = f"; nothing has ended for {duration(silent)}: `raysweep status` shows what is at work"
@@ -179,7 +179,7 @@ class Progress(Shown):
             self._looked = now
             with contextlib.suppress(RaysweepError, OSError):  # a store that cannot be read now: what was known stands
                 before, self._stage_counts = self._stage_counts, self._stages()
-                self._stages_moved_at = now if self._stage_counts != before else self._stages_moved_at
+                self._stages_changed_at = now if self._stage_counts != before else self._stages_changed_at
         there, total = self._stage_counts
         return f", {there:,} of {counted(total, 'stage')}" if there < total and self._done < self._rows else ""
 

@@ -66,7 +66,7 @@ class Page:
     """Everything that a report shows.
 
     sweep: its title. set_up: one line on what was varied. meanings: what symbols stand for.
-    running: what is missing while the sweep runs; empty once the report is final.
+    state: what is missing while the sweep runs or after it was cut short; empty if nothing is.
     figure: the picture at the top; about: the anchor of its part. rows: one line on cells, seeds and statuses.
     warnings: what the reader must know. details: the set-up in full. provenance: where the numbers come from.
     spaces: the resolved spaces as JSON.
@@ -81,7 +81,7 @@ class Page:
     warnings: Sequence[str] = ()
     figure: Picture | None = None
     about: str = ""
-    running: str = ""
+    state: str = ""
     reload: int = 0
     details: Sequence[str] = ()
     provenance: Sequence[str] = ()

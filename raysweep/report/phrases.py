@@ -133,7 +133,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNDECIDED: "the law of the best {x} is not decided",
     },
     "learning_curves": {
-        Outcome.MEASURED: "{metric} ends at {place}",
+        Outcome.MEASURED: "{metric} is {place} at the end",
         Outcome.UNDECIDED: "{metric} is not known, because too few draws are ok,",
     },
     "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},

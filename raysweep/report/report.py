@@ -227,12 +227,14 @@ def page_of(
         question=asked,
         set_up=varied_in_short(design, workload),
         meanings=meanings(design, workload, cited),
-        rows=f"{missing}{'; ' if missing else ''}{seeds_words(frame)}; {rows_words(frame)}",
+        rows=f"{seeds_words(frame)}; {rows_words(frame)}",
         parts=parts,
         warnings=about.warnings,
         figure=None if top is None else pictures[top][0],
         about="" if top is None else f"part-{top}",
-        running=f"Running: {missing}. This page reads itself again." if about.reload else "",
+        state=f"Running: {missing}. This page reads itself again."
+        if about.reload
+        else missing and f"Incomplete: {missing}.",
         reload=about.reload,
         details=[*set_up(design, workload), *symmetric_words(frame, design, workload)],
         provenance=provenance(frame, design, about.facts),

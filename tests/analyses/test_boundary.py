@@ -13,7 +13,7 @@ from raysweep import workloads
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.kinds import boundary
-from raysweep.analyses.maps import MapsPlot
+from raysweep.analyses.kinds.boundary import MapsPlot
 from raysweep.analyses.question import Question
 from raysweep.analyses.series import CurvesPlot
 
@@ -36,13 +36,13 @@ def rows(edge: Callable[[float], float], noise: float = 0.01, metric: str = METR
     )
 
 
-def found(frame: pd.DataFrame, design: Design | None = None, **options: Any) -> Finding:
+def finding_of(frame: pd.DataFrame, design: Design | None = None, **options: Any) -> Finding:
     asked = {"metric": METRIC, "x": "overlap_angle", "y": "gamma", **options}
     return boundary.run(Question(frame, asked, TRANSFER, "name", design or Design()))
 
 
 def test_the_zero_of_each_slice_lies_in_its_interval() -> None:
-    finding = found(rows(lambda size: 40 + 20 * size), lines={"far": 20.0, "near": 50.0})
+    finding = finding_of(rows(lambda size: 40 + 20 * size), lines={"far": 20.0, "near": 50.0})
     table = finding.table
     assert list(table["gamma"]) == list(SIZES)
     assert (table["outcome"] == Outcome.LOCATED).all()
@@ -64,7 +64,7 @@ def test_the_zero_of_each_slice_lies_in_its_interval() -> None:
 def test_a_zero_beyond_the_grid_needs_values_there(
     edge: float, outcome: Outcome, needed: Needed, number: float
 ) -> None:
-    table = found(rows(lambda size: edge)).table
+    table = finding_of(rows(lambda size: edge)).table
     assert (table["outcome"] == outcome).all()
     assert (table["needed"] == needed).all()
     assert (table["needed_number"] == number).all()
@@ -72,14 +72,14 @@ def test_a_zero_beyond_the_grid_needs_values_there(
 
 def test_nothing_is_needed_beyond_the_largest_value_that_the_axis_may_have() -> None:
     frame = rows(lambda size: 300.0)
-    table = found(frame.assign(overlap_angle=2 * frame["overlap_angle"])).table
+    table = finding_of(frame.assign(overlap_angle=2 * frame["overlap_angle"])).table
     assert (table["outcome"] == Outcome.BEYOND_HIGH).all()
     assert (table["needed"] == "").all()
 
 
 def test_a_zero_among_rows_that_are_not_ok_needs_ok_rows_there() -> None:
     frame = rows(lambda size: 65.0)
-    table = found(frame.assign(status=np.where(frame["overlap_angle"] > 45, "failed", "ok"))).table
+    table = finding_of(frame.assign(status=np.where(frame["overlap_angle"] > 45, "failed", "ok"))).table
     assert (table["outcome"] == Outcome.OK_HIGH).all()
     assert (table["needed"] == Needed.OK_ABOVE).all()
     assert (table["needed_number"] == 40).all()
@@ -89,7 +89,7 @@ def test_an_interval_wider_than_a_precision_asks_for_needs_more_draws() -> None:
     frame = rows(lambda size: 45.0)
     for width, needed in ((1e-3, Needed.MORE_DRAWS), (50.0, "")):
         design = Design(({"precision": {"boundary": width}},), ("sweep",))
-        finding = found(frame, design)
+        finding = finding_of(frame, design)
         assert (finding.table["outcome"] == Outcome.LOCATED).all()
         assert (finding.table["needed"] == needed).all()
         assert finding.facts["computed_at"] > 0.95
@@ -101,11 +101,11 @@ def test_two_curves_cross_where_their_difference_is_zero() -> None:
     other[metric] = 1.5 * other[metric]
     frame = pd.concat([one, other], ignore_index=True)  # (100 - x) / 60 and 1.5 (50 - x) / 60 meet at x = -50
     options = {"metric": metric, "between": {"depth": [1, 2]}}
-    beyond = found(frame, **options)
+    beyond = finding_of(frame, **options)
     assert (beyond.table["outcome"] == Outcome.BEYOND_LOW).all()
     assert (beyond.table["needed"] == "").all()  # one of the two is better at every value of the grid
     frame.loc[frame["depth"] == 2, metric] += 0.9  # they meet at x = 58
-    finding = found(frame, **options)
+    finding = finding_of(frame, **options)
     assert finding.table["estimate"].to_numpy() == pytest.approx(3 * [58.0], abs=1.5)
     assert finding.facts["between"] == {"metric": metric, "axis": "depth", "values": [1, 2]}
     differences = finding.tables["name_differences"]
@@ -113,7 +113,7 @@ def test_two_curves_cross_where_their_difference_is_zero() -> None:
 
 
 def test_the_figures_are_a_map_and_its_slices_with_their_zeros() -> None:
-    finding = found(rows(lambda size: 40 + 20 * size))
+    finding = finding_of(rows(lambda size: 40 + 20 * size))
     maps, slices = finding.plots()
     assert isinstance(maps, MapsPlot)
     assert (maps.x, maps.y, maps.metric, len(maps.maps)) == ("overlap_angle", "gamma", METRIC, 1)
@@ -124,7 +124,7 @@ def test_the_figures_are_a_map_and_its_slices_with_their_zeros() -> None:
 
 def test_words_of_the_space_are_the_meanings_and_no_table_of_differences_is_made() -> None:
     words = {"positive": "helps", "negative": "hurts"}
-    finding = found(rows(lambda size: 45.0), words=words)
+    finding = finding_of(rows(lambda size: 45.0), words=words)
     assert finding.meanings == words
     assert list(finding.tables) == ["name_zeros"]
-    assert found(rows(lambda size: 45.0)).meanings["positive"] == "transfer helps"
+    assert finding_of(rows(lambda size: 45.0)).meanings["positive"] == "transfer helps"

@@ -35,14 +35,14 @@ def rows(curve: Callable[[float, int], float], noise: float = 0.02, x: str = "pr
     )
 
 
-def found(frame: pd.DataFrame, kind: Any = inflection, **options: Any) -> Finding:
+def finding_of(frame: pd.DataFrame, kind: Any = inflection, **options: Any) -> Finding:
     asked = {"metric": "risk_finetune", "x": "pretrain_length", **options}
     return kind.run(Question(frame, asked, TRANSFER, "name"))
 
 
 @pytest.mark.parametrize("kind", [inflection, optimum])
 def test_the_minimum_of_each_curve_lies_in_its_interval(kind: Any) -> None:
-    finding = found(rows(lambda at, depth: 0.1 * (at - 1.5 - depth / 2) ** 2), kind)
+    finding = finding_of(rows(lambda at, depth: 0.1 * (at - 1.5 - depth / 2) ** 2), kind)
     table = finding.table
     assert (table["outcome"] == Outcome.LOCATED).all()
     assert table["estimate"].to_numpy() == pytest.approx([2.0, 2.5, 3.0], abs=0.15)
@@ -53,7 +53,7 @@ def test_the_minimum_of_each_curve_lies_in_its_interval(kind: Any) -> None:
 
 
 def test_a_place_that_grows_with_depth_rises() -> None:
-    (move,) = found(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2)).moves
+    (move,) = finding_of(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2)).moves
     assert (move.key, move.first, move.last) == ("depth", 1, 3)
     assert (move.rises, move.falls, move.both, move.open) == (1, 0, 0, 0)
 
@@ -67,7 +67,7 @@ def test_a_place_that_grows_with_depth_rises() -> None:
     ],
 )
 def test_curves_without_a_turn_say_which_way_they_go(curve: Callable[[float, int], float], outcome: Outcome) -> None:
-    table = found(rows(curve)).table
+    table = finding_of(rows(curve)).table
     assert (table["outcome"] == outcome).all()
     assert table["estimate"].isna().all()
     needed = (Needed.MORE_DRAWS, 6.0) if outcome == Outcome.UNDECIDED else ("", None)
@@ -77,7 +77,7 @@ def test_curves_without_a_turn_say_which_way_they_go(curve: Callable[[float, int
 
 
 def test_the_figures_are_places_over_depth_and_curves_that_mark_them() -> None:
-    finding = found(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2))
+    finding = finding_of(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2))
     places, curves = finding.plots()
     assert isinstance(places, PlacesPlot)
     assert (places.x, places.along, places.placed, places.every) == ("pretrain_length", "depth", "minimum", 1)
@@ -93,5 +93,5 @@ def test_the_figures_are_places_over_depth_and_curves_that_mark_them() -> None:
 
 def test_what_the_space_says_of_a_turn_is_its_meaning() -> None:
     frame = rows(lambda at, depth: 0.1 * (at - 3) ** 2)
-    assert found(frame, words={"turns": "too long"}).meanings == {"located": "too long"}
-    assert found(frame).meanings == {}
+    assert finding_of(frame, words={"turns": "too long"}).meanings == {"located": "too long"}
+    assert finding_of(frame).meanings == {}

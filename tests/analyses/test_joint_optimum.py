@@ -47,8 +47,8 @@ def usual() -> Any:
 
 
 def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None:
-    found = usual()
-    table = found.table
+    result = usual()
+    table = result.table
     truth = [value for width in WIDTHS for value in best(width)]
     assert table["axis"].tolist() == ["lr", "bs"] * len(WIDTHS)
     assert set(table["outcome"]) == {Outcome.LOCATED}
@@ -59,9 +59,9 @@ def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None
 
 
 def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
-    found = usual()[0]
-    alike = found.tables["joint_optimum_alike"]
-    (plot,) = found.plots()
+    result = usual()[0]
+    alike = result.tables["joint_optimum_alike"]
+    (plot,) = result.plots()
     assert len(plot.panels) == len(WIDTHS)
     for panel, (width, part) in zip(plot.panels, alike.groupby("width"), strict=True):
         lr, bs = best(int(width))
@@ -80,10 +80,10 @@ def test_the_best_of_an_opposite_metric_is_the_same_place() -> None:
 
 
 def test_cells_that_diverged_are_no_runs_and_nothing_is_best_there() -> None:
-    found = asked(runs(largest=0.03))
-    (plot,) = found[0].plots()
+    result = asked(runs(largest=0.03))
+    (plot,) = result[0].plots()
     assert {len(panel.diverged) for panel in plot.panels} == {2 * len(BATCHES)}
-    assert (found.table[found.table["axis"] == "lr"]["high"] < 0.03).all()
+    assert (result.table[result.table["axis"] == "lr"]["high"] < 0.03).all()
 
 
 def test_too_few_values_of_one_axis_leave_only_that_one_open() -> None:

@@ -38,7 +38,7 @@ def rows(error: float, seeds: int = 1) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def found(frame: pd.DataFrame, entry: dict[str, Any]) -> Finding:
+def finding_of(frame: pd.DataFrame, entry: dict[str, Any]) -> Finding:
     axes = {"pretrain_length": LENGTHS.tolist(), "finetune_lr": list(RATES)}
     return one_finding(frame, {"name": "s", "workload": "checkpoints", "axes": axes, "fixed": {}}, entry, "s")
 
@@ -46,11 +46,11 @@ def found(frame: pd.DataFrame, entry: dict[str, Any]) -> Finding:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: next(iter(entry)))
 def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry: dict[str, Any]) -> None:
     (kind, options), frame = next(iter(entry.items())), rows(0.01)
-    own = found(frame, entry)
+    declared = finding_of(frame, entry)
     by = [name for name in ("finetune_lr",) if kind != "best"]
     axes = ["pretrain_length", *(["finetune_lr"] if kind == "best" else [])]
     question = [{kind: {name: value for name, value in options.items() if name != "metric"}}]
-    told = raysweep.analyse(
+    answer = raysweep.analyse(
         frame.drop(columns=["sweep", "cell", "status", "seed"]),
         "task_accuracy:maximize",
         axes,
@@ -58,22 +58,22 @@ def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry: di
         questions=question,
         error="task_accuracy_error",
     )
-    numbers = [name for name in told.table.select_dtypes("number") if name in own.table]
+    numbers = [name for name in answer.table.select_dtypes("number") if name in declared.table]
     assert len(numbers) > 2
-    pd.testing.assert_frame_equal(own.table[numbers], told.table[numbers], check_dtype=False)
+    pd.testing.assert_frame_equal(declared.table[numbers], answer.table[numbers], check_dtype=False)
 
 
 @pytest.mark.parametrize("entry", ENTRIES[:2], ids=lambda entry: next(iter(entry)))
 def test_an_error_of_0_counts_as_the_smallest_other(entry: dict[str, Any]) -> None:
     frame = rows(0.01)
-    whole = found(frame, entry).table
+    whole = finding_of(frame, entry).table
     frame.loc[3, "task_accuracy_error"] = 0.0
-    pd.testing.assert_frame_equal(found(frame, entry).table, whole)
+    pd.testing.assert_frame_equal(finding_of(frame, entry).table, whole)
     assert set(whole["outcome"]) == {Outcome.LOCATED}
 
 
 def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
-    small, large = (found(rows(error), ENTRIES[0]) for error in (0.005, 0.1))
+    small, large = (finding_of(rows(error), ENTRIES[0]) for error in (0.005, 0.1))
     assert small.table["outcome"].tolist() == [Outcome.LOCATED] * 2
     assert small.table["low"].max() <= 1e11 <= small.table["high"].min()
     assert large.table["outcome"].tolist() == [Outcome.UNCLEAR] * 2
@@ -83,12 +83,12 @@ def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
 def test_with_several_draws_their_scatter_is_the_noise() -> None:
     frame = rows(0.1, seeds=4)
     frame["task_accuracy"] += np.random.default_rng(0).normal(0, 0.003, len(frame))
-    finding = found(frame, ENTRIES[0])
+    finding = finding_of(frame, ENTRIES[0])
     assert "method" not in finding.facts
     assert finding.table["outcome"].tolist() == [Outcome.LOCATED] * 2
 
 
 def test_an_error_that_is_no_metric_is_refused() -> None:
-    known = workloads.get("checkpoints")
+    workload = workloads.get("checkpoints")
     with pytest.raises(ValueError, match="metric accuracy has the error acc_stderr, which is no metric"):
-        Workload("w", "", 1, known.parameters, (Metric("accuracy", "", error="acc_stderr"),), stages=known.stages)
+        Workload("w", "", 1, workload.parameters, (Metric("accuracy", "", error="acc_stderr"),), stages=workload.stages)

@@ -18,16 +18,16 @@ from raysweep.errors import InputError
 PLACES = np.linspace(-1, 1, 5)
 
 
-def found(heights: dict[float, float], seeds: int = 3, **options: Any) -> Finding:
+def finding_of(heights: dict[float, float], seeds: int = 3, **options: Any) -> Finding:
     """Surfaces seed + (height + seed / 10) · (x² + y²), a height for each rate. Their mean is the height."""
     rows, points = list[dict[str, Any]](), list[dict[str, Any]]()
     for rate, height in heights.items():
         for seed in range(seeds):
-            own = {"sweep": "s", "cell": f"c{rate:g}", "seed": seed}
-            rows.append({**own, "status": "ok", "rate": rate, "epochs": 2})
+            row = {"sweep": "s", "cell": f"c{rate:g}", "seed": seed}
+            rows.append({**row, "status": "ok", "rate": rate, "epochs": 2})
             points += [
                 {
-                    **own,
+                    **row,
                     "stage": "tune",
                     "step": 5 * i + j,
                     "east": x,
@@ -43,7 +43,7 @@ def found(heights: dict[float, float], seeds: int = 3, **options: Any) -> Findin
 
 
 def test_each_setting_has_its_rise_over_the_middle_and_how_much_more_it_is_in_equal_draws() -> None:
-    flat, steep = found({0.5: 1.0, 1.0: 8.0}).table.to_dict("records")
+    flat, steep = finding_of({0.5: 1.0, 1.0: 8.0}).table.to_dict("records")
     assert (flat["outcome"], flat["metric"], flat["draws"]) == (Outcome.MEASURED, "loss", 3)
     half = 4.302653 * 0.1 / np.sqrt(3)  # Student's t of two degrees
     assert (flat["estimate"], flat["low"], flat["high"]) == pytest.approx((1.1, 1.1 - half, 1.1 + half), rel=1e-6)
@@ -53,7 +53,7 @@ def test_each_setting_has_its_rise_over_the_middle_and_how_much_more_it_is_in_eq
 
 
 def test_the_figure_has_one_draw_of_each_setting_and_the_table_every_value() -> None:
-    one = found({0.5: 1.0, 1.0: 8.0})
+    one = finding_of({0.5: 1.0, 1.0: 8.0})
     (plot,) = one.plots()
     assert isinstance(plot, LandscapePlot)
     assert (plot.seed, plot.every, [surface.where for surface in plot.surfaces]) == (0, 2, [{"rate": 0.5}, {"rate": 1}])
@@ -64,12 +64,12 @@ def test_the_figure_has_one_draw_of_each_setting_and_the_table_every_value() -> 
 
 
 def test_a_single_draw_has_no_interval() -> None:
-    (row,) = found({0.5: 1.0}, seeds=1).table.to_dict("records")
+    (row,) = finding_of({0.5: 1.0}, seeds=1).table.to_dict("records")
     assert row["estimate"] == pytest.approx(1)
     assert np.isnan([row["low"], row["high"]]).all()
 
 
 def test_a_stage_without_a_landscape_says_so_and_an_unknown_metric_is_refused() -> None:
-    assert found({0.5: 1.0}, stage="warm").facts[NOTHING] == Nothing.NOTHING_LOGGED
+    assert finding_of({0.5: 1.0}, stage="warm").facts[NOTHING] == Nothing.NOTHING_LOGGED
     with pytest.raises(InputError, match=r"analysis\.landscape\.metrics"):
-        found({0.5: 1.0}, metric="los")
+        finding_of({0.5: 1.0}, metric="los")

@@ -35,18 +35,18 @@ def law(frame: Any, **options: Any) -> Any:
 
 
 def test_the_law_of_a_sweep_with_one_run_per_cell() -> None:
-    found = law(runs())
-    table = found.table
+    laws = law(runs())
+    table = laws.table
     assert table["axis"].tolist() == ["width", "tokens"]
     assert table["outcome"].tolist() == [Outcome.FALLS, Outcome.RISES]
     assert ((table["low"] < [-1, 0.25]) & (table["high"] > [-1, 0.25])).all()
     assert (table["high"] - table["low"] < 0.6).all()
-    facts, values = found[0].facts, found[0].tables["law_values"]
+    facts, values = laws[0].facts, laws[0].tables["law_values"]
     assert facts["one_out"]["of"] == 12
     assert facts["one_out"]["inside"] >= 10
     assert facts["largest_out"] == {"inside": 3, "of": 3}
     assert (values["law_low"] < values["law_high"]).all()
-    (plot,) = found[0].plots()
+    (plot,) = laws[0].plots()
     assert [len(panel.lines) for panel in plot.panels] == [3]
 
 
@@ -67,12 +67,12 @@ def test_too_few_settings_say_how_many_a_law_takes() -> None:
 
 
 def test_bounds_alone_give_no_law() -> None:
-    found = law({**runs(), "loss": [-one for one in runs()["loss"]]}, over="width", where={"tokens": 1e9})
-    assert set(found[0].tables["law_values"]["outcome"]) <= {Outcome.EDGE_LOW, Outcome.EDGE_HIGH}
-    (row,) = found.table.to_dict("records")
+    laws = law({**runs(), "loss": [-one for one in runs()["loss"]]}, over="width", where={"tokens": 1e9})
+    assert set(laws[0].tables["law_values"]["outcome"]) <= {Outcome.EDGE_LOW, Outcome.EDGE_HIGH}
+    (row,) = laws.table.to_dict("records")
     assert (row["outcome"], row["reason"], row["slices"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_SLICES, 4)
     assert (row["needed"], np.isfinite(row["low"])) == (Needed.MORE_X, False)
-    assert found[0].facts == {"over": ["width"]}
+    assert laws[0].facts == {"over": ["width"]}
 
 
 def test_axes_that_vary_together_need_no_more_settings() -> None:

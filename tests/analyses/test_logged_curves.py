@@ -22,11 +22,18 @@ def points_of(draws: np.ndarray, rate: float = 0.5, status: str = "ok", first: i
     """The table of curves whose losses are draws[seed, step]; steps count from 0."""
     seeds, steps = draws.shape
     columns = {"seed": np.repeat(np.arange(first, first + seeds), steps), "step": np.tile(np.arange(steps), seeds)}
-    own = {"sweep": "s", "cell": f"c{rate:g}", "status": status, "stage": "tune", "rate": rate, "loss": draws.ravel()}
-    return pd.DataFrame({**columns, **own})
+    shared = {
+        "sweep": "s",
+        "cell": f"c{rate:g}",
+        "status": status,
+        "stage": "tune",
+        "rate": rate,
+        "loss": draws.ravel(),
+    }
+    return pd.DataFrame({**columns, **shared})
 
 
-def found(*parts: pd.DataFrame, **options: Any) -> Finding:
+def finding_of(*parts: pd.DataFrame, **options: Any) -> Finding:
     points = pd.concat(parts, ignore_index=True)
     rows = points.drop_duplicates(["cell", "seed"])[["sweep", "cell", "seed", "status", "rate"]].assign(epochs=2)
     curves = points.drop(columns=["status", "rate"])
@@ -41,7 +48,7 @@ def _sandbox(sandbox: Any) -> None:
 
 def test_a_setting_ends_at_the_mean_of_its_last_step_with_students_interval() -> None:
     draws = np.random.default_rng(1).standard_normal((5, 7))
-    one = found(points_of(draws))
+    one = finding_of(points_of(draws))
     (row,) = one.table.to_dict("records")
     low, high = t.interval(0.95, 4, draws.mean(axis=0), draws.std(axis=0, ddof=1) / math.sqrt(5))
     assert (row["estimate"], row["low"], row["high"]) == pytest.approx((draws[:, -1].mean(), low[-1], high[-1]))
@@ -52,7 +59,7 @@ def test_a_setting_ends_at_the_mean_of_its_last_step_with_students_interval() ->
 def test_a_setting_most_of_whose_draws_failed_is_undecided() -> None:
     draws = np.ones((10, 3))
     failed = points_of(draws[1:], rate=0.3, status="failed", first=1)
-    one = found(points_of(draws), points_of(0.5 * draws[:1], rate=0.3), failed)
+    one = finding_of(points_of(draws), points_of(0.5 * draws[:1], rate=0.3), failed)
     assert one.table["rate"].tolist() == [0.3, 0.5]
     assert one.table["outcome"].tolist() == [Outcome.UNDECIDED, Outcome.MEASURED]
     assert one.table["needed"].tolist() == [Needed.OK_ROWS, ""]
@@ -61,7 +68,7 @@ def test_a_setting_most_of_whose_draws_failed_is_undecided() -> None:
 
 def test_figures_have_the_means_and_the_draws_that_are_in_none() -> None:
     wild = points_of(np.array([[2.0, 1e3, math.inf]]), status="diverged", first=3)
-    (plot,) = found(points_of(np.arange(9.0).reshape(3, 3)), wild, called="layer").plots()
+    (plot,) = finding_of(points_of(np.arange(9.0).reshape(3, 3)), wild, called="layer").plots()
     assert isinstance(plot, LearningPlot)
     assert (plot.name, plot.steps, plot.logarithmic, plot.every) == ("curves_loss", "layer", False, 1)
     (line,) = plot.panels[0].lines
@@ -71,19 +78,19 @@ def test_figures_have_the_means_and_the_draws_that_are_in_none() -> None:
 
 
 def test_a_share_brings_curves_of_all_lengths_to_one_end() -> None:
-    one = found(points_of(np.ones((2, 3))), points_of(np.ones((2, 5)), rate=1.0), x="share")
+    one = finding_of(points_of(np.ones((2, 3))), points_of(np.ones((2, 5)), rate=1.0), x="share")
     shares = one.tables["curves_loss"].groupby("rate")["share"].apply(list).to_dict()
     assert shares == {0.5: [0, 0.5, 1], 1.0: [0, 0.25, 0.5, 0.75, 1]}
 
 
 def test_a_stage_that_logged_nothing_says_so_and_an_unknown_metric_is_refused() -> None:
-    assert found(points_of(np.ones((2, 3))), stage="warm").facts[NOTHING] == Nothing.NOTHING_LOGGED
+    assert finding_of(points_of(np.ones((2, 3))), stage="warm").facts[NOTHING] == Nothing.NOTHING_LOGGED
     with pytest.raises(InputError, match=r"analysis\.curves\.metric"):
-        found(points_of(np.ones((2, 3))), metric="los")
+        finding_of(points_of(np.ones((2, 3))), metric="los")
 
 
 def test_a_page_has_every_setting_and_seed_at_few_steps() -> None:
-    one = found(points_of(np.arange(400.0).reshape(2, 200) / 100), points_of(np.ones((2, 200)), rate=1.0))
+    one = finding_of(points_of(np.arange(400.0).reshape(2, 200) / 100), points_of(np.ones((2, 200)), rate=1.0))
     (made,) = [make() for make in one.explored]
     first, second = made["settings"]
     assert (first["values"], second["values"], len(first["x"])) == ([0.5], [1.0], 60)

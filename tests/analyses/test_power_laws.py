@@ -26,12 +26,12 @@ def laws(exponents: Sequence[float], draws: int = 6) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(status="ok", cell="c")
 
 
-def found(rows: pd.DataFrame) -> Finding:
+def finding_of(rows: pd.DataFrame) -> Finding:
     return run(Question(rows, {"metric": METRIC, "x": "gamma"}, get("linear_transfer"), "power_law"))
 
 
 def test_each_setting_rises_falls_or_is_unclear_with_its_exponent() -> None:
-    table = found(laws([0.5, -0.7, 0.0])).table
+    table = finding_of(laws([0.5, -0.7, 0.0])).table
     assert table["outcome"].tolist() == [Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR]
     assert table["estimate"].to_numpy() == pytest.approx([0.5, -0.7, 0.0], abs=0.02)
     assert ((table["low"] < table["estimate"]) & (table["estimate"] < table["high"])).all()
@@ -41,10 +41,10 @@ def test_each_setting_rises_falls_or_is_unclear_with_its_exponent() -> None:
 
 def test_one_draw_decides_nothing_unless_the_metric_has_no_noise() -> None:
     single = laws([0.5], draws=1)
-    (row,) = found(single).table.to_dict("records")
+    (row,) = finding_of(single).table.to_dict("records")
     assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.UNDECIDED, Needed.MORE_DRAWS, 1)
     exact = single.assign(**{METRIC: single["gamma"] ** 2, f"{METRIC}_theory": single["gamma"] ** 2})
-    (row,) = found(exact).table.to_dict("records")
+    (row,) = finding_of(exact).table.to_dict("records")
     assert row["outcome"] == Outcome.RISES
     assert (row["estimate"], row["low"], row["high"], row["theory"]) == pytest.approx((2, 2, 2, 2))
 
@@ -53,7 +53,7 @@ def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line() -> None:
     rows = laws([0.5, 0.5])
     bent = rows["depth"] == 2
     rows.loc[bent, METRIC] *= np.exp(np.log(rows["gamma"][bent]) ** 2)
-    one = found(rows)
+    one = finding_of(rows)
     assert one.table["bends"].tolist() == [False, True]
     assert one.facts["bends"] == 1
     (plot,) = one.plots()
@@ -66,7 +66,7 @@ def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line() -> None:
 
 def test_values_that_are_not_positive_have_no_power_and_few_points_need_more() -> None:
     negative = laws([0.5]).assign(**{METRIC: -1.0})
-    (row,) = found(negative).table.to_dict("records")
+    (row,) = finding_of(negative).table.to_dict("records")
     assert (row["outcome"], row["needed"], np.isnan(row["estimate"])) == (Outcome.UNDECIDED, "", True)
-    (row,) = found(laws([0.5]).query("gamma < 0.3")).table.to_dict("records")
+    (row,) = finding_of(laws([0.5]).query("gamma < 0.3")).table.to_dict("records")
     assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)

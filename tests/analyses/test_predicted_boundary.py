@@ -16,7 +16,7 @@ ASKED = {"law": "risk_scratch", "meets": "risk_linear"}
 LENGTHS = [50, 100, 200, 400, 800]
 
 
-def found(zero: float, slope: float = -1.0) -> Finding:
+def finding_of(zero: float, slope: float = -1.0) -> Finding:
     """A law 100 n^slope that meets 0.5 at n = 200 for slope -1, and a metric that changes sign at `zero`."""
     random = np.random.default_rng(1)
     rows = pd.DataFrame(
@@ -38,7 +38,7 @@ def found(zero: float, slope: float = -1.0) -> Finding:
     ("zero", "outcome"), [(200.0, Outcome.AGREES), (330.0, Outcome.LOWER), (120.0, Outcome.HIGHER)]
 )
 def test_a_prediction_agrees_or_is_too_low_or_too_high(zero: float, outcome: Outcome) -> None:
-    finding = found(zero)
+    finding = finding_of(zero)
     table = finding.table
     assert (table["outcome"] == outcome).all()
     assert table["predicted"].to_numpy() == pytest.approx([200, 200], rel=0.03)
@@ -50,14 +50,14 @@ def test_a_prediction_agrees_or_is_too_low_or_too_high(zero: float, outcome: Out
 
 
 def test_a_law_without_a_slope_leaves_it_open() -> None:
-    finding = found(200.0, slope=0.0)
+    finding = finding_of(200.0, slope=0.0)
     assert (finding.table["outcome"] == Outcome.UNDECIDED).all()
     assert (finding.table["reason"] == "slope_unclear").all()
     assert (finding.table["needed"] == Needed.MORE_DRAWS).all()
 
 
 def test_both_places_stand_in_one_figure() -> None:
-    (plot,) = found(200.0).plots()
+    (plot,) = finding_of(200.0).plots()
     assert plot.along == "depth"
     measured, predicted = plot.panels[0].lines
     assert [line.where for line in (measured, predicted)] == [{"zero": "measured"}, {"zero": "predicted"}]

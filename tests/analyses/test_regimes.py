@@ -26,19 +26,19 @@ def bowls(slopes: list[float], draws: int = 4, noise: float = 0.02, lengths: tup
             for rate in np.geomspace(1e-5, 1e-1, 13):
                 for seed in range(draws):
                     loss = np.log(rate / (0.003 * length**slope)) ** 2 - np.log(length) + seed
-                    own = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
-                    own["finetune_loss"] = loss + noise * rng.standard_normal()
-                    rows.append({**own, "pretrain_loss_after": -np.log(length) + noise * rng.standard_normal()})
+                    row = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
+                    row["finetune_loss"] = loss + noise * rng.standard_normal()
+                    rows.append({**row, "pretrain_loss_after": -np.log(length) + noise * rng.standard_normal()})
     return pd.DataFrame(rows).assign(status="ok", pretrain_loss=1.0)
 
 
-def found(rows: pd.DataFrame, **options: Any) -> Finding:
+def finding_of(rows: pd.DataFrame, **options: Any) -> Finding:
     given = {"metric": "finetune_loss", "lr": "finetune_lr", "length": "pretrain_length", **options}
     return run(Question(rows, given, get("linear_transfer"), "regime"))
 
 
 def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves() -> None:
-    table = found(bowls([0.0, 0.2, -0.25, -0.6])).table
+    table = finding_of(bowls([0.0, 0.2, -0.25, -0.6])).table
     assert table["outcome"].tolist() == [
         Outcome.CONSTANT,
         Outcome.INCREASING,
@@ -52,33 +52,35 @@ def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves() ->
 
 
 def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_slope() -> None:
-    one = found(bowls([0.0]), metrics=["pretrain_loss_after"])
+    one = finding_of(bowls([0.0]), metrics=["pretrain_loss_after"])
     assert one.table["paper_case"].tolist() == ["quickly decreasing"]
     assert one.facts == {"length": "pretrain_length", "cases": {"quickly decreasing": 1}}
-    assert found(bowls([0.0])).facts["cases"] == {}
+    assert finding_of(bowls([0.0])).facts["cases"] == {}
 
 
 @pytest.mark.parametrize("draws", [1, pytest.param(4, marks=pytest.mark.long)])
 def test_the_longest_lengths_are_forecast_from_the_others(draws: int) -> None:
     lengths = tuple(np.geomspace(1, 100, 7))
     rows = bowls([-0.25, 0.2], draws=draws, noise=0.1, lengths=lengths)
-    one = found(rows)
+    one = finding_of(rows)
     assert one.facts["longest_out"] == {"inside": 4, "of": 4, "settings": 2}
-    said = "The largest pretraining length forecast from the others: 4 of 4 inside their 95 % interval in 2 settings."
-    assert said in notes(one, get("linear_transfer"))
+    message = (
+        "The largest pretraining length forecast from the others: 4 of 4 inside their 95 % interval in 2 settings."
+    )
+    assert message in notes(one, get("linear_transfer"))
     elsewhere = rows["finetune_lr"].map(
         dict(zip(rates := np.unique(rows["finetune_lr"]), np.roll(rates, 5), strict=True))
     )
     rows["finetune_lr"] = elsewhere.where(rows["pretrain_length"] > 40, rows["finetune_lr"])
-    assert found(rows).facts["longest_out"]["inside"] < 2
+    assert finding_of(rows).facts["longest_out"]["inside"] < 2
     five = tuple(np.geomspace(1, 100, 5))
-    assert found(bowls([0.2], lengths=five)).facts["longest_out"] == {"inside": 1, "of": 1, "settings": 1}
-    assert "longest_out" not in found(bowls([0.0])).facts  # four lengths are too few
+    assert finding_of(bowls([0.2], lengths=five)).facts["longest_out"] == {"inside": 1, "of": 1, "settings": 1}
+    assert "longest_out" not in finding_of(bowls([0.0])).facts  # four lengths are too few
 
 
 def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it() -> None:
     rows = bowls([-0.6])
-    (row,) = found(rows[rows["finetune_lr"] > 2e-4]).table.to_dict("records")
+    (row,) = finding_of(rows[rows["finetune_lr"] > 2e-4]).table.to_dict("records")
     assert row["lengths_bounded"] > 0
     assert (row["outcome"], row["needed"]) == (Outcome.DECREASING, Needed.SMALLER_X)
     assert row["needed_number"] == pytest.approx(rows["finetune_lr"][rows["finetune_lr"] > 2e-4].min())
@@ -87,7 +89,7 @@ def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it(
 def test_one_run_per_cell_is_enough_where_settings_pool_their_noise() -> None:
     slopes, lengths = [0.2, 0.5, -0.25, -0.9], tuple(np.geomspace(1, 100, 6))
     rows = bowls(slopes, draws=1, noise=0.1, lengths=lengths)
-    one = found(rows)
+    one = finding_of(rows)
     assert one.table["outcome"].tolist()[1:] == [
         Outcome.INCREASING,
         Outcome.SLOWLY_DECREASING,
@@ -107,14 +109,14 @@ def test_one_run_per_cell_is_enough_where_settings_pool_their_noise() -> None:
 
 
 def test_too_few_lengths_need_more_of_them() -> None:
-    (row,) = found(bowls([0.0], lengths=LENGTHS[:2])).table.to_dict("records")
+    (row,) = finding_of(bowls([0.0], lengths=LENGTHS[:2])).table.to_dict("records")
     assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)
-    (row,) = found(bowls([0.0], draws=1, lengths=LENGTHS[:3])).table.to_dict("records")
+    (row,) = finding_of(bowls([0.0], draws=1, lengths=LENGTHS[:3])).table.to_dict("records")
     assert (row["outcome"], row["reason"], row["needed"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_LENGTHS, Needed.MORE_X)
 
 
 def test_figures_have_the_best_rates_and_each_metric_at_them() -> None:
-    rates, first, other = found(bowls([0.0]), metrics=["pretrain_loss_after"]).plots()
+    rates, first, other = finding_of(bowls([0.0]), metrics=["pretrain_loss_after"]).plots()
     assert isinstance(rates, RatesPlot)
     assert isinstance(first, AtBestPlot)
     assert isinstance(other, AtBestPlot)

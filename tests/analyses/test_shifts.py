@@ -23,18 +23,18 @@ def bowls(factors: dict[int, float], draws: int = 4, noise: float = 0.01) -> pd.
             for rate in np.geomspace(1e-4, 1e-1, 11):
                 for seed in range(draws):
                     loss = np.log(rate / (0.003 * factor)) ** 2 + seed + noise * rng.standard_normal()
-                    own = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
-                    rows.append({**own, "risk_finetune": loss})
+                    row = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
+                    rows.append({**row, "risk_finetune": loss})
     return pd.DataFrame(rows).assign(status="ok")
 
 
-def found(rows: pd.DataFrame) -> Finding:
+def finding_of(rows: pd.DataFrame) -> Finding:
     options = {"metric": "risk_finetune", "x": "finetune_lr", "over": "pretrain_length"}
     return run(Question(rows, options, get("linear_transfer"), "shift"))
 
 
 def test_each_other_setting_has_its_factor_with_an_interval() -> None:
-    one = found(bowls({1: 1.0, 2: 2.0, 3: 0.5, 4: 1.0}))
+    one = finding_of(bowls({1: 1.0, 2: 2.0, 3: 0.5, 4: 1.0}))
     assert one.table["depth"].tolist() == [2, 3, 4]
     assert one.table["outcome"].tolist() == [Outcome.HIGHER, Outcome.LOWER, Outcome.UNCLEAR]
     assert one.table["estimate"].to_numpy() == pytest.approx([2, 0.5, 1], rel=0.02)
@@ -50,11 +50,11 @@ def test_each_other_setting_has_its_factor_with_an_interval() -> None:
 def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn() -> None:
     rows = bowls({1: 1.0, 2: 1.0})
     rows.loc[rows["depth"] == 2, "risk_finetune"] = -np.log(rows["finetune_lr"]) + rows["seed"]
-    one = found(rows)
+    one = finding_of(rows)
     (row,) = one.table.to_dict("records")
     assert (row["outcome"], row["needed"], row["left_out"]) == (Outcome.UNDECIDED, "", 2)
     assert list(one.plots()) == []
 
 
 def test_one_setting_is_compared_with_nothing() -> None:
-    assert found(bowls({1: 1.0})).facts[NOTHING] == Nothing.ONE_SETTING
+    assert finding_of(bowls({1: 1.0})).facts[NOTHING] == Nothing.ONE_SETTING

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from auditing import heard
+from auditing import listening
 from conftest import QUIET, Outcome, command, driving, files_of, nobody_else_writes, refused, run, until
 
 from raysweep.query.sweep import open_sweep
@@ -107,7 +107,7 @@ def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path: Path) -> None:
                 (tmp_path / driver_lock.FILE).unlink()
             locked.append(arguments)
 
-    with heard(delete_first), driver_lock.held(tmp_path):
+    with listening(delete_first), driver_lock.held(tmp_path):
         assert len(locked) == 2
         assert driver_lock.is_held(tmp_path)
         with pytest.raises(driver_lock.Busy), driver_lock.held(tmp_path):

@@ -25,39 +25,39 @@ DEATHS = {
 CODE = """
 import ctypes, os, pathlib, signal, time
 
-def die(how):
-    if how == "exit":
+def die(death):
+    if death == "exit":
         os._exit(1)
-    if how == "segv":
+    if death == "segv":
         ctypes.string_at(0)
-    if how == "kill":
+    if death == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
 
-def cheap(x, how, folder, seed):
+def cheap(x, death, folder, seed):
     with open(f"{folder}/calls.txt", "a") as stream:
         stream.write(f"{x} {seed}\\n")
-    die(how)
+    die(death)
     return x + seed
 
-def slow(x, how, folder, seed):
+def slow(x, death, folder, seed):
     time.sleep(0.2)
-    return cheap(x, how, folder, seed)
+    return cheap(x, death, folder, seed)
 
-def together(x, how, folder, seeds):
-    for one in how:
+def together(x, death, folder, seeds):
+    for one in death:
         die(one)
     return x + seeds
 """
 
 
-def asked(folder: Path, how: list[str], function: str = "cheap", **changes: Any) -> Path:
-    """A space of a function that ends its process where `how` says so."""
+def asked(folder: Path, deaths: list[str], function: str = "cheap", **changes: Any) -> Path:
+    """A space of a function that ends its process where `death` says so."""
     (folder / "deadly.py").write_text(CODE)
     space = {
         "name": "deadly",
         "workload": f"deadly.py:{function}",
-        "axes": {"x": list(range(len(how))), "how": how},
-        "zip": [["x", "how"]],
+        "axes": {"x": list(range(len(deaths))), "death": deaths},
+        "zip": [["x", "death"]],
         "fixed": {"folder": str(folder)},
         "seeds": 2,
         **changes,
@@ -65,19 +65,19 @@ def asked(folder: Path, how: list[str], function: str = "cheap", **changes: Any)
     return written(folder, space)
 
 
-def assert_done(storage: Path, how: list[str], seeds: int = 2, name: str = "deadly") -> None:
+def assert_done(storage: Path, deaths: list[str], seeds: int = 2, name: str = "deadly") -> None:
     """All rows are there: right, or failed of what killed them."""
     sweep = open_sweep(name, storage)
     table = sweep.results()
-    deaths = table["how"].map(DEATHS)
-    assert len(table) == len(how) * seeds
-    assert (table["status"] == "failed").tolist() == deaths.notna().tolist()
-    well = table[deaths.isna()]
+    outcomes = table["death"].map(DEATHS)
+    assert len(table) == len(deaths) * seeds
+    assert (table["status"] == "failed").tolist() == outcomes.notna().tolist()
+    well = table[outcomes.isna()]
     assert well["value"].tolist() == (well["x"] + well["seed"]).tolist()
     dead = {(row["cell"], row["seed"]): row["error"] for row in sweep.failures()}
-    assert [dead[key] for key in zip(table["cell"][deaths.notna()], table["seed"][deaths.notna()], strict=True)] == [
-        f"the process computing this row {death}" for death in deaths.dropna()
-    ]
+    assert [
+        dead[key] for key in zip(table["cell"][outcomes.notna()], table["seed"][outcomes.notna()], strict=True)
+    ] == [f"the process computing this row {death}" for death in outcomes.dropna()]
 
 
 def resumed(storage: Path, *options: str) -> Outcome:
@@ -85,7 +85,7 @@ def resumed(storage: Path, *options: str) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("how", "function"),
+    ("death", "function"),
     [
         (["none", "none", "segv", "kill", "exit", "none"], "cheap"),
         (["segv", "none", "none", "none"], "cheap"),
@@ -95,17 +95,17 @@ def resumed(storage: Path, *options: str) -> Outcome:
     ids=["later rows", "the first row", "costly rows", "many rows in one call"],
 )
 def test_a_row_that_kills_a_driver_is_failed_by_the_next(
-    how: list[str], function: str, tmp_path: Path, storage: Path
+    death: list[str], function: str, tmp_path: Path, storage: Path
 ) -> None:
-    space = asked(tmp_path, how, function, **({"vectorized": True} if function == "together" else {}))
+    space = asked(tmp_path, death, function, **({"vectorized": True} if function == "together" else {}))
     first = process("run", space, "--storage", storage, *QUIET, "--executor", "inline")
     assert first.code not in (0, 2, 130), first
     again = resumed(storage, "--executor", "inline")
     assert again.code == 1, again
     assert "Traceback" not in again.err
-    assert_done(storage, how)
+    assert_done(storage, death)
     assert resumed(storage, "--executor", "inline").code == 1  # it tries them again, and does not die of them either
-    assert_done(storage, how)
+    assert_done(storage, death)
     assert {path.name for path in (storage / "deadly").iterdir()} == {"driver.lock", "ledger", "logs", "sweep.json"}
 
 
@@ -115,8 +115,8 @@ def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: 
     script.write_text(
         f"{CODE}\nimport raysweep\n"
         "if __name__ == '__main__':\n"
-        "    axes = {'x': [0, 1, 2], 'how': ['none', 'kill', 'none']}\n"
-        f"    raysweep.run(cheap, axes=axes, zip=[['x', 'how']], fixed={{'folder': {str(tmp_path)!r}}}, seeds=2,\n"
+        "    axes = {'x': [0, 1, 2], 'death': ['none', 'kill', 'none']}\n"
+        f"    raysweep.run(cheap, axes=axes, zip=[['x', 'death']], fixed={{'folder': {str(tmp_path)!r}}}, seeds=2,\n"
         f"        name='deadly', storage={str(storage)!r}, tracking_uri='none', report=False)\n"
         "    print('went on')\n"
     )
@@ -127,8 +127,8 @@ def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: 
 
 
 def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path: Path, storage: Path) -> None:
-    how = ["none", "none", "none", "exit", "none", "none"]
-    process("run", asked(tmp_path, how, seeds=1), "--storage", storage, *QUIET, "--executor", "inline")
+    deaths = ["none", "none", "none", "exit", "none", "none"]
+    process("run", asked(tmp_path, deaths, seeds=1), "--storage", storage, *QUIET, "--executor", "inline")
     kept = {row["x"] for row in open_sweep("deadly", storage).results().to_dict("records")}
     (tmp_path / "calls.txt").unlink()
     assert resumed(storage, "--executor", "inline").code == 1
@@ -191,11 +191,11 @@ def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_pat
 
 @pytest.mark.long
 def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage: Path) -> None:
-    how = ["segv", "none", "exit", "none", "kill"]
-    arguments = ["run", asked(tmp_path, how), "--storage", storage, *QUIET, "--executor", "ray"]
+    deaths = ["segv", "none", "exit", "none", "kill"]
+    arguments = ["run", asked(tmp_path, deaths), "--storage", storage, *QUIET, "--executor", "ray"]
     done = process(*arguments, env={"RAY_ADDRESS": ray_cluster})
     assert done.code == 1, done
-    assert_done(storage, how)
+    assert_done(storage, deaths)
 
 
 @pytest.mark.long
@@ -204,7 +204,7 @@ def test_a_death_that_is_over_is_forgotten(sandbox: Path, tmp_path: Path, storag
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
     assert process(*arguments).code == -signal.SIGKILL
     assert process(*arguments).code == 0
-    said: list[str] = []
+    messages: list[str] = []
     (tmp_path / "die_once-1-1").touch()
-    run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute"], seeds=2), say=said.append)
-    assert not any("child" in line for line in said)
+    run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute"], seeds=2), say=messages.append)
+    assert not any("child" in line for line in messages)

@@ -51,9 +51,9 @@ def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess
 
 def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
     """An ended sweep has three rows, says so, and is finished by resume to the rows of one that was left alone."""
-    told = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
-    assert "interrupted, 3 of 6 rows (3 ok)" in told.out
-    assert f"raysweep resume sandy --storage {storage}" in told.out
+    result = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
+    assert "interrupted, 3 of 6 rows (3 ok)" in result.out
+    assert f"raysweep resume sandy --storage {storage}" in result.out
     before = files_of(storage / "sandy" / "ledger")
     (folder / "go").touch()
     assert call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0

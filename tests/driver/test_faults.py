@@ -84,10 +84,10 @@ def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
     driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
     until(lambda: begun(database), driven)
     driven.send_signal(signal.SIGTERM)
-    told = time.monotonic()
+    start = time.monotonic()
     _, err = driven.communicate(timeout=PATIENCE)
     assert driven.returncode == 130, err
-    assert time.monotonic() - told < 25
+    assert time.monotonic() - start < 25
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
     (tmp_path / "go").touch()
     assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
@@ -169,13 +169,13 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
 # A terminal that is gone
 
 
-@pytest.mark.parametrize("how", ["pipe", "terminal", "closed from the start"])
+@pytest.mark.parametrize("output", ["pipe", "terminal", "closed from the start"])
 def test_a_driver_that_nobody_listens_to_goes_on(
-    how: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+    output: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
 ) -> None:
-    if how == "closed from the start":
+    if output == "closed from the start":
         driven = drive(*INLINE, before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
-    elif how == "pipe":
+    elif output == "pipe":
         driven = drive(*INLINE)
         driven.stdout.close()
         driven.stderr.close()
@@ -229,8 +229,8 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
         doomed = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         space = some_waiting(tmp_path, 2, 4)
-        said = tmp_path / "said.txt"
-        with said.open("w") as stream:
+        output = tmp_path / "output.txt"
+        with output.open("w") as stream:
             driven = drive(
                 "--executor",
                 "ray",
@@ -243,11 +243,11 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
         logs = storage / "sandy" / "logs"
         until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
         cluster.remove_node(doomed, allow_graceful=False)
-        until(lambda: "; trying its pack of 1 row again" in said.read_text(), driven)
-        assert re.search("lost a (machine|worker); trying", said.read_text())  # the machine may be missed only later
+        until(lambda: "; trying its pack of 1 row again" in output.read_text(), driven)
+        assert re.search("lost a (machine|worker); trying", output.read_text())  # the machine may be missed only later
         (tmp_path / "go").touch()
-        assert driven.wait(PATIENCE) == 0, said.read_text()
-        assert "Traceback" not in said.read_text()
+        assert driven.wait(PATIENCE) == 0, output.read_text()
+        assert "Traceback" not in output.read_text()
         assert values(storage) == [0, 1, 2, 3, 4, 5]
     finally:
         cluster.shutdown()

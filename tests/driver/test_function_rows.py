@@ -39,17 +39,17 @@ def edited(text: str, name: str = "train") -> Any:
 
 def test_the_second_row_must_have_the_metrics_of_the_first(storage: Path) -> None:
     more = edited("return {'a': 1.0} if seed == 0 else {'a': 1.0, 'b': 2.0}")
-    found = quietly(more, storage, axes={"x": [1, 2]}, seeds=4).results()
-    assert found["status"].tolist() == ["ok", "failed", "failed", "failed"] * 2
-    assert "b" not in found
+    result = quietly(more, storage, axes={"x": [1, 2]}, seeds=4).results()
+    assert result["status"].tolist() == ["ok", "failed", "failed", "failed"] * 2
+    assert "b" not in result
 
 
 def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path) -> None:
     there = "{'loss': {1: 3.0, 2: 1.0, 3: 2.0}.get(x)}"
     sweep = quietly(edited(f"return {there}"), storage, axes={"x": [0, 1, 2, 3, 4]}, seeds=2)
-    found = sweep.results()
-    assert found["status"].tolist() == ["ok"] * 10
-    assert found["loss"].isna().tolist() == [True, True, *[False] * 6, True, True]
+    result = sweep.results()
+    assert result["status"].tolist() == ["ok"] * 10
+    assert result["loss"].isna().tolist() == [True, True, *[False] * 6, True, True]
     best = sweep.best("loss").table
     assert best["x"].tolist() == [2, 3, 1]
     assert sweep.fit(optimum={"metric": "loss", "x": "x"}).table["diverged_from"].item() == np.inf
@@ -67,13 +67,13 @@ def test_a_first_row_that_cannot_be_used_is_named(storage: Path) -> None:
 
 
 def test_a_large_version_costs_no_more_than_a_small_one(storage: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     for version in (1, 7, 20_251_122):
         text = f"return x * {version}"
-        quietly(edited(text), storage, axes={"x": [1, 2]}, version=version, say=said.append)
+        quietly(edited(text), storage, axes={"x": [1, 2]}, version=version, say=messages.append)
     table = quietly(edited(text), storage, axes={"x": [1, 2, 3]}, version=20_251_122).results()
     assert table["value"].tolist() == [20_251_122 * x for x in (1, 2, 3)]
-    assert [line for line in said if "rows of version 7" in line]
+    assert [line for line in messages if "rows of version 7" in line]
 
 
 def test_a_stopped_row_may_lack_metrics(storage: Path) -> None:
@@ -94,9 +94,9 @@ def test_early_stopping_that_can_stop_nothing_is_said(storage: Path) -> None:
     rule: dict[str, Any] = {"metric": "value", "first": 4}
     with pytest.raises(InputError, match=r"^early_stopping: mute has no argument log"):
         quietly(mute, storage, axes={"x": [1, 2]}, early_stopping=rule)
-    said: list[str] = []
-    quietly(edited("return x"), storage, axes={"x": [1, 2]}, early_stopping=rule, say=said.append)
-    assert sum("no row logged value" in line for line in said) == 1
+    messages: list[str] = []
+    quietly(edited("return x"), storage, axes={"x": [1, 2]}, early_stopping=rule, say=messages.append)
+    assert sum("no row logged value" in line for line in messages) == 1
 
 
 def test_rows_are_stopped_alike_after_an_interruption_and_an_edit(storage: Path) -> None:
@@ -115,8 +115,8 @@ def test_rows_are_stopped_alike_after_an_interruption_and_an_edit(storage: Path)
 
     with pytest.raises(KeyboardInterrupt):
         quietly(train, storage / "parts", **given)
-    found = quietly(edited(text), storage / "parts", **given).results()
-    assert found["status"].tolist() == whole["status"].tolist()
+    result = quietly(edited(text), storage / "parts", **given).results()
+    assert result["status"].tolist() == whole["status"].tolist()
 
 
 @pytest.mark.parametrize("text", ["log(1, **{'top@5': x})\n    return 1.0", "return {'top@5': x}"])
@@ -135,9 +135,9 @@ def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage: Path) -> N
     sweep = quietly(edited(text), storage, axes={"x": [500.0, 2000.0]})
     kept = sweep.curves().groupby("x").size()
     assert kept[500.0] == 500
-    said = [line for path in storage.rglob("*.log") for line in path.read_text().splitlines() if " logged " in line]
-    assert len(said) == 1
-    assert f" train logged 2,000 points; its curve keeps {kept[2000.0]}: " in said[0]
+    messages = [line for path in storage.rglob("*.log") for line in path.read_text().splitlines() if " logged " in line]
+    assert len(messages) == 1
+    assert f" train logged 2,000 points; its curve keeps {kept[2000.0]}: " in messages[0]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_what_is_not_one_number_is_no_metric(text: str, storage: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"axes": {"x": []}}, "axes.x: "),
         ({"axes": {"x": None}}, "axes.x: "),
@@ -176,8 +176,8 @@ def test_what_is_not_one_number_is_no_metric(text: str, storage: Path) -> None:
         ({"axes": {"x": [1]}, "max_hours": "1"}, "max_hours: expected hours above 0, got '1'"),
     ],
 )
-def test_values_that_no_row_can_have_are_refused_at_their_key(given: Any, said: str, storage: Path) -> None:
-    with pytest.raises(InputError, match=f"^{said}"):
+def test_values_that_no_row_can_have_are_refused_at_their_key(given: Any, message: str, storage: Path) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
         quietly(edited("return 1.0"), storage, **given)
     assert not storage.exists()
 
@@ -205,9 +205,9 @@ def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Pat
     done = call(*asked)
     assert done.code == 0, done.err
     assert "changed since 1 row failed: computing them again" in done.err
-    found = rows(raysweep.open("mine", storage))
-    assert [row["value"] for row in found] == [5, 1, 0.5]
-    assert [row["seconds"] for row in found[1:]] == [row["seconds"] for row in good]
+    result = rows(raysweep.open("mine", storage))
+    assert [row["value"] for row in result] == [5, 1, 0.5]
+    assert [row["seconds"] for row in result[1:]] == [row["seconds"] for row in good]
 
 
 def test_a_pack_that_takes_longer_than_estimated_is_kept_part_by_part(
@@ -224,7 +224,7 @@ def test_a_pack_that_takes_longer_than_estimated_is_kept_part_by_part(
         time.sleep(0.02 if len(calls) > 2 else 0.0)
         return x + seed
 
-    found = quietly(slower, storage, axes={"x": list(range(15))}, seeds=2).results()
-    assert found["value"].tolist() == (found["x"] + found["seed"]).tolist()
+    result = quietly(slower, storage, axes={"x": list(range(15))}, seeds=2).results()
+    assert result["value"].tolist() == (result["x"] + result["seed"]).tolist()
     assert sorted(calls) == [(x, seed) for x in range(15) for seed in range(2)]
     assert len(set(kept)) > 4

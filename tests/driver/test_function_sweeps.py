@@ -220,8 +220,8 @@ def test_a_range_is_searched_between_its_ends_whatever_they_are(storage: Path) -
         return x
 
     search = {"random": {"cells": 6}}
-    found = quietly(plain, storage, axes={"x": {"range": [0, 1]}}, search=search).results()["x"]
-    assert found.between(0, 1, inclusive="neither").all()
+    result = quietly(plain, storage, axes={"x": {"range": [0, 1]}}, search=search).results()["x"]
+    assert result.between(0, 1, inclusive="neither").all()
     assert set(quietly(whole, storage, axes={"x": {"range": [0, 9]}}, search=search).results()["x"]) <= set(range(10))
 
 
@@ -265,11 +265,11 @@ def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
 
 
 def test_another_version_has_its_own_rows(storage: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     assert quietly(of_notebook("first", "1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
-    changed = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, say=said.append)
+    changed = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
     assert changed.results()["value"].tolist() == [1, 2]
-    assert any("code of first changed" in line for line in said)
+    assert any("code of first changed" in line for line in messages)
     newer = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
     assert newer.results()["value"].tolist() == [10, 20]
 
@@ -279,9 +279,9 @@ def test_packs_are_sized_by_what_the_first_rows_took(storage: Path) -> None:
         time.sleep(0.1)
         return 0.0
 
-    said: list[str] = []
-    sweep = quietly(resting, storage, axes={"x": list(range(12))}, seeds=2, executor="inline", say=said.append)
-    assert any("not known yet" in line for line in said)
+    messages: list[str] = []
+    sweep = quietly(resting, storage, axes={"x": list(range(12))}, seeds=2, executor="inline", say=messages.append)
+    assert any("not known yet" in line for line in messages)
     packs = {row["pack"] for row in sweep.rows().values()}
     assert 4 < len(packs) < 14  # of half a second and more, beside the first two rows
 
@@ -331,9 +331,9 @@ def test_the_words_of_the_issue_work_as_a_script_and_as_code(tmp_path: Path) -> 
     )
     (tmp_path / "script.py").write_text(script)
     notebook = f"import __main__; exec({script!r}, vars(__main__))"
-    for number, how in enumerate((["script.py"], ["-c", notebook])):
+    for number, method in enumerate((["script.py"], ["-c", notebook])):
         done = subprocess.run(
-            [sys.executable, *(str(tmp_path / word) if word == "script.py" else word for word in how)],
+            [sys.executable, *(str(tmp_path / word) if word == "script.py" else word for word in method)],
             cwd=tmp_path,
             check=False,
             capture_output=True,
@@ -371,7 +371,7 @@ def test_mlflow_shows_the_rows_of_a_function(storage: Path, database: Path) -> N
 
     sweep = raysweep.run(train, axes=AXES, seeds=5, storage=storage, report=False)
     client = mlflow.MlflowClient(f"sqlite:///{database}")
-    (experiment,) = [found for found in client.search_experiments() if found.name == "train"]
+    (experiment,) = [result for result in client.search_experiments() if result.name == "train"]
     runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'", max_results=100)
     means = sweep.results().groupby("cell")["loss"].mean()
     assert len(runs) == 28

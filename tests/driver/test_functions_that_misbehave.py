@@ -63,13 +63,13 @@ def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) 
 
 
 def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     axes = {"x": list(range(9))}
-    assert quietly(of_notebook("wrong", "x / 0"), storage, axes=axes, say=said.append).statuses() == {"failed": 9}
+    assert quietly(of_notebook("wrong", "x / 0"), storage, axes=axes, say=messages.append).statuses() == {"failed": 9}
     mended = of_notebook("wrong", "x / 2")
-    sweep = quietly(mended, storage, axes=axes, on_code_change="recompute", say=said.append)
+    sweep = quietly(mended, storage, axes=axes, on_code_change="recompute", say=messages.append)
     assert sweep.results()["value"].tolist() == [x / 2 for x in range(9)]
-    assert not any("starting Ray" in line or "trials at a time" in line for line in said)
+    assert not any("starting Ray" in line or "trials at a time" in line for line in messages)
 
 
 def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
@@ -86,11 +86,11 @@ def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
 
 
 def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[str] = []
+    result: list[str] = []
 
     def made(folder: str, value: float) -> Callable[..., float]:
         def moving(x: int, seed: int) -> float:
-            found.append(os.getcwd())
+            result.append(os.getcwd())
             os.chdir(tmp_path / folder)
             return value
 
@@ -102,7 +102,7 @@ def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch
         sweep = raysweep.run(made("b", value), axes={"x": [1, 2, 3, 4]}, tracking_uri="none", executor="inline")
         assert os.getcwd() == str(tmp_path / folder)
         assert sweep.results()["value"].tolist() == [value] * 4
-    assert found == [str(tmp_path / "b")] * 4 + [str(tmp_path / "a")] * 4
+    assert result == [str(tmp_path / "b")] * 4 + [str(tmp_path / "a")] * 4
     for folder, value in (("b", 2.0), ("a", 1.0)):
         home = tmp_path / folder / "sweeps"
         assert raysweep.open("moving", home).results()["value"].tolist() == [value] * 4
@@ -120,11 +120,11 @@ def test_a_function_may_start_and_end_processes(storage: Path) -> None:
         _, status = os.waitpid(child, 0)
         return float(os.WTERMSIG(status))
 
-    heard = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a Ray of tests before leaves a handler of its own
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a Ray of tests before leaves a handler of its own
     try:
         sweep = quietly(forking, storage, axes={"x": [1, 2, 3]}, executor="inline")
     finally:
-        signal.signal(signal.SIGTERM, heard)
+        signal.signal(signal.SIGTERM, before)
     assert sweep.results()["value"].tolist() == [float(signal.SIGTERM)] * 3
 
 

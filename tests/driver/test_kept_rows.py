@@ -97,8 +97,8 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
     assert outcome.code == 0, outcome  # nothing but the rows is needed any more
     assert not text.exists()
     for command in (["results"], ["status", *nowhere], ["report"], ["resume", *nowhere]):
-        told = call(command[0], "small", "--storage", storage, *command[1:])
-        assert told.code == 0, told
+        result = call(command[0], "small", "--storage", storage, *command[1:])
+        assert result.code == 0, result
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     for command in ("sync", "resume"):  # the rows are mirrored too, without the stages, which only the text tells
         mirrored = call(command, "small", "--storage", storage, "--tracking-uri", uri)
@@ -150,17 +150,17 @@ def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, 
 def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(storage: Path, call: Call) -> None:
     cells = run(storage).cells
     earlier = replace(workloads.get("linear_transfer"), identity_version=1)
-    known = {cell: cell_id(earlier, cells.parameters(index)) for index, cell in enumerate(cells.ids)}
-    rewrite(storage / "small" / "ledger", lambda row: {**row, "cell": known[row["cell"]]})
+    expected = {cell: cell_id(earlier, cells.parameters(index)) for index, cell in enumerate(cells.ids)}
+    rewrite(storage / "small" / "ledger", lambda row: {**row, "cell": expected[row["cell"]]})
     kept = files_of(storage / "small" / "ledger")
-    said = "version 1 of linear_transfer"
+    message = "version 1 of linear_transfer"
     for command in ("status", "results"):
         outcome = call(command, "small", "--storage", storage)
-        assert said in outcome.out + outcome.err
-    assert said in call("report", "small", "--storage", storage).err
+        assert message in outcome.out + outcome.err
+    assert message in call("report", "small", "--storage", storage).err
     outcome = call("resume", "small", "--storage", storage, *QUIET)
     assert outcome.code == 0
-    assert said in outcome.err
+    assert message in outcome.err
     assert len(open_sweep("small", storage).results()) == 18
-    assert said not in call("status", "small", "--storage", storage).out
+    assert message not in call("status", "small", "--storage", storage).out
     assert kept.items() <= files_of(storage / "small" / "ledger").items()

@@ -133,8 +133,8 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
         assert outcome.code == 0, outcome
         assert "6 cells not written" in outcome.err
         assert "raysweep sync small" in outcome.err
-        told = call("status", "small", "--storage", storage)
-        assert (told.code, told.err) == (0, "")  # it asks nobody
+        result = call("status", "small", "--storage", storage)
+        assert (result.code, result.err) == (0, "")  # it asks nobody
         db.execute("ROLLBACK")
     assert call("sync", "small", "--storage", storage).code == 0
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}

@@ -65,10 +65,10 @@ def swept(tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> Swe
         monkeypatch.setattr(sys.modules[__name__], "WORKLOAD", workload)
         WORLD["calls"].clear()
         WORLD["measured"] = workload.chain.metrics[0]
-        said: list[str] = []
+        messages: list[str] = []
         axes = options.pop("axes", {"a": [1, 2], "b": [1, 2]})
         space = {"name": name, "workload": "dated", "axes": axes, "seeds": 1}
-        return run(storage, space, say=said.append, **options), said
+        return run(storage, space, say=messages.append, **options), messages
 
     return sweep
 
@@ -82,18 +82,18 @@ def calls(stage: str) -> int:
 
 
 def test_rows_of_content_that_has_changed_are_computed_again_and_spoken_of(swept: Swept) -> None:
-    found, _ = swept(declared(identify=identify))
-    assert ys(found) == [102, 103, 103, 104]
-    found, said = swept(declared(identify=identify))
-    assert "one: all 4 rows are there; nothing to compute" in said
+    result, _ = swept(declared(identify=identify))
+    assert ys(result) == [102, 103, 103, 104]
+    result, messages = swept(declared(identify=identify))
+    assert "one: all 4 rows are there; nothing to compute" in messages
     WORLD["text"] = 200
-    found, said = swept(declared(identify=identify), axes={"a": [1, 2, 3], "b": [1, 2]})
-    assert ys(found) == [202, 203, 203, 204, 204, 205]
+    result, messages = swept(declared(identify=identify), axes={"a": [1, 2, 3], "b": [1, 2]})
+    assert ys(result) == [202, 203, 203, 204, 204, 205]
     assert (calls("learn"), calls("judge")) == (3, 6)
-    (line,) = [line for line in said if "given before" in line]
+    (line,) = [line for line in messages if "given before" in line]
     assert line.startswith("4 rows are there of what dated was given before (a text that has changed, for example)")
-    _, said = swept(declared(identify=identify), axes={"a": [1, 2, 3], "b": [1, 2]})
-    assert "one: all 6 rows are there; nothing to compute" in said
+    _, messages = swept(declared(identify=identify), axes={"a": [1, 2, 3], "b": [1, 2]})
+    assert "one: all 6 rows are there; nothing to compute" in messages
 
 
 def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, call: Any, storage: Path) -> None:
@@ -101,12 +101,12 @@ def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, c
     WORLD["text"] = 200
     space = storage.parent / "space.yaml"
     space.write_text("{name: one, workload: dated, axes: {a: [1, 2], b: [1, 2]}, seeds: 1}")
-    told: Outcome = call("run", space, "--storage", storage, "--dry-run")
-    assert "note: 4 rows are there of what dated was given before" in told.out
-    assert "4 rows to compute" in told.out
-    part, said = swept(declared(identify=identify), axes={"a": [1], "b": [1, 2]})
+    result: Outcome = call("run", space, "--storage", storage, "--dry-run")
+    assert "note: 4 rows are there of what dated was given before" in result.out
+    assert "4 rows to compute" in result.out
+    part, messages = swept(declared(identify=identify), axes={"a": [1], "b": [1, 2]})
     assert ys(part) == [202, 203]
-    assert any(line.startswith("2 rows are there of what") for line in said)
+    assert any(line.startswith("2 rows are there of what") for line in messages)
 
 
 def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(swept: Swept) -> None:
@@ -116,56 +116,56 @@ def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(
         raise InputError("text", "has gone")
 
     swept(declared())
-    _, said = swept(declared(identify=identify))
-    assert "one: all 4 rows are there; nothing to compute" in said
+    _, messages = swept(declared(identify=identify))
+    assert "one: all 4 rows are there; nothing to compute" in messages
     swept(declared(identify=identify), name="two")
-    _, said = swept(declared(identify=gone), name="two")
-    assert "two: all 4 rows are there; nothing to compute" in said
+    _, messages = swept(declared(identify=gone), name="two")
+    assert "two: all 4 rows are there; nothing to compute" in messages
 
 
 def test_stages_of_before_a_metric_are_spoken_of_and_recompute_measures_it(swept: Swept) -> None:
     swept(declared())
-    two, said = swept(declared(("fit",)), name="two")
+    two, messages = swept(declared(("fit",)), name="two")
     assert calls("learn") == 0
     assert "note: 2 stages in the store lack fit, which dated has gained since: their rows have no value of it " in (
-        " ".join(said)
+        " ".join(messages)
     )
     assert two.results()["fit"].isna().all()
-    two, said = swept(declared(("fit",)), name="two")
-    assert any(line.startswith("note: 4 rows are there without fit, which dated has gained since") for line in said)
+    two, messages = swept(declared(("fit",)), name="two")
+    assert any(line.startswith("note: 4 rows are there without fit, which dated has gained since") for line in messages)
     for name in ("two", "one"):  # each once
-        found, said = swept(declared(("fit",)), name=name, on_code_change="recompute")
-        assert found.results()["fit"].tolist() == [0.1, 0.1, 0.2, 0.2]
+        result, messages = swept(declared(("fit",)), name=name, on_code_change="recompute")
+        assert result.results()["fit"].tolist() == [0.1, 0.1, 0.2, 0.2]
         assert (calls("learn"), calls("judge")) == (2 if name == "two" else 0, 4)
-        _, said = swept(declared(("fit",)), name=name, on_code_change="recompute")
-        assert f"{name}: all 4 rows are there; nothing to compute" in said
+        _, messages = swept(declared(("fit",)), name=name, on_code_change="recompute")
+        assert f"{name}: all 4 rows are there; nothing to compute" in messages
 
 
 def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept: Swept) -> None:
     swept(declared())
     later = declared(sources=("made_up_chain",))
-    _, said = swept(later, name="two")
+    _, messages = swept(later, name="two")
     assert calls("learn") == 0
-    assert any("changed since 2 of the stages in the store were computed" in line for line in said)
-    _, said = swept(later, name="two")
-    assert any("changed since the stages of 4 rows were computed" in line for line in said)
-    assert "two: all 4 rows are there; nothing to compute" in said
-    _, said = swept(later, name="two", on_code_change="recompute")
+    assert any("changed since 2 of the stages in the store were computed" in line for line in messages)
+    _, messages = swept(later, name="two")
+    assert any("changed since the stages of 4 rows were computed" in line for line in messages)
+    assert "two: all 4 rows are there; nothing to compute" in messages
+    _, messages = swept(later, name="two", on_code_change="recompute")
     assert (calls("learn"), calls("judge")) == (2, 4)
-    _, said = swept(later, name="two", on_code_change="recompute")
-    assert "two: all 4 rows are there; nothing to compute" in said
+    _, messages = swept(later, name="two", on_code_change="recompute")
+    assert "two: all 4 rows are there; nothing to compute" in messages
 
 
 def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept: Swept) -> None:
     made = declared(("fit", "other"))
     two = replace(made, stages=(replace(made.stages[0], run="test_outdated_rows:half"), made.stages[1]))
     swept(two)
-    _, said = swept(two, name="two")
-    assert not any("gained" in line for line in said)
+    _, messages = swept(two, name="two")
+    assert not any("gained" in line for line in messages)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"check": lambda row: 1 / 0}, "dated.check: ZeroDivisionError: division by zero"),
         ({"check": lambda row: "bad"}, "dated.check: expected (parameter, complaint) or None, got 'bad'"),
@@ -175,7 +175,7 @@ def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept: Swept) ->
     ],
 )
 def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
-    changes: dict[str, Any], said: str, swept: Swept, storage: Path
+    changes: dict[str, Any], message: str, swept: Swept, storage: Path
 ) -> None:
     storage.mkdir()
     (storage / "mine").touch()
@@ -183,7 +183,7 @@ def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
     first = replace(made.stages[0], **changes.get("stages", {}))
     with pytest.raises(InputError) as wrong:
         swept(replace(made, stages=(first, made.stages[1])))
-    assert str(wrong.value).startswith(said)
+    assert str(wrong.value).startswith(message)
     assert [path.name for path in storage.rglob("*")] == ["mine"]
 
 

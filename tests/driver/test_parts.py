@@ -50,8 +50,8 @@ def test_a_part_of_a_sweep_is_there_already(changes: dict[str, Any], storage: Pa
     assert files_of(storage) == before
     assert part.space.seeds == (list(range(asked["seeds"])) if isinstance(asked["seeds"], int) else asked["seeds"])
     fresh = rows(run(storage / "fresh", asked))
-    known = {(row["cell"], row["seed"]): row for row in whole}
-    assert [repr(row) for row in rows(part)] == [repr(known[row["cell"], row["seed"]]) for row in fresh]
+    expected = {(row["cell"], row["seed"]): row for row in whole}
+    assert [repr(row) for row in rows(part)] == [repr(expected[row["cell"], row["seed"]]) for row in fresh]
     assert len(part.rows()) == sum(part.statuses().values()) == len(fresh) == len(part.cells) * len(part.space.seeds)
     assert len(open_sweep("small", storage).results()) == len(whole)
 
@@ -63,15 +63,15 @@ def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> No
     )
     run(storage, space, report=True, tracking_uri=None)
     before = files_of(storage)
-    said: list[str] = []
-    sweep = run(storage, space, seeds=2, report=True, tracking_uri=None, say=said.append)
+    messages: list[str] = []
+    sweep = run(storage, space, seeds=2, report=True, tracking_uri=None, say=messages.append)
     assert len(sweep.results()) == 12
     added = {name for name in files_of(storage) if name not in before}
     assert added
     assert {name.split("/")[1] for name in added} == {"report-part"}
     assert {name: content for name, content in files_of(storage).items() if name in before} == before
-    assert said[0].startswith("small: ")
-    assert f"report: {storage / 'small' / 'report-part' / 'report.html'}" in said
+    assert messages[0].startswith("small: ")
+    assert f"report: {storage / 'small' / 'report-part' / 'report.html'}" in messages
     assert "12 rows" in (sweep.report().directory / "report.md").read_text()
 
 

@@ -73,10 +73,10 @@ def test_time_left_falls_while_a_long_pack_is_at_work(clock: SimpleNamespace) ->
 def test_a_sweep_in_which_nothing_ends_says_so(clock: SimpleNamespace) -> None:
     shown = Progress()
     shown.expect(10, 100.0, 40.0)
-    told = {}
+    result = {}
     for clock.now in (70.0, 81.0):
-        told[clock.now] = shown.line()
-    assert told == {
+        result[clock.now] = shown.line()
+    assert result == {
         70.0: "0 of 10 rows, 70 s so far",
         81.0: "0 of 10 rows, 81 s so far; nothing has ended for 81 s: `raysweep status` shows what is at work",
     }
@@ -99,40 +99,40 @@ def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: Simple
     shown = Progress(stages)
     assert shown.line() == "planning"
     shown.expect(252, 20.0, 5.0)
-    told = {}
+    result = {}
     for clock.now in range(90):
-        told[clock.now] = shown.line()
-    assert told[0] == "0 of 252 rows, 0 of 7 stages, 0.0 s so far"
-    assert told[39] == "0 of 252 rows, 3 of 7 stages, 39 s so far"
-    assert told[59] == "0 of 252 rows, 3 of 7 stages, 59 s so far"
-    assert told[60] == "0 of 252 rows, 6 of 7 stages, 60 s so far"
-    assert told[70] == "0 of 252 rows, 70 s so far"
-    assert not any("nothing has ended" in line for line in told.values())
+        result[clock.now] = shown.line()
+    assert result[0] == "0 of 252 rows, 0 of 7 stages, 0.0 s so far"
+    assert result[39] == "0 of 252 rows, 3 of 7 stages, 39 s so far"
+    assert result[59] == "0 of 252 rows, 3 of 7 stages, 59 s so far"
+    assert result[60] == "0 of 252 rows, 6 of 7 stages, 60 s so far"
+    assert result[70] == "0 of 252 rows, 70 s so far"
+    assert not any("nothing has ended" in line for line in result.values())
     assert looks == [0, 10, 20, 30, 40, 50, 60, 70]
 
 
 def test_a_sweep_tells_which_stages_its_rows_still_wait_for(
     monkeypatch: pytest.MonkeyPatch, sandbox: Path, storage: Path
 ) -> None:
-    told: list[str] = []
+    result: list[str] = []
 
     class Told(Progress):
         def __enter__(self) -> Told:
-            monkeypatch.setattr(Context, "log", lambda context, step, **logged: told.append(self.line()))
+            monkeypatch.setattr(Context, "log", lambda context, step, **logged: result.append(self.line()))
             return super().__enter__()
 
     monkeypatch.setattr(progress, "STAGES_EVERY", 0.0)
     monkeypatch.setattr(driver, "Progress", Told)
     usual: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "report": False, "executor": "inline"}
     raysweep.run(logging_space(axes={"epochs": [2], "rate": [0.5]}, seeds=1), name="first", **usual)
-    assert list(dict.fromkeys(line.rpartition(", ")[0] for line in told)) == [
+    assert list(dict.fromkeys(line.rpartition(", ")[0] for line in result)) == [
         "0 of 1 row, 0 of 2 stages",
         "0 of 1 row, 1 of 2 stages",
         "0 of 1 row",  # the second stage is there, and the row is tuned
     ]
-    told.clear()
+    result.clear()
     raysweep.run(logging_space(axes={"epochs": [3], "rate": [0.5]}, seeds=2), name="second", **usual)
-    assert {line.split(", ")[1] for line in told[:-4]} == {f"{there} of 4 stages" for there in range(4)}
+    assert {line.split(", ")[1] for line in result[:-4]} == {f"{there} of 4 stages" for there in range(4)}
 
 
 def test_a_notebook_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:

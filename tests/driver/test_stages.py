@@ -51,8 +51,8 @@ def space(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def tree_of(found: Space, storage: Path) -> stage_plan.StagePlan:
-    state = State(found, enumerate_cells(found), storage / "none")
+def tree_of(space: Space, storage: Path) -> stage_plan.StagePlan:
+    state = State(space, enumerate_cells(space), storage / "none")
     return stage_plan.build(state, state.missing(), Store(storage / "store"))
 
 
@@ -158,8 +158,8 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
     more = call("run", space(axes=wider), "--storage", storage, *QUIET)
     assert "8 of 8 rows" in more.err
     seconds = [
-        re.search(pattern, said).group(1)
-        for pattern, said in (
+        re.search(pattern, message).group(1)
+        for pattern, message in (
             (r"estimated (\S+ s) in this process", dry),
             (r"in this process, estimated (\S+ s)", more.err),
         )
@@ -238,7 +238,7 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
     )
     assert "stages: 1 distinct, 1 computed, 0 reused, 1 begun again (after an expired lease)" in done.stderr
     logs = "\n".join(log.read_text() for log in (storage / "small" / "logs").iterdir())
-    resumed = [int(found.replace(",", "")) for found in re.findall(r"going on from step ([\d,]+)", logs)]
+    resumed = [int(step.replace(",", "")) for step in re.findall(r"going on from step ([\d,]+)", logs)]
     assert resumed
     assert resumed[-1] >= step
     assert call("run", path, "--storage", tmp_path / "straight", *QUIET).code == 0
@@ -261,10 +261,10 @@ def older(call: Call, storage: Path, space: Callable[..., Path]) -> Path:
 def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Call, space: Callable[..., Path]) -> None:
     before = published(older)
     path = space(name="later")
-    said = "the code of language changed since 4 of the stages"
-    assert said in call("run", path, "--dry-run", "--storage", older).out
+    message = "the code of language changed since 4 of the stages"
+    assert message in call("run", path, "--dry-run", "--storage", older).out
     done = call("run", path, "--storage", older, *QUIET)
-    assert said in done.err
+    assert message in done.err
     assert "0 computed, 4 reused" in done.err
     assert published(older) == before
 
@@ -303,11 +303,11 @@ def test_mlflow_names_the_stages_as_the_store_does(
 
     assert call("run", space(), "--storage", storage, "--no-report").code == 0
     uri = f"sqlite:///{database}"
-    found = mlflow.MlflowClient(uri).search_runs(
+    result = mlflow.MlflowClient(uri).search_runs(
         [mlflow.MlflowClient(uri).get_experiment_by_name("small").experiment_id],
         filter_string="tags.`raysweep.kind` = 'cell'",
     )
-    tagged = {run.info.run_id: run.data.tags["raysweep.stage_ids"].split() for run in found}
+    tagged = {run.info.run_id: run.data.tags["raysweep.stage_ids"].split() for run in result}
     assert len(tagged) == 6
     stored = set(Store(storage / "store").stages())
     for ids in tagged.values():
@@ -319,20 +319,22 @@ def test_mlflow_names_the_stages_as_the_store_does(
 
 def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
     """What rows share is not made less by cutting them apart; what grows with them is."""
-    found = validate(
+    space = validate(
         asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]}, seeds=1)
     )
-    cells = enumerate_cells(found)
+    cells = enumerate_cells(space)
     cut = Packing(workers=2, floor=1.0, memory=4e8)
 
     def packs(cost: Callable[[Any], Cost]) -> list[Pack]:
         language = workloads.get("language")
         stages = [
-            replace(own, together=("finetune_lr",), cost=cost) if own.name == "finetune" else replace(own, cost=None)
-            for own in language.chain.stages
+            replace(stage, together=("finetune_lr",), cost=cost)
+            if stage.name == "finetune"
+            else replace(stage, cost=None)
+            for stage in language.chain.stages
         ]
-        found = make_packs(replace(language, stages=tuple(stages)), cells, {0: np.arange(40)}, cut)
-        return [pack for pack in found if not pack.stages]
+        packs = make_packs(replace(language, stages=tuple(stages)), cells, {0: np.arange(40)}, cut)
+        return [pack for pack in packs if not pack.stages]
 
     grows = packs(lambda columns: Cost(0.1, 1e8 * len(columns["finetune_lr"])))
     assert max(pack.peak_bytes for pack in grows) <= 4e8

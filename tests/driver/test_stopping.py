@@ -145,12 +145,12 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
         until(lambda: any(tmp_path.glob("deaf-*")), driven)
         driven.send_signal(signal.SIGTERM)
         assert driven.stderr is not None
-        told = next(line for line in driven.stderr if line.startswith("interrupted: "))
+        result = next(line for line in driven.stderr if line.startswith("interrupted: "))
         (tmp_path / "go").touch()
         _, rest = driven.communicate(timeout=PATIENCE)
     finally:
         driven.kill()
-    assert told == f"interrupted: 1 row is kept; go on with: raysweep resume sandy --storage {storage}\n"
+    assert result == f"interrupted: 1 row is kept; go on with: raysweep resume sandy --storage {storage}\n"
     assert driven.returncode == 130
     assert "kept" not in rest
     assert "Traceback" not in rest

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from auditing import heard, reading
+from auditing import listening, reading
 from spaces import STEP, language_space
 
 from raysweep import workloads
@@ -32,13 +32,13 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
         "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
         "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],
     }
-    found = validate(
+    space = validate(
         asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}", "finetune_steps": 10**6})
     )
-    cells = enumerate_cells(found)
-    pending = {seed: np.arange(len(cells)) for seed in found.seeds}
+    cells = enumerate_cells(space)
+    pending = {seed: np.arange(len(cells)) for seed in space.seeds}
     make_packs(workloads.get("language"), cells, pending, Packing(workers=4, floor=1.0))
-    state = State(found, cells, storage / "none")
+    state = State(space, cells, storage / "none")
     return stage_plan.build(state, state.missing(), Store(storage / "store")).needed
 
 
@@ -47,7 +47,9 @@ def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -
     text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
     plan_of(text, tmp_path, 1, 1)
     looks: list[Any] = []
-    with heard(lambda event, arguments: event == "glob.glob" and arguments[0] == str(text) and looks.append(arguments)):
+    with listening(
+        lambda event, arguments: event == "glob.glob" and arguments[0] == str(text) and looks.append(arguments)
+    ):
         plan_of(text, tmp_path, 10, 30)
     assert len(looks) == 3  # to enumerate the cells, cut them into packs, and ask for their stages
 
@@ -77,8 +79,8 @@ def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Pa
 def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
-    found = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
-    cells = enumerate_cells(found)
+    space = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
+    cells = enumerate_cells(space)
     text.unlink()
     with pytest.raises(InputError, match="^source: .*no such file"):
         RowStages(workloads.get("language"), cells.columns).of_row(0, 0)

@@ -39,12 +39,12 @@ def rows(x: Array, mean: Array, seed: int, draws: int = 5, size: float = 0.05, k
     """Draws of a mean curve, with noise of this size: `own` of every row, a `tilt` of each draw, of `heavy` tails, or
     `none`; each draw has a level of its own of half that size."""
     rng = np.random.default_rng(seed)
-    level, own = rng.standard_normal((draws, 1)), rng.standard_normal((draws, len(x)))
+    level, scatter = rng.standard_normal((draws, 1)), rng.standard_normal((draws, len(x)))
     noise = {
-        "own": own + level / 2,
-        "tilt": level * np.linspace(-1, 1, len(x)) + 0.1 * own + level[::-1] / 2,
+        "own": scatter + level / 2,
+        "tilt": level * np.linspace(-1, 1, len(x)) + 0.1 * scatter + level[::-1] / 2,
         "heavy": rng.standard_cauchy((draws, len(x))),
-        "none": 0 * own,
+        "none": 0 * scatter,
     }[kind]
     y = (mean + size * noise).ravel()
     return pd.DataFrame({"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), len(x)), "y": y, "status": "ok"})
@@ -177,12 +177,12 @@ def regimes() -> Iterator[Row]:
         "censored, diverging": lost(steep, steep["x"] > 0.06),
         "two lengths": (few := rates(0.3, 75))[few["length"] < 5],
     }.items():
-        found = fit_regime(frame, "x", "length", "y", "seed")
-        yield {"data": data, "status": found.verdict, "reason": found.reason, "estimate": found.slope} | {
-            "low": found.low,
-            "high": found.high,
+        regime = fit_regime(frame, "x", "length", "y", "seed")
+        yield {"data": data, "status": regime.verdict, "reason": regime.reason, "estimate": regime.slope} | {
+            "low": regime.low,
+            "high": regime.high,
         }
-        for line in found.at_best_lr.table.to_dict("records"):
+        for line in regime.at_best_lr.table.to_dict("records"):
             yield {"data": f"{data}, loss at length {line['length']:g}", "estimate": line["mean"]} | {
                 end: line[end] for end in ("low", "high")
             }
@@ -191,16 +191,16 @@ def regimes() -> Iterator[Row]:
 def shifts() -> Iterator[Row]:
     one = rates(-0.2, 76)
     for data, other in {"other noise": rates(-0.2, 77, centre=5e-3), "same draws": one.assign(x=2 * one["x"])}.items():
-        found = fit_shift(one, other, "x", "y", "length", "seed")
-        yield {"data": data, "estimate": found.factor, "low": found.low, "high": found.high}
+        shift = fit_shift(one, other, "x", "y", "length", "seed")
+        yield {"data": data, "estimate": shift.factor, "low": shift.low, "high": shift.high}
 
 
 def trends() -> Iterator[Row]:
     for data, (frame, options) in LINES.items():
-        found = fit_trend(frame, "x", "y", "seed", **options)
-        yield {"data": data, "reason": found.reason, "estimate": found.slope, "low": found.low, "high": found.high}
+        trend = fit_trend(frame, "x", "y", "seed", **options)
+        yield {"data": data, "reason": trend.reason, "estimate": trend.slope, "low": trend.low, "high": trend.high}
         for name in ("p_value", "p_against", "p_along", "p_throughout", "move", "back"):
-            yield {"data": f"{data}, {name}", "estimate": getattr(found, name)}
+            yield {"data": f"{data}, {name}", "estimate": getattr(trend, name)}
 
 
 def power_laws() -> Iterator[Row]:
@@ -212,15 +212,27 @@ def power_laws() -> Iterator[Row]:
 
 def meetings() -> Iterator[Row]:
     for data, frame in POWERS.items():
-        found = fit_meeting(frame, "x", "y", "level", "seed")
-        yield {"data": data, "reason": found.reason, "estimate": found.place, "low": found.low, "high": found.high}
+        meeting = fit_meeting(frame, "x", "y", "level", "seed")
+        yield {
+            "data": data,
+            "reason": meeting.reason,
+            "estimate": meeting.place,
+            "low": meeting.low,
+            "high": meeting.high,
+        }
 
 
 def correlations() -> Iterator[Row]:
     x, noise = np.random.default_rng(81).standard_normal((2, 3, 12))
     for data, y in {"half": x + noise, "none": noise, "a line": 3 - 2 * x, "few units": (x + noise)[:, :3]}.items():
-        found = r_squared.explained(x[:, : y.shape[1]], y)
-        yield {"data": data, "reason": found.reason, "estimate": found.r_squared, "low": found.low, "high": found.high}
+        estimate = r_squared.explained(x[:, : y.shape[1]], y)
+        yield {
+            "data": data,
+            "reason": estimate.reason,
+            "estimate": estimate.r_squared,
+            "low": estimate.low,
+            "high": estimate.high,
+        }
         yield {"data": f"{data}, rank"} | dict(zip(NUMBERS, rank.over_units(x[0, : y.shape[1]], y[0]), strict=True))
     yield {"data": "difference"} | dict(zip(NUMBERS, r_squared.difference(x + noise, x, x + 2 * noise), strict=True))
 

@@ -50,17 +50,17 @@ def test_a_zero_leaves_the_answer_of_the_other_values_as_it_is(fitted: Callable[
 
 @pytest.mark.parametrize("fitted", [turn, best])
 def test_a_zero_that_is_best_is_the_answer(fitted: Callable[[pd.DataFrame], Fit]) -> None:
-    found = fitted(rows(at_zero=-0.2))
-    assert (found.status, found.low, found.high) == (Status.MONOTONE, -np.inf, DECAYS[0])
-    assert found.table["reason"].item() == Reason.BEST_AT_ZERO
+    fit = fitted(rows(at_zero=-0.2))
+    assert (fit.status, fit.low, fit.high) == (Status.MONOTONE, -np.inf, DECAYS[0])
+    assert fit.table["reason"].item() == Reason.BEST_AT_ZERO
 
 
 @pytest.mark.parametrize("fitted", [turn, best])
 def test_a_zero_that_cannot_be_told_from_the_best_is_not_left_out(fitted: Callable[[pd.DataFrame], Fit]) -> None:
     frame = rows(at_zero=0.0)
-    found, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
-    assert (found.status, found.low, found.high) == (Status.CENSORED_LOW, -np.inf, positive.high)
-    assert found.table["reason"].item() == Reason.ZERO_ALIKE
+    result, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
+    assert (result.status, result.low, result.high) == (Status.CENSORED_LOW, -np.inf, positive.high)
+    assert result.table["reason"].item() == Reason.ZERO_ALIKE
 
 
 def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
@@ -68,8 +68,8 @@ def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
     zero, largest = frame["decay"] == 0, frame["decay"] == DECAYS[-1]
     assert best(frame[~zero]).status == Status.CENSORED_HIGH
     frame.loc[zero, "loss"] += frame.loc[largest, "loss"].mean() - frame.loc[zero, "loss"].mean()
-    found = best(frame)
-    assert (found.status, found.table["reason"].item()) == (Status.UNDETERMINED, Reason.ZERO_ALIKE)
+    answer = best(frame)
+    assert (answer.status, answer.table["reason"].item()) == (Status.UNDETERMINED, Reason.ZERO_ALIKE)
     assert best(frame.assign(loss=frame["loss"] + 0.2 * zero)).status == Status.CENSORED_HIGH
 
 
@@ -79,9 +79,9 @@ def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place()
     for seed in range(6):
         frame = rows(at_zero=0.5, seed=seed, best=3e-3, decays=tuple(x))
         frame = frame[frame["decay"] > 0]
-        found = fit_optimum(frame, "decay", "loss", None, "seed", logarithmic=False)
-        assert found.status != Status.LOCATED or found.low <= 3e-3 <= found.high
-        right += found.status == Status.LOCATED or found.table["reason"].item() == Reason.SCALE_DECIDES
+        fit = fit_optimum(frame, "decay", "loss", None, "seed", logarithmic=False)
+        assert fit.status != Status.LOCATED or fit.low <= 3e-3 <= fit.high
+        right += fit.status == Status.LOCATED or fit.table["reason"].item() == Reason.SCALE_DECIDES
     assert right >= 5
 
 
@@ -94,8 +94,8 @@ def test_regime_and_shift_are_the_same_with_rates_of_zero() -> None:
     assert regimes[0].located == 4
     assert (regimes[0].slope, regimes[0].low, regimes[0].high) == (regimes[1].slope, regimes[1].low, regimes[1].high)
     assert regimes[0].low <= -0.3 <= regimes[0].high
-    moved = frame.assign(decay=frame["decay"] * 2)
-    shifts = [fit_shift(each, moved, "decay", "loss", "length", "seed") for each in (frame, positive)]
+    shifted = frame.assign(decay=frame["decay"] * 2)
+    shifts = [fit_shift(each, shifted, "decay", "loss", "length", "seed") for each in (frame, positive)]
     assert shifts[0].slices == 4
     assert shifts[0].factor == pytest.approx(shifts[1].factor, rel=1e-12)
     assert shifts[0].low <= 2 <= shifts[0].high

@@ -30,16 +30,16 @@ NOISES = ("independent", "growing", "shift", "shift only", "shift and slope")
 
 def draws_of(kind: str, rng: np.random.Generator, draws: int, x: np.ndarray, size: float) -> np.ndarray:
     """Noise (draws, points): from fully independent to the same for all points of a draw."""
-    own = rng.standard_normal((draws, len(x)))
+    noise = rng.standard_normal((draws, len(x)))
     shift, slope = rng.standard_normal((2, draws, 1))
     return (
         size
         * {
-            "independent": own,
-            "growing": own * (0.3 + 2 * x),
-            "shift": shift + 0.1 * own,
+            "independent": noise,
+            "growing": noise * (0.3 + 2 * x),
+            "shift": shift + 0.1 * noise,
             "shift only": shift * np.ones(len(x)),
-            "shift and slope": shift + slope * (2 * x - 1) + 0.1 * own,
+            "shift and slope": shift + slope * (2 * x - 1) + 0.1 * noise,
         }[kind]
     )
 
@@ -101,9 +101,9 @@ def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_t
 def drift(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
     """A bent curve; every draw has a wave of its own along x, of one amplitude and phase."""
     amplitude, phase = rng.standard_normal((draws, 1)), rng.uniform(0, 2 * np.pi, (draws, 1))
-    own = 0.15 * rng.standard_normal((draws, len(x)))
+    scatter = 0.15 * rng.standard_normal((draws, len(x)))
     curve = np.sin(4.1 * (root - x)) / 4.1 + 0.3 * (root - x)
-    return curve + size * (1.4 * amplitude * np.sin(2 * np.pi * x + phase) + own)
+    return curve + size * (1.4 * amplitude * np.sin(2 * np.pi * x + phase) + scatter)
 
 
 def tails(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
@@ -199,9 +199,9 @@ def test_the_whole_line_is_found_slice_by_slice() -> None:
     fit = fit_boundary(pd.concat(slices), "x", "gamma", "value", "seed")
     table = fit.table.set_index("gamma")
     assert table["status"].tolist() == ["located"] * 4 + ["undetermined"]
-    found = table.iloc[:4]
-    assert ((found["low"] < 60) & (found["high"] > 60)).all()
-    assert ((found["low_simultaneous"] <= found["low"]) & (found["high_simultaneous"] >= found["high"])).all()
+    result = table.iloc[:4]
+    assert ((result["low"] < 60) & (result["high"] > 60)).all()
+    assert ((result["low_simultaneous"] <= result["low"]) & (result["high_simultaneous"] >= result["high"])).all()
     assert np.isnan(table.loc[1.2, "estimate"])
     assert (fit.status, fit.draws, fit.points) == ("located", 10, 20)
 

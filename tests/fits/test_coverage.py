@@ -35,15 +35,15 @@ def test_intervals_of_turns_are_neither_too_narrow_nor_too_wide_and_what_does_no
             else:
                 straight.append(measured(name, family, range(k % 5, 12, 6), "optimum", narrow=False))
     table, others = described(pd.concat(turning, ignore_index=True)), pd.concat(straight, ignore_index=True)
-    found = table[table["status"] == "located"]
+    result = table[table["status"] == "located"]
     print(
-        f"\ncovers {stretched(table, 1):.3f} of {len(found)}, half as wide {stretched(table, 0.5):.3f}; located "
-        f"{len(found) / len(table):.3f}, and {(others['status'] == 'located').mean():.3f} of {len(others)} others"
+        f"\ncovers {stretched(table, 1):.3f} of {len(result)}, half as wide {stretched(table, 0.5):.3f}; located "
+        f"{len(result) / len(table):.3f}, and {(others['status'] == 'located').mean():.3f} of {len(others)} others"
     )
     assert as_wide_as_they_say(table)
     assert not as_wide_as_they_say(table, 0.5)
     assert not as_wide_as_they_say(table, 2)
-    assert len(found) >= 0.7 * len(table)
+    assert len(result) >= 0.7 * len(table)
     assert (others["status"] == "located").sum() <= 1
 
 
@@ -51,6 +51,6 @@ def test_the_table_in_the_docs_says_of_every_bar_whether_it_is_met() -> None:
     lines = re.findall(r"^\| (.+?) \| (.+?) \| ([\d.]+|nan).*? \| (yes|\*\*no\*\*) \|$", TABLE.read_text(), re.M)
     assert len(lines) >= 6
     for what, asked, measured_number, met in lines:
-        ends = [float(number) for number in re.findall(r"[\d.]+", asked)]
-        low, high = (0.0, ends[0]) if "≤" in asked else (ends[0], ends[-1] if "to" in asked else float("inf"))
+        bounds = [float(number) for number in re.findall(r"[\d.]+", asked)]
+        low, high = (0.0, bounds[0]) if "≤" in asked else (bounds[0], bounds[-1] if "to" in asked else float("inf"))
         assert (low <= float(measured_number) <= high) == (met == "yes"), what

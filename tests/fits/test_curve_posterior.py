@@ -146,9 +146,9 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
             each[:, column] = -np.abs(each[:, column])
             return conditional(parameters(each, turning), template, what).evidence
 
-        found, kinds = sample_kinds(likelihood, rng, 120, 60)
-        found[:, column] = -np.abs(found[:, column])
-        given = conditional(curve_parameters(found, kinds), template, shown)
+        result, kinds = sample_kinds(likelihood, rng, 120, 60)
+        result[:, column] = -np.abs(result[:, column])
+        given = conditional(curve_parameters(result, kinds), template, shown)
         paths = sample_paths(given, T[None], rng.standard_normal((60, 4, 9)))
         ranks["difference"].append(float(np.mean(paths[..., 3] - paths[..., 6] < curve[3] - curve[6])))
         ranks["evidence"].append(float(np.mean(given.evidence < likelihood(z, turning)[0])))
@@ -168,9 +168,9 @@ def test_a_turn_where_the_law_changes_lies_in_its_interval(law: Callable[[np.nda
     t, held = np.linspace(0, 1, 13), 0
     for seed in range(5):
         noise = 0.01 * np.random.default_rng(seed).standard_normal((5, len(t)))
-        found = find_extremum(t, law(t - 0.43) + noise, 0.95)
-        assert found.status == "located"
-        held += found.low <= 0.43 <= found.high
+        extremum = find_extremum(t, law(t - 0.43) + noise, 0.95)
+        assert extremum.status == "located"
+        held += extremum.low <= 0.43 <= extremum.high
     assert held >= 4
 
 
@@ -194,10 +194,10 @@ def test_the_turn_before_a_wall_lies_in_its_interval() -> None:
     for _ in range(4):
         heights = np.where(t < 0.2, -0.2 * t, 1 - 0.2 * t)
         values = heights * (1 + 0.3 * rng.standard_normal((12, 1))) + 0.004 * rng.standard_normal((12, len(t)))
-        found = find_extremum(t, values, 0.95)
-        assert found.status == "located"
-        assert found.low <= 0.2 <= found.high
-        assert found.high < 0.3
+        extremum = find_extremum(t, values, 0.95)
+        assert extremum.status == "located"
+        assert extremum.low <= 0.2 <= extremum.high
+        assert extremum.high < 0.3
 
 
 def test_levels_units_and_missing_values() -> None:
@@ -208,15 +208,15 @@ def test_levels_units_and_missing_values() -> None:
     assert plain == replace(again, advice=plain.advice, method_spread=plain.method_spread)
     levels = np.random.default_rng(8).standard_normal((5, 1)) * 100
     for other in (values + levels, 7.3 * values - 2):
-        found = find_extremum(x, other, 0.95)
-        assert (found.low, found.estimate, found.high) == pytest.approx(
+        extremum = find_extremum(x, other, 0.95)
+        assert (extremum.low, extremum.estimate, extremum.high) == pytest.approx(
             (plain.low, plain.estimate, plain.high), rel=1e-6
         )
     missing = values.copy()
     missing[0, 2] = missing[3, 8] = np.nan
-    found = find_extremum(x, missing, 0.95)
-    assert found.status == "located"
-    assert found.low <= 10 ** (3 * 0.42) <= found.high
+    extremum = find_extremum(x, missing, 0.95)
+    assert extremum.status == "located"
+    assert extremum.low <= 10 ** (3 * 0.42) <= extremum.high
 
 
 def test_a_mirrored_curve_has_the_mirrored_interval() -> None:
@@ -233,8 +233,8 @@ def test_noise_at_a_single_value_or_a_single_point_is_noise() -> None:
     value[-1, 2] += 0.1
     point[:, -1] += np.random.default_rng(13).standard_normal(12)
     for values in (value, point):
-        found = find_extremum(T, values, 0.95, advise=True)
-        assert found.low <= 0.42 <= found.high
+        extremum = find_extremum(T, values, 0.95, advise=True)
+        assert extremum.low <= 0.42 <= extremum.high
 
 
 def test_paths_are_joint_and_follow_the_units_of_the_values() -> None:
@@ -282,11 +282,11 @@ def test_a_wall_between_two_points_may_be_anywhere_between_them(wall: float) -> 
     t, rng = np.linspace(0, 1, 13), np.random.default_rng(0)
     fall = 0.8 * (t - wall) ** 2 - 0.3 * np.exp(np.minimum(t - wall, 0) / 0.1) * (t <= wall)
     noise = 0.01 * rng.standard_normal((8, 1)) * np.cos(t) + 1e-3 * rng.standard_normal((8, 13))
-    found = find_extremum(t, fall + 0.5 * (t > wall) + noise, 0.95)
-    assert found.status == "located"
-    assert found.low <= wall <= found.high
-    assert found.high - found.low < 2 / 12
-    assert found.reason == Reason.COARSE
+    extremum = find_extremum(t, fall + 0.5 * (t > wall) + noise, 0.95)
+    assert extremum.status == "located"
+    assert extremum.low <= wall <= extremum.high
+    assert extremum.high - extremum.low < 2 / 12
+    assert extremum.reason == Reason.COARSE
 
 
 def test_one_path_decides_no_quantile() -> None:

@@ -30,9 +30,9 @@ CURVES: dict[str, Curve] = {
 def noise_of(kind: str, rng: np.random.Generator, draws: int, t: np.ndarray, size: float) -> np.ndarray:
     """Noise (draws, points) with a large draw effect: independent, growing, or a turning point of each draw's own."""
     level = 0.5 * rng.standard_normal((draws, 1))
-    own = rng.standard_normal((draws, len(t)))
+    noise = rng.standard_normal((draws, len(t)))
     slope = rng.standard_normal((draws, 1)) * (t - 0.5)
-    return level + size * {"independent": own, "growing": own * (0.5 + t), "own turn": slope + 0.05 * own}[kind]
+    return level + size * {"independent": noise, "growing": noise * (0.5 + t), "own turn": slope + 0.05 * noise}[kind]
 
 
 def frame_of(x: np.ndarray, values: np.ndarray, **columns: str) -> pd.DataFrame:
@@ -54,9 +54,9 @@ def test_interval_covers_the_known_turn() -> None:
                         t, turn = np.linspace(0, 1, points), rng.uniform(0.2, 0.8)
                         values = curve(t, turn) + noise_of(kind, rng, draws, t, rng.choice([0.02, 0.06, 0.2]))
                         logarithmic = k % 2 == 0
-                        found = find_extremum(10 ** (3 * t) if logarithmic else t, values, 0.95)
-                        if found.status == "located":
-                            low, high = found.low, found.high
+                        extremum = find_extremum(10 ** (3 * t) if logarithmic else t, values, 0.95)
+                        if extremum.status == "located":
+                            low, high = extremum.low, extremum.high
                             if logarithmic:
                                 low, high = np.log10(low) / 3, np.log10(high) / 3
                             covered.setdefault(name, []).append(low <= turn <= high)
@@ -79,8 +79,8 @@ def test_located_is_rare_on_curves_that_do_not_turn() -> None:
                 for points in (7, 13, 25):
                     t = np.linspace(0, 1, points)
                     size = rng.choice([0.02, 0.06, 0.2]) * (0.2 if kind == "own turn" else 1)
-                    found = find_extremum(t, truth(t) + noise_of(kind, rng, draws, t, size), 0.95)
-                    located += found.status == "located"
+                    extremum = find_extremum(t, truth(t) + noise_of(kind, rng, draws, t, size), 0.95)
+                    located += extremum.status == "located"
                     total += 1
     assert located / total < 0.05
 
@@ -160,26 +160,26 @@ def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> Non
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(12)
     rising = tested = 0
     for _ in range(20):
-        own = np.exp(0.35 * rng.standard_normal((draws, 1)))
-        values = 0.68 + 0.84 * t**4 * own + rng.standard_normal((draws, 1)) + 0.01 * rng.standard_normal((draws, 9))
-        found = find_extremum(2 ** (8 * t), values, 0.95)
-        assert found.reason != Reason.FLAT
-        rising += found.climbs
+        factors = np.exp(0.35 * rng.standard_normal((draws, 1)))
+        values = 0.68 + 0.84 * t**4 * factors + rng.standard_normal((draws, 1)) + 0.01 * rng.standard_normal((draws, 9))
+        extremum = find_extremum(2 ** (8 * t), values, 0.95)
+        assert extremum.reason != Reason.FLAT
+        rising += extremum.climbs
         tested += ttest_1samp(values[:, -1] - values[:, 0], 0.0, alternative="greater").pvalue <= 0.05 / 8
-        if found.status == "undetermined":
-            assert found.reason == Reason.EACH_DRAW_DEGRADES
+        if extremum.status == "undetermined":
+            assert extremum.reason == Reason.EACH_DRAW_DEGRADES
     assert rising >= max(tested - 1, {2: 6, 3: 10, 5: 18}[draws])
     level = [find_extremum(2 ** (8 * t), 0.1 * rng.standard_normal((draws, 9)), 0.95) for _ in range(40)]
-    assert np.mean([found.falls and found.climbs for found in level]) <= 0.05
-    assert np.mean([found.falls or found.climbs for found in level]) <= 0.17
+    assert np.mean([extremum.falls and extremum.climbs for extremum in level]) <= 0.05
+    assert np.mean([extremum.falls or extremum.climbs for extremum in level]) <= 0.17
 
 
 def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_shown() -> None:
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(13)
     stairs = -np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1.0])
     for curve, reason in ((-8 * t, Reason.IMPROVES_THROUGHOUT), (stairs, Reason.IMPROVES)):
-        found = find_extremum(2 ** (8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
-        assert (found.status, found.reason) == ("monotone", reason)
+        extremum = find_extremum(2 ** (8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
+        assert (extremum.status, extremum.reason) == ("monotone", reason)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, re
         for x in range(1, 12)
         for seed in range(6)
     ]
-    found = fit_inflection(pd.DataFrame(rows), "x", "y", "seed", turn=turn)
-    assert found.status == "monotone"
-    assert found.table["reason"].item() == reason
-    assert np.isfinite(getattr(found, side))  # improving: the place lies beyond a lower bound
+    fit = fit_inflection(pd.DataFrame(rows), "x", "y", "seed", turn=turn)
+    assert fit.status == "monotone"
+    assert fit.table["reason"].item() == reason
+    assert np.isfinite(getattr(fit, side))  # improving: the place lies beyond a lower bound

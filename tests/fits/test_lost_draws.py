@@ -76,9 +76,9 @@ def test_what_was_never_computed_is_missing_and_not_diverged(status: Any) -> Non
     frame["status"] = frame["status"].astype(object)
     frame.loc[holes, "status"] = status
     frame.loc[holes, "loss"] = np.nan
-    found = fit_optimum(frame, "lr", "loss", None, "seed", advise=False)
-    assert found.table["diverged_from"].iloc[0] == np.inf
-    assert (found.status, found.low, found.high) == ("located", absent.low, absent.high)
+    fit = fit_optimum(frame, "lr", "loss", None, "seed", advise=False)
+    assert fit.table["diverged_from"].iloc[0] == np.inf
+    assert (fit.status, fit.low, fit.high) == ("located", absent.low, absent.high)
     # and it is no draw of which most could be lost: three of four draws diverged where six were not computed
     rate = np.isclose(frame["lr"], 10 ** U[-2])
     frame.loc[rate & (frame["seed"] > 3), ["status", "loss"]] = [status, np.nan]

@@ -31,10 +31,11 @@ def frame_of(log_y: np.ndarray, log_level: np.ndarray, x: np.ndarray = X) -> pd.
 def drawn(rng: np.random.Generator, draws: int, noise: float, shared: float) -> pd.DataFrame:
     """Power laws and levels with noise, a part of which both have in common."""
     both = shared * rng.standard_normal((draws, 1))
-    own = noise * rng.standard_normal((draws, len(X)))
+    scatter = noise * rng.standard_normal((draws, len(X)))
     tilt = 0.1 * rng.standard_normal((draws, 1)) * np.log(X / 200)
     return frame_of(
-        np.log(3) - 1.18 * np.log(X) + both + own + tilt, np.log(0.02) + both[:, 0] + noise * rng.standard_normal(draws)
+        np.log(3) - 1.18 * np.log(X) + both + scatter + tilt,
+        np.log(0.02) + both[:, 0] + noise * rng.standard_normal(draws),
     )
 
 
@@ -45,8 +46,8 @@ def met(frame: pd.DataFrame, level: float = 0.95) -> Meeting:
 @pytest.mark.simulation
 def test_intervals_at_95_percent_cover_95_percent_and_not_99() -> None:
     rng, kinds = np.random.default_rng(1), ((0.1, 0.0), (0.3, 0.0), (0.1, 1.0))
-    found = [met(drawn(rng, (3, 5, 8)[k // 3 % 3], *kinds[k % 3])) for k in range(240)]
-    covers = np.mean([one.low <= PLACE <= one.high for one in found])
+    result = [met(drawn(rng, (3, 5, 8)[k // 3 % 3], *kinds[k % 3])) for k in range(240)]
+    covers = np.mean([one.low <= PLACE <= one.high for one in result])
     assert abs(covers - 0.95) < 2.5 * math.sqrt(0.95 * 0.05 / 240), covers
 
 

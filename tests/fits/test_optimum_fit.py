@@ -35,9 +35,13 @@ CURVES: dict[str, Curve] = {  # of the distance to the optimum, the grid of rate
 def noise_of(kind: str, rng: np.random.Generator, curve: np.ndarray, draws: int, size: float) -> np.ndarray:
     """Noise (draws, rates) with a large draw effect: independent, in proportion to the height, or an optimum of each
     draw's own."""
-    own = rng.standard_normal((draws, len(curve)))
+    noise = rng.standard_normal((draws, len(curve)))
     slope = rng.standard_normal((draws, 1)) * np.linspace(-0.5, 0.5, len(curve))
-    shaped = {"independent": own, "proportional": own * (1 + 3 * (curve - curve.min())), "own": slope + 0.05 * own}
+    shaped = {
+        "independent": noise,
+        "proportional": noise * (1 + 3 * (curve - curve.min())),
+        "own": slope + 0.05 * noise,
+    }
     return 0.5 * rng.standard_normal((draws, 1)) + size * shaped[kind]
 
 
@@ -212,9 +216,9 @@ def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
     located, holds = [], []
     for place in rng.uniform(-3.2, -1.0, 40):
         curves = draw_curves(exploding(rng, place, size), "lr", "loss", "seed")
-        found = find_optimum(curves, "lr", 0.95, exact=False, limit=np.inf, logarithmic=True)
-        located.append(found.status == "located")
-        holds.append(found.low <= 10**place <= found.high)
+        optimum = find_optimum(curves, "lr", 0.95, exact=False, limit=np.inf, logarithmic=True)
+        located.append(optimum.status == "located")
+        holds.append(optimum.low <= 10**place <= optimum.high)
     assert np.mean(located) > 0.7
     assert np.mean(np.asarray(holds)[located]) >= 0.95
     assert np.mean(holds) >= 0.95  # bounds of what is censored too
@@ -291,9 +295,9 @@ def test_the_scale_is_guessed_from_the_values_and_can_be_said() -> None:
     assert "log" not in fit_optimum(rates, "lr", "loss", None, "seed", logarithmic=False).method
     even = parabola(np.linspace(0.4, 2, 17))
     assert "log" not in fit_optimum(even, "lr", "loss", None, "seed").method
-    said = fit_optimum(even, "lr", "loss", None, "seed", logarithmic=True)
-    assert "in log lr" in said.method
-    assert said.low < 1 < said.high
+    fit = fit_optimum(even, "lr", "loss", None, "seed", logarithmic=True)
+    assert "in log lr" in fit.method
+    assert fit.low < 1 < fit.high
 
 
 @pytest.mark.parametrize("curve", [[0, 0, 2, 6, 12, 20], [5, 0, 0, 0, 0, 0, 5], [0, 0, 1, 0, 0, 1]])
@@ -301,8 +305,8 @@ def test_the_scale_is_guessed_from_the_values_and_can_be_said() -> None:
 def test_equally_low_points_do_not_make_a_curve_flat(curve: list[float], noise: float) -> None:
     """Draws share their noise, so that the lowest points are equal in each, up to rounding."""
     level = noise * np.random.default_rng(0).normal(size=(4, 1)) + 0.25
-    found = fit_optimum(frame_of(np.arange(1.0, len(curve) + 1), np.array(curve) + level), "lr", "loss", None, "seed")
-    assert found.table["reason"].item() != Reason.FLAT
+    fit = fit_optimum(frame_of(np.arange(1.0, len(curve) + 1), np.array(curve) + level), "lr", "loss", None, "seed")
+    assert fit.table["reason"].item() != Reason.FLAT
 
 
 def test_the_axis_has_one_name_in_all_fits() -> None:

@@ -19,11 +19,11 @@ KINDS = ("independent", "growing along x", "an exponent of each draw's own", "of
 
 def noise_of(kind: str, rng: np.random.Generator, draws: int) -> np.ndarray:
     """Noise of log y, (draws, points); the last kind is skewed."""
-    t, own = np.linspace(-1, 1, len(X)), rng.standard_normal((draws, len(X)))
+    t, scatter = np.linspace(-1, 1, len(X)), rng.standard_normal((draws, len(X)))
     return {
-        "independent": 0.1 * own,
-        "growing along x": 0.1 * own * (1.2 + t),
-        "an exponent of each draw's own": 0.2 * rng.standard_normal((draws, 1)) * t + 0.05 * own,
+        "independent": 0.1 * scatter,
+        "growing along x": 0.1 * scatter * (1.2 + t),
+        "an exponent of each draw's own": 0.2 * rng.standard_normal((draws, 1)) * t + 0.05 * scatter,
         "of a mean of ten squares": np.log(rng.chisquare(10, (draws, len(X))) / 10),
     }[kind]
 
@@ -43,13 +43,13 @@ def fitted(frame: pd.DataFrame, level: float = 0.95) -> PowerLaw:
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind: str) -> None:
     rng = np.random.default_rng(1)
-    found = [fitted(rows(3 + 0.9 * np.log(X) + noise_of(kind, rng, (3, 5, 8)[k % 3]))) for k in range(300)]
+    result = [fitted(rows(3 + 0.9 * np.log(X) + noise_of(kind, rng, (3, 5, 8)[k % 3]))) for k in range(300)]
     slack = 2.5 * math.sqrt(0.95 * 0.05 / 300)
-    covers = np.mean([one.low <= 0.9 <= one.high for one in found])
-    straight = np.mean([one.bend_low <= 0 <= one.bend_high for one in found])
+    covers = np.mean([one.low <= 0.9 <= one.high for one in result])
+    straight = np.mean([one.bend_low <= 0 <= one.bend_high for one in result])
     assert abs(covers - 0.95) < slack, covers
     assert abs(straight - 0.95) < slack, straight
-    assert np.mean([one.bend_p < 0.05 for one in found]) == pytest.approx(1 - straight)
+    assert np.mean([one.bend_p < 0.05 for one in result]) == pytest.approx(1 - straight)
 
 
 def test_the_exponent_is_that_of_least_squares_and_the_bend_that_of_a_parabola() -> None:
@@ -89,8 +89,8 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
     assert one.exponent == fitted(inner).exponent
     assert one.reason == Reason.LEFT_OUT
     assert one.note == "left out, because not every draw has a value there: x = 0.01"
-    ends = pd.concat([inner, inner.head(2).assign(x=[0.0, np.inf])])
-    assert fitted(ends).exponent == fitted(inner).exponent
+    bounds = pd.concat([inner, inner.head(2).assign(x=[0.0, np.inf])])
+    assert fitted(bounds).exponent == fitted(inner).exponent
     assert fitted(whole.assign(y=whole["y"] - whole["y"].min())).note == "1 of 28 values of y are not above 0"
     assert fitted(whole[whole["x"] < X[2]]).reason == Reason.TOO_FEW_POINTS
     single = fitted(whole[whole["seed"] == 0])

@@ -38,9 +38,9 @@ def alive(process: int) -> bool:
 
 def test_processes_share_the_work_and_end_with_it() -> None:
     with helped():
-        found = set(mapped(mapped_functions.where, [0.1] * 40))
-        assert os.getpid() in found  # which looks how long it takes
-        others = found - {os.getpid()}
+        result = set(mapped(mapped_functions.where, [0.1] * 40))
+        assert os.getpid() in result  # which looks how long it takes
+        others = result - {os.getpid()}
         assert len(others) == 2
         assert all(map(alive, others))
         assert mapped(mapped_functions.root, [4.0, 9.0, 16.0]) == [2.0, 3.0, 4.0]
@@ -120,7 +120,9 @@ def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.Mon
     }
     sent: list[int] = []
     send = processes._in_processes
-    monkeypatch.setattr(processes, "_in_processes", lambda how, items: sent.append(len(items)) or send(how, items))
+    monkeypatch.setattr(
+        processes, "_in_processes", lambda method, items: sent.append(len(items)) or send(method, items)
+    )
     homes = tmp_path / "one", tmp_path / "two"
     for home, count in zip(homes, (1, 2), strict=True):
         monkeypatch.setattr(processes, "cores", lambda count=count: count)

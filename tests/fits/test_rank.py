@@ -17,12 +17,12 @@ Made = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
 def test_it_is_spearmans_with_bonett_and_wrights_interval() -> None:
     x, y = np.random.default_rng(0).standard_normal((2, 12))
-    found, low, high = over_units(x, y)
-    assert found == pytest.approx(float(spearmanr(x, y).statistic))
-    half = 2.228139 * np.sqrt((1 + found**2 / 2) / 9)  # Student's t, 10 degrees
-    assert (low, high) == pytest.approx((np.tanh(np.arctanh(found) - half), np.tanh(np.arctanh(found) + half)))
-    assert over_units(np.exp(3 * x), y) == (found, low, high)
-    assert over_units(x, -y) == pytest.approx((-found, -high, -low))
+    result, low, high = over_units(x, y)
+    assert result == pytest.approx(float(spearmanr(x, y).statistic))
+    half = 2.228139 * np.sqrt((1 + result**2 / 2) / 9)  # Student's t, 10 degrees
+    assert (low, high) == pytest.approx((np.tanh(np.arctanh(result) - half), np.tanh(np.arctanh(result) + half)))
+    assert over_units(np.exp(3 * x), y) == (result, low, high)
+    assert over_units(x, -y) == pytest.approx((-result, -high, -low))
 
 
 def test_table_1_of_d_has_0_7_and_0_8_over_five_targets_and_says_little() -> None:
@@ -35,16 +35,16 @@ def test_table_1_of_d_has_0_7_and_0_8_over_five_targets_and_says_little() -> Non
 
 
 def test_ranks_in_perfect_order_have_an_interval_that_ends_at_one() -> None:
-    found, low, high = over_units(np.arange(8.0), np.arange(8.0) ** 3)
-    assert (found, high) == (1, 1)
+    result, low, high = over_units(np.arange(8.0), np.arange(8.0) ** 3)
+    assert (result, high) == (1, 1)
     assert 0.8 < low < 0.9
     assert over_units(np.arange(8.0), -np.arange(8.0)) == pytest.approx((-1, -1, -low))
 
 
 def test_where_there_is_none_it_is_not_a_number() -> None:
     assert np.isnan(over_units(np.ones(9), np.arange(9.0))).all()
-    found, low, high = over_units(np.arange(4.0), np.array([0.0, 2, 1, 3]))
-    assert found == pytest.approx(0.8)
+    result, low, high = over_units(np.arange(4.0), np.array([0.0, 2, 1, 3]))
+    assert result == pytest.approx(0.8)
     assert np.isnan([low, high]).all()
 
 

@@ -58,11 +58,11 @@ def frame_of(
     for length in LENGTHS:
         t = np.log(length / 10)
         distance = np.log(rates / centre) - slope * t
-        own = rng.standard_normal((draws, points))
+        scatter = rng.standard_normal((draws, points))
         noise = {
-            "independent": own,
-            "shared": 0.8 * common + 0.6 * own,
-            "own": (tilt[:, :1] + 0.5 * tilt[:, 1:] * t) * distance + 0.05 * own,
+            "independent": scatter,
+            "shared": 0.8 * common + 0.6 * scatter,
+            "own": (tilt[:, :1] + 0.5 * tilt[:, 1:] * t) * distance + 0.05 * scatter,
         }[kind]
         values = SHAPES[shape](distance) + lowest[0] * t + lowest[1] * t**2 + level + size * noise
         parts.append(
@@ -83,7 +83,7 @@ def frame_of(
 def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundred_are_wrong() -> None:
     rng = np.random.default_rng(1)
     right = {0.0: "constant", 0.3: "increasing", -0.25: "slowly decreasing", -0.8: "quickly decreasing"}
-    covered, widths, told, wrong, sweeps = [], [], 0, 0, 0
+    covered, widths, decided, wrong, sweeps = [], [], 0, 0, 0
     for shape in SHAPES:
         for kind in ("independent", "shared", "own"):
             for slope, word in right.items():
@@ -91,33 +91,33 @@ def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundre
                 points, size = int(rng.choice([9, 13])), rng.choice([0.05, 0.15, 0.4])
                 centre = float(np.exp(rng.uniform(np.log(2e-3), np.log(4e-3))))
                 frame = frame_of(slope, rng, draws, points, size, shape, kind, centre)
-                found = fit_regime(frame, "lr", "length", "loss", "seed")
-                if np.isfinite(found.low) or np.isfinite(found.high):
-                    covered.append(found.low <= slope <= found.high)
-                    widths.append(found.high - found.low)
+                regime = fit_regime(frame, "lr", "length", "loss", "seed")
+                if np.isfinite(regime.low) or np.isfinite(regime.high):
+                    covered.append(regime.low <= slope <= regime.high)
+                    widths.append(regime.high - regime.low)
                 sweeps += 1
-                told += found.verdict == word
-                wrong += found.verdict not in (word, Status.UNDETERMINED)
-    print(f"\ncovers {np.mean(covered):.3f} of {len(covered)}, median width {np.median(widths):.2f}, {told} told")
+                decided += regime.verdict == word
+                wrong += regime.verdict not in (word, Status.UNDETERMINED)
+    print(f"\ncovers {np.mean(covered):.3f} of {len(covered)}, median width {np.median(widths):.2f}, {decided} told")
     assert wrong <= 0.03 * sweeps
     assert np.mean(covered) >= 0.92
     assert np.median(widths) < 0.5
-    assert told > 10
+    assert decided > 10
 
 
 @pytest.mark.simulation
 def test_one_run_per_cell_names_regimes_and_no_wrong_one() -> None:
     right = {0.3: "increasing", -0.25: "slowly decreasing", -0.9: "quickly decreasing"}
-    said = []
+    shown = []
     for seed, (slope, word) in itertools.product(range(3), right.items()):
-        found = fit_regime(frame_of(slope, np.random.default_rng(seed), draws=1), "lr", "length", "loss", "seed")
-        assert found.low < slope < found.high
-        assert found.draws == 1
-        assert found.verdict in (word, Status.UNDETERMINED)
-        centre = found.intercept + found.slope * np.log(10)
+        regime = fit_regime(frame_of(slope, np.random.default_rng(seed), draws=1), "lr", "length", "loss", "seed")
+        assert regime.low < slope < regime.high
+        assert regime.draws == 1
+        assert regime.verdict in (word, Status.UNDETERMINED)
+        centre = regime.intercept + regime.slope * np.log(10)
         assert centre == pytest.approx(np.log(3e-3), abs=0.4)
-        said.append(found.verdict == word)
-    assert sum(said) >= 3
+        shown.append(regime.verdict == word)
+    assert sum(shown) >= 3
 
 
 @pytest.mark.parametrize(
@@ -142,32 +142,32 @@ def test_a_verdict_is_what_the_whole_interval_proves(low: float, high: float, wo
 def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
     # best rates 10 at length 1, 1 at 3, …: above the grid at short lengths, on it from the third on
     steep = frame_of(-1.2, np.random.default_rng(2), draws=6, centre=2e-2)
-    found = fit_regime(steep, "lr", "length", "loss", "seed")
-    assert found.located + found.bounded == len(LENGTHS)
-    assert found.bounded > 0
-    assert np.isnan(found.slope)
-    assert found.low == -np.inf
-    assert -1.2 <= found.high < 0
-    assert (found.optimum.table["status"] == "located").sum() == found.located
+    regime = fit_regime(steep, "lr", "length", "loss", "seed")
+    assert regime.located + regime.bounded == len(LENGTHS)
+    assert regime.bounded > 0
+    assert np.isnan(regime.slope)
+    assert regime.low == -np.inf
+    assert -1.2 <= regime.high < 0
+    assert (regime.optimum.table["status"] == "located").sum() == regime.located
     # a rate that diverges closes the other side
     closed = steep.assign(status=np.where(steep["lr"] > 0.09, "diverged", "ok"))
-    found = fit_regime(closed, "lr", "length", "loss", "seed")
-    assert -np.inf < found.low
-    assert found.high < 0
+    regime = fit_regime(closed, "lr", "length", "loss", "seed")
+    assert -np.inf < regime.low
+    assert regime.high < 0
 
 
 @pytest.mark.simulation
 def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_leaves_open() -> None:
     """Five draws of a real sweep, smooth along the rate, hide where each best rate lies, not that it is on the grid."""
     real = next(each for each in sweeps() if (each["depth"], each["seeds"], each["group"]) == (1, 5, 24))
-    found = fit_regime(real["rows"], "rate", "length", "loss", "seed")
-    table = found.optimum.table
+    regime = fit_regime(real["rows"], "rate", "length", "loss", "seed")
+    table = regime.optimum.table
     assert (table["status"] == "censored_high").all()
     assert table["high"].to_numpy() == pytest.approx(real["rows"]["rate"].max())
     lengths = np.log(table["length"])
     truth = np.polyfit(lengths, [real["reference"][length] for length in table["length"]], 1)[0]
-    assert found.low <= truth <= found.high < 1
-    assert found.low > -0.5
+    assert regime.low <= truth <= regime.high < 1
+    assert regime.low > -0.5
 
 
 @pytest.mark.simulation
@@ -242,10 +242,10 @@ def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_
     """By hand for three lengths and five draws: draws that move all optima by the same amount say nothing of the slope;
     draws that move both ends in opposite directions add up, where independent ends give half the variance."""
     quantiles = stdtrit(1e9, np.linspace(0.0005, 0.9995, 1000))
-    own = np.array([1.0, -2.0, 0.5, 0.5, 0.0])
-    moves = np.array([first * own, 0.1 * own, 3 * own])  # their sizes do not count, those of the log rates do
-    found = widening(np.array([quantiles] * 3), moves, np.array([-0.5, 0.0, 0.5]), 0.95)
-    assert found == pytest.approx(np.sqrt(ratio) * stdtrit(8, 0.975) / 1.959964, rel=1e-6)
+    shape = np.array([1.0, -2.0, 0.5, 0.5, 0.0])
+    moves = np.array([first * shape, 0.1 * shape, 3 * shape])  # their sizes do not count, those of the log rates do
+    factor = widening(np.array([quantiles] * 3), moves, np.array([-0.5, 0.0, 0.5]), 0.95)
+    assert factor == pytest.approx(np.sqrt(ratio) * stdtrit(8, 0.975) / 1.959964, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_
 )
 def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle: list[float], factor: float) -> None:
     quantiles = stdtrit(1e9, np.linspace(0.0005, 0.9995, 1000))
-    found = narrowing(np.arange(len(middle), dtype=float), np.array(middle)[:, None] + quantiles, 0.95)
-    assert found == pytest.approx(factor, abs=0.001)
+    result = narrowing(np.arange(len(middle), dtype=float), np.array(middle)[:, None] + quantiles, 0.95)
+    assert result == pytest.approx(factor, abs=0.001)
 
 
 @pytest.mark.simulation
@@ -270,9 +270,9 @@ def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     assert two.verdict == "undetermined"
     assert two.reason == Reason.TOO_FEW_LENGTHS
     odd = frame.assign(length=frame["length"].replace({LENGTHS[0]: 0.0, LENGTHS[-1]: np.inf}))
-    found = fit_regime(odd, "lr", "length", "loss", "seed")
-    assert (found.located, found.left_out) == (3, 2)
-    assert found.low <= -0.3 <= found.high
+    regime = fit_regime(odd, "lr", "length", "loss", "seed")
+    assert (regime.located, regime.left_out) == (3, 2)
+    assert regime.low <= -0.3 <= regime.high
 
 
 def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:

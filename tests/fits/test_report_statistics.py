@@ -28,9 +28,9 @@ def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
             rows["seed"] = np.repeat(np.arange(10), x.size)
             rows["value"] = rows["x"] - rows["load"] + 0.05 * shift[rows["seed"]] + bias
             table = pd.DataFrame({"load": [1.0, 2.0, 3.0], "theory": [1.0, 2.0, 3.0]})
-            moved = displacements(rows, table.assign(status="located", scale="linear"), "x", "load", "value")
-            assert moved.to_numpy() == pytest.approx(np.repeat(-0.05 * shift[:, None] - bias, 3, axis=1))
-            test = joint(moved.to_numpy())
+            distances = displacements(rows, table.assign(status="located", scale="linear"), "x", "load", "value")
+            assert distances.to_numpy() == pytest.approx(np.repeat(-0.05 * shift[:, None] - bias, 3, axis=1))
+            test = joint(distances.to_numpy())
             assert test is not None
             beyond[bias] += abs(test.z) > 1.96
     assert beyond[0.0] <= 8  # 3 expected; 9 or more in 0.3 % of runs
@@ -68,8 +68,8 @@ def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test() ->
         for seed in range(draws)
     ]
     table = pd.DataFrame({"theory": [3.5], "status": ["located"], "scale": ["linear"]})
-    moved = displacements(pd.DataFrame(lines), table, "x", None, "value")
-    assert moved.to_numpy()[:, 0] == pytest.approx(-0.05 * shift)
+    distances = displacements(pd.DataFrame(lines), table, "x", None, "value")
+    assert distances.to_numpy()[:, 0] == pytest.approx(-0.05 * shift)
 
 
 @pytest.mark.simulation

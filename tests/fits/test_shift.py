@@ -26,13 +26,13 @@ def setting(seed: list[int], centre: float = 3e-3, size: float = 0.1) -> pd.Data
 
 @pytest.mark.simulation
 def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_blurs_it() -> None:
-    found = []
+    result = []
     for k in range(80):
         centre = float(np.exp(np.random.default_rng([k, 9]).uniform(np.log(2e-3), np.log(4e-3))))
-        found.append(shift(setting([k, 1], centre, 0.5), setting([k, 2], 1.7 * centre, 0.5)))
-    found = [one for one in found if one.slices == 2]
-    assert len(found) > 40
-    assert 0.88 <= np.mean([one.low <= 1.7 <= one.high for one in found]) < 1
+        result.append(shift(setting([k, 1], centre, 0.5), setting([k, 2], 1.7 * centre, 0.5)))
+    result = [one for one in result if one.slices == 2]
+    assert len(result) > 40
+    assert 0.88 <= np.mean([one.low <= 1.7 <= one.high for one in result]) < 1
 
 
 @pytest.mark.simulation
@@ -52,9 +52,9 @@ def test_where_one_is_not_located_both_are_left_out() -> None:
     one, other = setting([1]), setting([2], 6e-3)
     first = other["length"] == LENGTHS[1]
     falling = other.assign(loss=np.where(first, -np.log(other["lr"]), other["loss"]))
-    found = shift(one, falling)
-    assert (found.slices, found.left_out) == (1, 1)
-    assert found.factor == shift(one[one["length"] == LENGTHS[2]], other[~first]).factor
+    result = shift(one, falling)
+    assert (result.slices, result.left_out) == (1, 1)
+    assert result.factor == shift(one[one["length"] == LENGTHS[2]], other[~first]).factor
     nowhere = shift(one, other.assign(loss=-np.log(other["lr"])))
     assert nowhere.slices == 0
     assert np.isnan(nowhere.factor)

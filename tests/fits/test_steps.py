@@ -17,8 +17,8 @@ KINDS = ["tanh, 0.05 cells", "tanh, 0.2 cells", "arctangent, 0.1 cells", "Gomper
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_interval_of_a_zero_on_a_sharp_step_holds_it(kind: str) -> None:
     every = [line for number, line in enumerate(steps.lines(kind, 1)) if number % 4 == 1]
-    found = [find_zero(line.x, line.values, 0.95) for line in every]
-    located = [(line, zero) for line, zero in zip(every, found, strict=True) if zero.status == Status.LOCATED]
+    result = [find_zero(line.x, line.values, 0.95) for line in every]
+    located = [(line, zero) for line, zero in zip(every, result, strict=True) if zero.status == Status.LOCATED]
     held = [zero.low <= line.root <= zero.high for line, zero in located]
     cells = [(zero.high - zero.low) * (len(line.x) - 1) for line, zero in located]
     assert len(located) >= len(every) - 1

@@ -22,34 +22,34 @@ X = np.geomspace(1, 100, 9)
 
 
 def rows(
-    mean: np.ndarray, rng: np.random.Generator, draws: int = 5, own: float = 0.0, noise: float = 0.1
+    mean: np.ndarray, rng: np.random.Generator, draws: int = 5, tilt: float = 0.0, noise: float = 0.1
 ) -> pd.DataFrame:
-    """Draws of a curve over X: a shift of each draw's own, a tilt of its own (`own`), noise of every row."""
+    """Draws of a curve over X: a shift of each draw's own, a tilt of its own (`tilt`), noise of every row."""
     t = np.linspace(-1, 1, len(X))
     values = (
         mean
         + rng.standard_normal((draws, 1))
-        + own * rng.standard_normal((draws, 1)) * t
+        + tilt * rng.standard_normal((draws, 1)) * t
         + noise * rng.standard_normal((draws, len(X)))
     )
     return pd.DataFrame({"x": np.tile(X, draws), "seed": np.repeat(np.arange(draws), len(X)), "y": values.ravel()})
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("own", [0.0, 0.3])
-def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(own: float) -> None:
+@pytest.mark.parametrize("tilt", [0.0, 0.3])
+def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(tilt: float) -> None:
     rng = np.random.default_rng(1)
-    chances = np.array([fit_trend(rows(np.zeros(9), rng, own=own), "x", "y", "seed").p_value for _ in range(200)])
+    chances = np.array([fit_trend(rows(np.zeros(9), rng, tilt=tilt), "x", "y", "seed").p_value for _ in range(200)])
     assert 0.02 <= (chances < 0.05).mean() <= 0.08
     assert stats.kstest(chances, "uniform").pvalue > 1e-3
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("own", [0.0, 0.3])
-def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(own: float) -> None:
+@pytest.mark.parametrize("tilt", [0.0, 0.3])
+def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(tilt: float) -> None:
     rng = np.random.default_rng(2)
     mean = 0.8 * np.log10(X)
-    fits = [fit_trend(rows(mean, rng, own=own), "x", "y", "seed") for _ in range(120)]
+    fits = [fit_trend(rows(mean, rng, tilt=tilt), "x", "y", "seed") for _ in range(120)]
     assert 0.91 <= np.mean([fit.low <= 0.8 <= fit.high for fit in fits]) <= 0.99
     assert np.mean([fit.p_value < 0.05 for fit in fits]) > 0.8
     # a curve that rises throughout is seldom said to fall somewhere
@@ -80,13 +80,13 @@ KINDS = ("independent", "growing along x", "one point noisy", "a slope of each d
 
 def noise_of(kind: str, rng: np.random.Generator, draws: int, points: int) -> np.ndarray:
     """Noise (draws, points) of size 0.1; only the first kind is what a pooled variance supposes."""
-    t, own = np.linspace(0, 1, points), rng.standard_normal((draws, points))
+    t, scatter = np.linspace(0, 1, points), rng.standard_normal((draws, points))
     kinds = {
-        "independent": own,
-        "growing along x": own * (0.2 + 2 * t),
-        "one point noisy": own * np.where(np.arange(points) == points // 2, 5.0, 1.0),
-        "a slope of each draw's own": rng.standard_normal((draws, 1)) * t + 0.2 * own,
-        "summed up along x": np.cumsum(own, axis=1),
+        "independent": scatter,
+        "growing along x": scatter * (0.2 + 2 * t),
+        "one point noisy": scatter * np.where(np.arange(points) == points // 2, 5.0, 1.0),
+        "a slope of each draw's own": rng.standard_normal((draws, 1)) * t + 0.2 * scatter,
+        "summed up along x": np.cumsum(scatter, axis=1),
     }
     return 0.1 * kinds[kind]
 
@@ -102,13 +102,13 @@ def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
 @pytest.mark.parametrize("kind", KINDS)
 def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind: str) -> None:
     rng = np.random.default_rng(6)
-    said = []
+    clear = []
     for k in range(240):
         draws, points = (3, 5, 10)[k % 3], (4, 9)[k % 2]
         steps = np.ones(points - 1)
         steps[rng.integers(points - 1)] = (0.0, -0.02)[k // 2 % 2]
-        said.append(fitted(np.cumsum([0, *steps]), noise_of(kind, rng, draws, points)).p_throughout < 0.05)
-    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+        clear.append(fitted(np.cumsum([0, *steps]), noise_of(kind, rng, draws, points)).p_throughout < 0.05)
+    assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
 def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> None:
@@ -128,20 +128,20 @@ def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind: str) -> None:
     rng = np.random.default_rng(8)
-    said = []
+    clear = []
     for k in range(240):
         draws, points = (2, 3, 5, 10)[k % 4], (4, 9)[k // 4 % 2]
         mean = np.minimum(np.arange(points), points // 2) * 0.4  # rises, then level: the hardest that never falls
-        said.append(fitted(mean, noise_of(kind, rng, draws, points)).p_against < 0.05)
-    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+        clear.append(fitted(mean, noise_of(kind, rng, draws, points)).p_against < 0.05)
+    assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
 def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
     rng = np.random.default_rng(9)
-    said = [fitted(np.zeros(9), noise_of(kind, rng, 3, 9)).p_value < 0.05 for _ in range(240)]
-    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+    clear = [fitted(np.zeros(9), noise_of(kind, rng, 3, 9)).p_value < 0.05 for _ in range(240)]
+    assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
 def plug_in(closed_form: Any = None) -> Workload:
@@ -204,20 +204,20 @@ def test_sensitivity_is_progressive_in_every_setting() -> None:
     assert (table["p_holm"] >= table["p_value"]).all()
 
 
-@pytest.mark.parametrize(("sign", "said"), [(-1, "fall"), (1, "rise")])
-def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, said: str) -> None:
+@pytest.mark.parametrize(("sign", "change"), [(-1, "fall"), (1, "rise")])
+def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, change: str) -> None:
     frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
     wild = frame["x"] == 0
     frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
     (row,) = trend_of(frame).tables["trend_trends"].to_dict("records")
-    assert (row["status"], row["changes"]) == ("no clear trend", said)
+    assert (row["status"], row["changes"]) == ("no clear trend", change)
 
 
 @pytest.mark.simulation
 def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
     curves = 240
-    told = 0
+    changes = 0
     for seed in range(curves):
         frame = looks(np.zeros_like, np.arange(8.0), 1.0, seed)
-        told += bool(trend_of(frame).tables["trend_trends"]["changes"].iloc[0])
-    assert told / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)
+        changes += bool(trend_of(frame).tables["trend_trends"]["changes"].iloc[0])
+    assert changes / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)

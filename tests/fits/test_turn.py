@@ -40,10 +40,10 @@ def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
     rng = np.random.default_rng(1)
     places, falls = [], []
     for seed in range(10):
-        found = find_turn(STEPS, turning(0.1) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max", seed=seed)
-        assert found.p < 0.001
-        places.append(found.low <= 64 <= found.high)
-        falls.append(found.fall_low <= 0.1 - 0.3 * (np.exp(-60 / 25) - np.exp(-144 / 25)) <= found.fall_high)
+        turn = find_turn(STEPS, turning(0.1) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max", seed=seed)
+        assert turn.p < 0.001
+        places.append(turn.low <= 64 <= turn.high)
+        falls.append(turn.fall_low <= 0.1 - 0.3 * (np.exp(-60 / 25) - np.exp(-144 / 25)) <= turn.fall_high)
     assert np.mean(places) >= 0.9
     assert np.mean(falls) >= 0.7
 
@@ -55,8 +55,8 @@ def test_a_curve_at_chance_level_has_no_turn_even_if_it_leaves_it_for_a_while() 
 
 
 def test_a_loss_turns_upwards() -> None:
-    found = find_turn(STEPS, -turning(0.1), ERROR, turn="min")
-    assert (found.p < 0.001, found.estimate) == (True, find_turn(STEPS, turning(0.1), ERROR, turn="max").estimate)
+    turn = find_turn(STEPS, -turning(0.1), ERROR, turn="min")
+    assert (turn.p < 0.001, turn.estimate) == (True, find_turn(STEPS, turning(0.1), ERROR, turn="max").estimate)
 
 
 def test_the_unimodal_fit_is_the_nearest_curve_of_its_kind() -> None:
@@ -76,13 +76,13 @@ def table(curves: list[np.ndarray]) -> pd.DataFrame:
 def test_p_is_adjusted_for_all_curves() -> None:
     frame = table([turning(0.1), *[rising()] * 9]).assign(status="ok")
     parts = [part for _, part in frame.groupby("task")]
-    found = fit_turns(parts, "step", "acc", "error", turn="max").table
-    assert found["status"].tolist() == [Status.LOCATED, *[Status.UNDETERMINED] * 9]
-    assert found.loc[0, "p_holm"] == pytest.approx(10 * found.loc[0, "p"])
+    result = fit_turns(parts, "step", "acc", "error", turn="max").table
+    assert result["status"].tolist() == [Status.LOCATED, *[Status.UNDETERMINED] * 9]
+    assert result.loc[0, "p_holm"] == pytest.approx(10 * result.loc[0, "p"])
 
 
 def test_a_table_with_known_errors_is_asked_where_its_curves_turn() -> None:
-    found = raysweep.analyse(
+    answer = raysweep.analyse(
         table([turning(0.12), rising(), rising()]),
         metric="acc:maximize",
         axes="step",
@@ -90,13 +90,13 @@ def test_a_table_with_known_errors_is_asked_where_its_curves_turn() -> None:
         error="error",
         questions=[{"inflection": {"x": "step"}}],
     )
-    assert found.table["outcome"].tolist() == [Outcome.LOCATED, Outcome.UNCLEAR, Outcome.UNCLEAR]
-    assert found.table.loc[0, "fall_low"] > 0
-    assert (found.table["base"] < 0.3).all()
+    assert answer.table["outcome"].tolist() == [Outcome.LOCATED, Outcome.UNCLEAR, Outcome.UNCLEAR]
+    assert answer.table.loc[0, "fall_low"] > 0
+    assert (answer.table["base"] < 0.3).all()
 
 
 def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall() -> None:
-    found = raysweep.analyse(
+    answer = raysweep.analyse(
         table([rising()] * 9 + [turning(0.12)]).assign(task=lambda frame: frame["task"].map("task {}".format)),
         metric="acc:maximize",
         axes="step",
@@ -104,14 +104,14 @@ def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall() -> 
         error="error",
         questions=[{"inflection": {"x": "step"}}],
     )
-    chosen = first_rows(found[0])
-    assert (len(chosen), found.table.loc[chosen[0], "task"]) == (8, "task 9")
-    shown = table_of(found[0], found.workload, chosen)
+    chosen = first_rows(answer[0])
+    assert (len(chosen), answer.table.loc[chosen[0], "task"]) == (8, "task 9")
+    shown = table_of(answer[0], answer.workload, chosen)
     assert shown.head == ["task", "turning point [95 % interval]", "first value", "fall to the end", "p, adjusted"]
     assert (shown.rows[0][0], shown.rows[0][-1], shown.rows[1][1]) == ("task 9", "< 0.0001", "–")
 
 
 def test_a_point_with_a_known_error_has_the_interval_of_it() -> None:
-    found = raysweep.analyse(table([rising()]), "acc:maximize", "step", "task", error="error")
-    means = cell_means(found.runs.rows, "step", "acc", found.workload)
+    answer = raysweep.analyse(table([rising()]), "acc:maximize", "step", "task", error="error")
+    means = cell_means(answer.runs.rows, "step", "acc", answer.workload)
     np.testing.assert_allclose(means.high - means.centre, 1.959964 * ERROR)

@@ -53,11 +53,11 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
                         ratios[kind].append(
                             float(np.log(better["high"] / better["low"]) / np.log(row["high"] / row["low"]))
                         )
-    said = {kind: (len(found), round(float(np.median(found)), 3)) for kind, found in ratios.items()}
-    print("\nwidth after the advice over the width before:", said)
-    for kind, found in ratios.items():
-        assert len(found) >= 5, kind
-        assert 0.5 / 1.5 <= np.median(found) <= 0.5 * 1.5, kind
+    medians = {kind: (len(values), round(float(np.median(values)), 3)) for kind, values in ratios.items()}
+    print("\nwidth after the advice over the width before:", medians)
+    for kind, values in ratios.items():
+        assert len(values) >= 5, kind
+        assert 0.5 / 1.5 <= np.median(values) <= 0.5 * 1.5, kind
 
 
 def test_the_advice_is_draws_where_noise_and_points_where_the_grid_widens_the_interval() -> None:

@@ -68,13 +68,13 @@ def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(d
         zero = find_zero(x, 0.5 - x + shift + 0.005 * rng.standard_normal((draws, 12)), 0.95)
         if zero.located:
             error = float(shift.std(ddof=1)) / np.sqrt(draws)
-            ends = [zero.located.interval(level) for level in levels]
-            widths.append([(high - low) / 2 / error for low, high in ends])
-    known = np.median(widths, axis=0) / [t_quantile(level, draws - 1) for level in levels]
+            bounds = [zero.located.interval(level) for level in levels]
+            widths.append([(high - low) / 2 / error for low, high in bounds])
+    expected = np.median(widths, axis=0) / [t_quantile(level, draws - 1) for level in levels]
     assert len(widths) >= 12
-    assert known[0] == pytest.approx(1, abs=0.15)
-    assert known[1] == pytest.approx(1, abs=0.15)
-    assert 0.7 < known[2] < 1.15  # the curve itself is not expected to be as large as the rarest noise of 4 draws
+    assert expected[0] == pytest.approx(1, abs=0.15)
+    assert expected[1] == pytest.approx(1, abs=0.15)
+    assert 0.7 < expected[2] < 1.15  # the curve itself is not expected to be as large as the rarest noise of 4 draws
 
 
 def test_cells_with_two_draws_take_nothing_from_what_many_draws_say_near_the_zero() -> None:
@@ -98,8 +98,8 @@ def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size: float
     """The scatter of two draws has rank 1, and six more draws are at three points only."""
     x, rng = np.array([4.5, 27, 49.5, 54, 58.5, 63, 67.5, 90]), np.random.default_rng(1)
     for _ in range(8):
-        own = rng.standard_normal((8, 2)) @ np.stack([np.sin(np.radians(x)), np.cos(np.radians(x)) ** 2])
-        values = np.cos(np.radians(x)) - 0.52 + size * own
+        scatter = rng.standard_normal((8, 2)) @ np.stack([np.sin(np.radians(x)), np.cos(np.radians(x)) ** 2])
+        values = np.cos(np.radians(x)) - 0.52 + size * scatter
         values[2:, [0, 1, 2, 6, 7]] = np.nan
         zero = find_zero(x, values, 0.95)
         if size < 1:
@@ -109,11 +109,11 @@ def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size: float
 
 def test_slices_that_move_together_are_held_at_once_by_a_level_below_bonferroni() -> None:
     rng = np.random.default_rng(1)
-    own, shared, shares = rng.standard_normal((400, 9)), rng.standard_normal((400, 1)) * np.ones(9), np.ones(9)
-    apart, together = (simultaneous_level(0.95, each, shares, 9) for each in (own, shared))
+    scatter, shared, shares = rng.standard_normal((400, 9)), rng.standard_normal((400, 1)) * np.ones(9), np.ones(9)
+    apart, together = (simultaneous_level(0.95, each, shares, 9) for each in (scatter, shared))
     assert apart == pytest.approx(0.95 ** (1 / 9), abs=0.0007)
     assert together == pytest.approx(0.95, abs=0.003)
-    assert together < simultaneous_level(0.95, 0.8 * shared + 0.6 * own, shares, 9) < apart
+    assert together < simultaneous_level(0.95, 0.8 * shared + 0.6 * scatter, shares, 9) < apart
     assert simultaneous_level(0.95, shared, np.zeros(9), 9) == pytest.approx(
         apart, abs=2e-4
     )  # what interpolation leaves open is not shared

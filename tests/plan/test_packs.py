@@ -25,12 +25,12 @@ from raysweep.workloads.declaration import Cost
 
 def packs_of(workers: int, seeds: int, shared: float, row: float) -> list[Pack]:
     """Of 40 rows a draw that share so many seconds and take so many each, kept nowhere."""
-    found = validate(small_space(axes={"gamma": {"linspace": [0.1, 4, 40]}}, seeds=seeds))
+    space = validate(small_space(axes={"gamma": {"linspace": [0.1, 4, 40]}}, seeds=seeds))
     workload = replace(
         workloads.get("linear_transfer"), cost=lambda columns: Cost(shared + row * len(columns["gamma"]), 1e6)
     )
     rows = {seed: np.arange(40) for seed in range(seeds)}
-    packs = make_packs(workload, enumerate_cells(found), rows, Packing(workers, floor=1.0))
+    packs = make_packs(workload, enumerate_cells(space), rows, Packing(workers, floor=1.0))
     packed = [(seed, cell) for pack in packs for seed, cell in zip(pack.seeds, pack.cells, strict=True)]
     assert sorted(packed) == [(seed, cell) for seed in range(seeds) for cell in range(40)]
     for pack in packs:
@@ -50,13 +50,13 @@ def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
 
 
 def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them() -> None:
-    found = validate(
+    space = validate(
         language_space(
             axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]},
             fixed={"finetune_steps": 2000},
         )
     )
-    cells, workload, rows = enumerate_cells(found), workloads.get("language"), {0: np.arange(30)}
+    cells, workload, rows = enumerate_cells(space), workloads.get("language"), {0: np.arange(30)}
     first, *packs = make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
     assert len(packs) > 3
     assert sum(pack.seconds for pack in (first, *packs)) == pytest.approx(estimate(workload, cells, rows)[0], rel=1e-6)
@@ -84,6 +84,6 @@ def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storag
     seconds = sum(pack.seconds for pack in packs)
     assert len(packs) == 2
     assert seconds > 1.2 * whole
-    told = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--workers", 2, "--dry-run")
-    assert f"{duration(seconds)} of one core" in told.out
-    assert f"estimated {duration(15 + max(pack.seconds for pack in packs))} in Ray Tune" in told.out
+    result = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--workers", 2, "--dry-run")
+    assert f"{duration(seconds)} of one core" in result.out
+    assert f"estimated {duration(15 + max(pack.seconds for pack in packs))} in Ray Tune" in result.out

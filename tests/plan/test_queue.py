@@ -21,14 +21,14 @@ Graph = Sequence[tuple[float, Sequence[int]]]
 def packs_of(graph: Graph) -> list[Pack]:
     """Every pack with something after it is one of stages."""
     parents = {other for _, before in graph for other in before}
-    found = []
+    result = []
     for number, (seconds, before) in enumerate(graph):
         after = tuple(f"p{other}" for other in before)
         stages = (f"s{number}",) if number in parents else ()
         needed = (*(f"s{other}" for other in before), *stages)
         rows = np.zeros(1, dtype=np.int64)
-        found.append(Pack(f"p{number}", rows, rows, seconds, 0.0, Resources(), needed, after, stages))
-    return found
+        result.append(Pack(f"p{number}", rows, rows, seconds, 0.0, Resources(), needed, after, stages))
+    return result
 
 
 def one_round(packs: Sequence[Pack], **options: Callable[..., bool]) -> PackQueue:
@@ -39,10 +39,10 @@ def one_round(packs: Sequence[Pack], **options: Callable[..., bool]) -> PackQueu
 
 def ready(waiting: PackQueue) -> list[Pack]:
     """All packs that can begin now, in their order."""
-    found = []
+    result = []
     while (pack := waiting.next()) is not None:
-        found.append(pack)
-    return found
+        result.append(pack)
+    return result
 
 
 def names(packs: Sequence[Pack]) -> str:
@@ -118,9 +118,9 @@ def test_the_order_comes_near_to_what_no_order_can_beat() -> None:
         ratios.append((wall_seconds(packs, workers, total) / bound(packs, workers), shape, workers, number))
     assert min(ratios)[0] >= 1 - 1e-9
     for shape in SHAPES:
-        own = [ratio for ratio, kind, *_ in ratios if kind == shape]
-        assert np.median(own) <= 1.1, shape
-        assert max(own) <= 1.5, max(entry for entry in ratios if entry[1] == shape)
+        measured = [ratio for ratio, kind, *_ in ratios if kind == shape]
+        assert np.median(measured) <= 1.1, shape
+        assert max(measured) <= 1.5, max(entry for entry in ratios if entry[1] == shape)
 
 
 def test_ten_thousand_packs_take_little_longer_each_than_a_thousand() -> None:

@@ -37,38 +37,38 @@ def planned(made: Workload, rows: list[Row], seeds: list[int], keep: tuple[str, 
 
 def stages_of(made: Workload, row: Row, seed: int) -> list[tuple[str, Path_, float]]:
     """The stages of a row: the name of each, all that it depends on, and its cost."""
-    found: list[tuple[str, Path_, float]] = []
+    result: list[tuple[str, Path_, float]] = []
     past: Path_ = (seed,)
-    known: dict[str, Any] = {}
-    for index, own in enumerate(made.chain.stages):
-        known |= {name: row[name] for name in made.chain.parameters[index]}
-        values = tuple(sorted((name, value) for name, value in known.items() if name != own.until))
-        if own.points is None:
-            past = (*past, (own.name, values))
-            found.append((own.name, past, COST))
+    expected: dict[str, Any] = {}
+    for index, part in enumerate(made.chain.stages):
+        expected |= {name: row[name] for name in made.chain.parameters[index]}
+        values = tuple(sorted((name, value) for name, value in expected.items() if name != part.until))
+        if part.points is None:
+            past = (*past, (part.name, values))
+            result.append((part.name, past, COST))
             continue
-        for before, point in itertools.pairwise((0.0, *own.points(row))):
-            past = (*past, (own.name, values, point))
-            found.append((own.name, past, COST + SPAN * (point - before)))
-    return found
+        for before, point in itertools.pairwise((0.0, *part.points(row))):
+            past = (*past, (part.name, values, point))
+            result.append((part.name, past, COST + SPAN * (point - before)))
+    return result
 
 
 def check(made: Workload, rows: list[Row], seeds: list[int], keep: tuple[str, ...], folder: Path) -> None:
     plan, (seconds, _) = planned(made, rows, seeds, keep, folder)
     paths = [stages_of(made, row, seed) for row in rows for seed in seeds]
-    distinct = {path: (name, cost) for own in paths for name, path, cost in own}
+    distinct = {path: (name, cost) for chain in paths for name, path, cost in chain}
     counted: Counter[str] = Counter()
-    for kind, told in plan.kinds.items():
-        counted[kind[-1]] += told.distinct
-        assert told.new == told.distinct
-        assert told.kept == (made.chain.names.index(kind[-1]) in made.chain.kept(keep))
+    for kind, counts in plan.kinds.items():
+        counted[kind[-1]] += counts.distinct
+        assert counts.new == counts.distinct
+        assert counts.kept == (made.chain.names.index(kind[-1]) in made.chain.kept(keep))
     assert +counted == Counter(name for name, _ in distinct.values())
     assert plan.seconds == pytest.approx(sum(cost for _, cost in distinct.values()))
     if not made.chain.kept():  # each row's own work is paid for in the packs of one seed
         assert seconds == pytest.approx(plan.seconds)
     last = max(made.chain.kept() or made.chain.kept(keep), default=-1)
-    shared = {own.name for own in made.chain.stages[: last + 1]}
-    again = sum(cost for own in paths for name, _, cost in own if name in shared)
+    shared = {stage.name for stage in made.chain.stages[: last + 1]}
+    again = sum(cost for chain in paths for name, _, cost in chain if name in shared)
     assert plan.plain == pytest.approx(again + sum(cost for name, cost in distinct.values() if name not in shared))
 
 

@@ -114,7 +114,7 @@ def test_the_page_is_complete_without_javascript(browser: Chromium, report: Path
 def test_every_control_changes_what_is_seen(page: Chromium) -> None:
     count = page.run("document.querySelectorAll('.explore').length")
     assert count == len(ANALYSIS)
-    moved = page.run("""(() => {
+    shifted = page.run("""(() => {
         const seen = (box) => box.querySelector('.charts').innerHTML + box.querySelector('.panel').innerText;
         const visible = (box) => [...box.querySelectorAll('.charts svg *')].filter(
             (one) => getComputedStyle(one).display !== 'none').length;
@@ -130,8 +130,8 @@ def test_every_control_changes_what_is_seen(page: Chromium) -> None:
                 return kept && seen(box) !== before ? '' : name;
             }));
     })()""")
-    assert len(moved) >= 15
-    assert [name for name in moved if name] == []
+    assert len(shifted) >= 15
+    assert [name for name in shifted if name] == []
 
 
 def test_a_drop_down_draws_the_slice_that_it_names(page: Chromium) -> None:
@@ -144,18 +144,18 @@ def test_a_drop_down_draws_the_slice_that_it_names(page: Chromium) -> None:
             return [box.querySelector('.panel strong').innerText.trim(), box.querySelectorAll('.charts .seed').length];
         });
     })()""")
-    assert [said for said, _ in seen] == [f"θ = {angle:g}°, L = 1." for angle in AXES["overlap_angle"]]
+    assert [message for message, _ in seen] == [f"θ = {angle:g}°, L = 1." for angle in AXES["overlap_angle"]]
     assert {seeds for _, seeds in seen} == {8}
 
 
 def test_a_fitted_point_shows_its_curve_and_numbers_to_pointer_and_keyboard(page: Chromium) -> None:
-    said = "document.querySelector('.explore .panel').innerText"
+    panel = "document.querySelector('.explore .panel').innerText"
     points = page.run("[...document.querySelectorAll('.explore .target')].map((one) => one.getAttribute('aria-label'))")
     page.point_at(".explore .target:nth-last-of-type(2)")
-    pointed = page.run(said)
+    pointed = page.run(panel)
     page.run("document.querySelector('.explore .target[tabindex=\"0\"]').focus()")
     page.press("ArrowLeft")
-    stepped = page.run(said)
+    stepped = page.run(panel)
     assert pointed != stepped
     for text in (pointed, stepped):
         assert any(label.split(".")[0] in text for label in points)
@@ -202,7 +202,7 @@ def test_tables_sort_by_number_and_say_so(page: Chromium) -> None:
     for direction, sign in (("ascending", 1), ("descending", -1)):
         page.run(f"{head}.querySelector('button').click()")
         assert page.run(f"{head}.ariaSort") == direction
-        numbers = [float(known[0]) for text in page.run(cells) if (known := re.search(r"\d[\d.]*", text))]
+        numbers = [float(number[0]) for text in page.run(cells) if (number := re.search(r"\d[\d.]*", text))]
         assert numbers == sorted(numbers, key=lambda value: sign * value)
         assert len(set(numbers)) >= 4
         assert sorted(page.run(cells)) == sorted(before)
@@ -240,12 +240,12 @@ def test_axe_finds_nothing_serious(page: Chromium, scheme: str) -> None:
     page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     try:
         page.run(AXE.read_text(encoding="utf-8") + "; 0")
-        found = page.run("""axe.run().then((result) => result.violations
+        violations = page.run("""axe.run().then((result) => result.violations
             .filter((one) => ['serious', 'critical'].includes(one.impact))
             .map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 90)).slice(0, 3).join(' | ')}`))""")
     finally:
         page.send("Emulation.setEmulatedMedia", features=[])
-    assert found == []
+    assert violations == []
 
 
 def test_figures_say_in_words_what_they_show(page: Chromium) -> None:

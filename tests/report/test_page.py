@@ -61,9 +61,9 @@ def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypat
     monkeypatch.setattr(transfer, "closed_form", lambda columns: asked.append(columns) or closed_form(columns))
 
     def curves(part: pd.DataFrame) -> list[dict[str, object]]:
-        (found,) = one_finding(part, space(entry), entry, "demo").explored
+        (explored,) = one_finding(part, space(entry), entry, "demo").explored
         asked.clear()
-        return [{**one, "values": [], "row": 0} for one in found()["settings"]]
+        return [{**one, "values": [], "row": 0} for one in explored()["settings"]]
 
     together = curves(frame)
     assert len(asked) == 2  # whether there is one, and all lines at once

@@ -63,13 +63,13 @@ def test_a_toy_is_everywhere(storage: Path) -> None:
     home = Path(str(sweep.folder)) / "report"
     report = json.loads((home / "report.json").read_text())
     jsonschema.validate(report, SCHEMA)
-    ((finding,), (known,)) = report["findings"], sweep.findings()
+    ((finding,), (analysed,)) = report["findings"], sweep.findings()
     assert finding["kind"] == "spread"
-    assert [one["estimate"] for one in finding["settings"]] == pytest.approx(known.table["estimate"].tolist())
+    assert [one["estimate"] for one in finding["settings"]] == pytest.approx(analysed.table["estimate"].tolist())
     rows = sweep.results().groupby("gamma")["risk_finetune"]
-    assert known.table["estimate"].to_numpy() == pytest.approx((rows.max() - rows.min()).to_numpy())
+    assert analysed.table["estimate"].to_numpy() == pytest.approx((rows.max() - rows.min()).to_numpy())
     page = (home / "report.html").read_text()
     assert "How far do draws of risk after fine-tuning spread over target samples per dimension?" in page
     assert '<a href="tables/spread.csv">' in page
-    shown = Analysed(None, known, sweep.workload)._repr_html_()
-    assert shown.count("<tr>") == 1 + len(known.table)
+    shown = Analysed(None, analysed, sweep.workload)._repr_html_()
+    assert shown.count("<tr>") == 1 + len(analysed.table)

@@ -134,9 +134,9 @@ RISES, SIGNS = {"rises": "it helps", "falls": "it hurts"}, {"positive": "it help
     ],
 )
 def test_what_is_wrong_with_the_words_of_a_space_is_said_in_one_line(kind: str, words: Any, message: str) -> None:
-    said = refused({kind: {"metric": "risk_scratch", "x": "gamma", "words": words}}, {"gamma": []})
-    assert said.startswith(f"here.{kind}.words{message}")
-    assert "\n" not in said
+    messages = refused({kind: {"metric": "risk_scratch", "x": "gamma", "words": words}}, {"gamma": []})
+    assert messages.startswith(f"here.{kind}.words{message}")
+    assert "\n" not in messages
 
 
 def test_right_words_pass() -> None:
@@ -156,8 +156,8 @@ def test_an_option_that_is_null_is_one_that_is_not_given() -> None:
     entry = {"curves": {"x": "gamma", "metric": "risk_scratch", "metrics": None, "by": None}}
     check(entry, {"gamma": []})
     assert opened(entry) == ("curves", {"x": "gamma", "metric": "risk_scratch"})
-    said = refused({"boundary": {"metric": "risk_scratch", "x": None}}, {"gamma": []})
-    assert said == "here.boundary.x: missing; expected one of gamma"
+    message = refused({"boundary": {"metric": "risk_scratch", "x": None}}, {"gamma": []})
+    assert message == "here.boundary.x: missing; expected one of gamma"
 
 
 def test_checking_an_analysis_loads_nothing_heavy() -> None:
@@ -216,11 +216,11 @@ def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> 
     optimum = {"optimum": {"metric": "risk_scratch", "x": "noise"}}
     check(optimum, axes)
     endless = {"optimum": {"metric": "risk_scratch", "x": "pretrain_length"}}
-    said = refused(endless, axes)
-    assert said.startswith("here.optimum.x: the best pretrain_length is sought on its axis; expected finite values")
+    message = refused(endless, axes)
+    assert message.startswith("here.optimum.x: the best pretrain_length is sought on its axis; expected finite values")
     regime = {"regime": {"metric": "risk_scratch", "lr": "noise", "length": "pretrain_length"}}
-    said = refused(regime, axes)
-    assert said.startswith("here.regime.lr: the best noise is sought on a logarithmic scale")
+    message = refused(regime, axes)
+    assert message.startswith("here.regime.lr: the best noise is sought on a logarithmic scale")
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def test_who_uses_the_earlier_name_of_a_parameter_is_told_what_to_say_now(
 ) -> None:
     with pytest.raises(InputError) as caught:
         validate({"name": "a", "workload": "language", **asked})
-    said = "its cosine is the share of the target's text that is drawn from the source instead"
-    assert str(caught.value) == f"{path}: is now overlap_angle, in degrees: {said}{converted}"
+    meaning = "its cosine is the share of the target's text that is drawn from the source instead"
+    assert str(caught.value) == f"{path}: is now overlap_angle, in degrees: {meaning}{converted}"
 
 
 def test_set_of_an_earlier_name_is_told_so_too(call: Any, storage: Path) -> None:

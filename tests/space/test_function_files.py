@@ -27,7 +27,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "space", "said"),
+    ("source", "space", "message"),
     [
         (None, "", "workload: mine.py "),
         ("def tran(x, seed): ...", "", "workload: unknown function in mine.py"),
@@ -79,7 +79,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
-    source: str | None, space: str, said: str, tmp_path: Path, storage: Path, call: Call
+    source: str | None, space: str, message: str, tmp_path: Path, storage: Path, call: Call
 ) -> None:
     if source is not None:
         (tmp_path / "mine.py").write_text(source)
@@ -90,7 +90,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     done = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
     assert done.code == 2, done.err
     *before, last = done.err.splitlines()
-    assert last.startswith(said), done.err
+    assert last.startswith(message), done.err
     assert all("not known yet" in line for line in before)
     assert not storage.exists()
 

@@ -85,8 +85,8 @@ GOLDEN = {
 
 @pytest.mark.parametrize("pinned", GOLDEN)
 def test_names_of_cells_never_change_by_accident(pinned: str) -> None:
-    found = enumerate_cells(validate(GOLDEN[pinned])).ids
-    assert found == [pinned], (
+    result = enumerate_cells(validate(GOLDEN[pinned])).ids
+    assert result == [pinned], (
         "cells are named otherwise than before, so that rows recorded earlier are lost to "
         "every sweep: give a new parameter its `absent` value, or raise identity_version on "
         "purpose and pin the new name here"
@@ -130,7 +130,7 @@ def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name: 
 
 def imported(path: Path) -> set[str]:
     """The modules of raysweep that a file imports or names ("module:function"), those for type checkers apart."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def visit(node: ast.AST) -> None:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -141,15 +141,15 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative imports are not followed"
             inner = [f"{node.module}.{entry.name}" for entry in node.names]
-            names = [own if is_module(own) else str(node.module) for own in inner]
+            names = [name if is_module(name) else str(node.module) for name in inner]
         elif isinstance(node, ast.Constant) and re.fullmatch(r"raysweep(\.\w+)+(:\w+)?", str(node.value)):
             names = [str(node.value).partition(":")[0]]
-        found.update(name for name in names if name.startswith("raysweep.") and is_module(name))
+        result.update(name for name in names if name.startswith("raysweep.") and is_module(name))
         for child in ast.iter_child_nodes(node):
             visit(child)
 
     visit(ast.parse(path.read_text()))
-    return found
+    return result
 
 
 def is_module(name: str) -> bool:
@@ -164,9 +164,9 @@ def test_stages_are_shared_by_rows_that_agree_in_them() -> None:
     workload = workloads.get("language")
     rows = [{}, {"finetune_lr": 0.5}, {"sharpness_iterations": 3}, {"depth": 3}]
     columns = {p.name: column(p, [row.get(p.name, p.default) for row in rows]) for p in workload.parameters}
-    found = RowStages(workload, columns)
+    stages = RowStages(workload, columns)
     asked = [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1)]
-    chains = [{own.stage: own.id for own in found.of_row(*row, last=3)} for row in asked]
+    chains = [{stage.stage: stage.id for stage in stages.of_row(*row, last=3)} for row in asked]
     shared = {
         name: [[chain[name] for chain in chains].index(chain[name]) for chain in chains]
         for name in ("pretrain", "finetune", "evaluate")

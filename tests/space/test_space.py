@@ -49,18 +49,18 @@ def test_whole_numbers_can_be_spaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axis", "said"),
+    ("axis", "message"),
     [
         ({"geomspace": [1, 100, 5]}, "axes.depth[1]: expected a whole number from 1 to 1000, got 3.16227766017; "),
         ({"linspace": [1, 100, 5]}, "axes.depth[1]: expected a whole number from 1 to 1000, got 25.75; "),
         ({"geomspace": [1, 4, 7], "when": {"gamma": 0.5}}, "axes.depth[1]: "),
     ],
 )
-def test_spaced_values_that_are_not_whole_are_told_the_list_that_is(axis: Any, said: str) -> None:
+def test_spaced_values_that_are_not_whole_are_told_the_list_that_is(axis: Any, message: str) -> None:
     axes = {"depth": axis, "gamma": [0.5, 1]}
     with pytest.raises(InputError) as wrong:
         validate(small_space(axes=axes))
-    assert str(wrong.value).startswith(said)
+    assert str(wrong.value).startswith(message)
     whole = yaml_reader.parse(str(wrong.value).rpartition(": ")[2], "list")
     first, last, count = axis.get("geomspace") or axis["linspace"]
     spaced = (np.geomspace if "geomspace" in axis else np.linspace)(first, last, count)
@@ -75,8 +75,8 @@ def test_a_list_of_whole_numbers_is_not_offered_where_it_would_not_do() -> None:
 
 
 def test_the_first_axis_varies_slowest() -> None:
-    found = cells(axes={"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]})
-    assert [(cell["overlap_angle"], cell["gamma"]) for cell in found] == [
+    cells_of = cells(axes={"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]})
+    assert [(cell["overlap_angle"], cell["gamma"]) for cell in cells_of] == [
         (60, 0.5),
         (60, 0.3),
         (60, 1),
@@ -84,7 +84,7 @@ def test_the_first_axis_varies_slowest() -> None:
         (30, 0.3),
         (30, 1),
     ]
-    assert found == list(
+    assert cells_of == list(
         validate(
             yaml_reader.parse(
                 yaml_reader.dump(small_space(axes={"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]})), "text"
@@ -99,8 +99,8 @@ def test_without_axes_there_is_one_cell() -> None:
 
 def test_zipped_axes_move_together() -> None:
     axes = {"overlap_angle": [30, 60], "depth": [1, 2, 3], "gamma": [0.3, 0.5], "noise": [0.0, 0.2]}
-    found = cells(axes=axes, fixed={"dim": 20}, zip=[["overlap_angle", "noise"]])
-    assert [(c["overlap_angle"], c["noise"], c["depth"], c["gamma"]) for c in found] == [
+    cells_of = cells(axes=axes, fixed={"dim": 20}, zip=[["overlap_angle", "noise"]])
+    assert [(c["overlap_angle"], c["noise"], c["depth"], c["gamma"]) for c in cells_of] == [
         (angle, noise, depth, gamma)
         for angle, noise in ((30, 0.0), (60, 0.2))
         for depth in (1, 2, 3)
@@ -112,8 +112,8 @@ def test_zipped_axes_move_together() -> None:
 
 def test_excluded_cells_are_left_out() -> None:
     axes = {"overlap_angle": [30, 60, 90], "gamma": [0.3, 0.5]}
-    found = cells(axes=axes, exclude=[{"overlap_angle": [30, 90.0], "gamma": 0.5}, {"overlap_angle": 60}])
-    assert [(c["overlap_angle"], c["gamma"]) for c in found] == [(30, 0.3), (90, 0.3)]
+    cells_of = cells(axes=axes, exclude=[{"overlap_angle": [30, 90.0], "gamma": 0.5}, {"overlap_angle": 60}])
+    assert [(c["overlap_angle"], c["gamma"]) for c in cells_of] == [(30, 0.3), (90, 0.3)]
 
 
 def test_the_number_of_cells_is_known_without_making_them() -> None:
@@ -203,9 +203,9 @@ def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeyp
     ],
 )
 def test_yaml_scalars_mean_what_they_look_like(written: str, meant: Any) -> None:
-    found = yaml_reader.parse(f"key: {written}\n", "text")["key"]
-    assert found == meant
-    assert type(found) is type(meant)
+    result = yaml_reader.parse(f"key: {written}\n", "text")["key"]
+    assert result == meant
+    assert type(result) is type(meant)
     assert yaml_reader.parse(yaml_reader.dump({"key": meant}), "text") == {"key": meant}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
 from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.maps import Map, MapsPlot
 from raysweep.analyses.outcomes import outcome
 from raysweep.analyses.places import (
     EVERYWHERE,
@@ -53,6 +52,32 @@ if TYPE_CHECKING:
 MOST_MAPS = 9
 DRAWN = 81
 """Zeros of a closed form that are only drawn are looked for between so many places: no eye tells closer ones apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """One panel: the rows, the table of their fit (with a column y), and the closed form's zeros.
+
+    fine: values of y. roots: the zeros of the closed form in x, one array for each of them.
+    """
+
+    where: Where
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    fine: np.ndarray
+    roots: list[np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class MapsPlot(Plot):
+    """A metric over x and y. every: how many maps there are. constants: in x, by name."""
+
+    maps: Sequence[Map]
+    x: str
+    y: str
+    metric: str
+    every: int
+    constants: Mapping[str, float] = field(default_factory=dict)
 
 
 def run(question: Question) -> Finding:

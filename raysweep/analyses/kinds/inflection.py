@@ -10,11 +10,11 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, extrema
-from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.places import FITTED, HALVED, few, in_front, joined, places_finding, places_plot
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Part, better_extremum, error_column, groups, is_exact, is_number
-from raysweep.analyses.series import CurvesPlot, marked_panels
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
@@ -65,23 +65,15 @@ def turns_finding(
     **facts: Any,
 ) -> Finding:
     """The finding of fitted turning points. whole: one row per setting."""
-    x, metric = question.x, question.metric
     placed = "maximum" if turn == "max" else "minimum"
     along = next((key for key in keys if is_number(question.rows, key) and runs_along(whole, keys, key)), None)
-
-    def plots() -> Sequence[Plot]:
-        panels = marked_panels(parts, keys, whole, question)
-        curves = CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), placed=placed)
-        lines = places_plot(question, whole, keys, along, placed) if along else []
-        return [curves, *lines] if few(whole) else [*lines, curves]
-
     return places_finding(
         question,
         "inflection",
         whole,
         keys,
         fits,
-        plots,
+        lambda: curves_and_places(question, marked_panels(parts, keys, whole, question), whole, keys, along, placed),
         {f"{question.name}_turns": whole},
         facts={"turn": placed, **facts},
         meanings={Outcome.LOCATED: question.words["turns"]} if question.words else {},

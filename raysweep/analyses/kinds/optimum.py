@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, few, places_finding, places_plot
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     better_extremum,
@@ -24,7 +24,7 @@ from raysweep.analyses.rows import (
     is_number,
     with_choice,
 )
-from raysweep.analyses.series import CurvesPlot, marked_panels
+from raysweep.analyses.series import marked_panels
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
@@ -52,18 +52,29 @@ def run(question: Question) -> Finding:
     theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
     expected = [np.empty(0)] * len(parts) if blind else mapped(theory, [rows for _, rows in parts])
     whole = add_theory(fit.table, expected, level)
-    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+    along = longest_lines(frame, keys)
 
     def plots() -> Sequence[Plot]:
         panels = marked_panels(parts, keys, whole, question)
         if blind:  # level lines would say nothing of the rate
             panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
-        curves = CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), placed="optimum")
-        lines = places_plot(question, whole, keys, along, "optimum") if along else []
-        return [curves, *lines] if few(whole) else [*lines, curves]
+        return curves_and_places(question, panels, whole, keys, along, "optimum")
 
     tables = {f"{question.name}_optima": whole}
     return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
+
+
+def longest_lines(frame: pd.DataFrame, keys: Sequence[str]) -> str | None:
+    """The first numeric key along which a usual setting of the others has three values, else the one with the most."""
+    numeric = [key for key in keys if is_number(frame, key) and frame[key].nunique() > 1]
+    settings = frame[list(keys)].drop_duplicates()
+    lengths = {
+        key: float(settings.groupby(others, dropna=False)[key].nunique().median())
+        if (others := [other for other in keys if other != key])
+        else float(settings[key].nunique())
+        for key in numeric
+    }
+    return next((key for key in numeric if lengths[key] >= 3), max(lengths, key=lambda key: lengths[key], default=None))
 
 
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:

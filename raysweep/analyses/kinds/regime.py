@@ -111,7 +111,7 @@ def run(question: Question) -> Finding:
         surface = slice_places(frame, [lr], metric, by, turn=turns[metric], error=error, level=question.level)
         counts = np.cumsum([0, *(part[length].nunique(dropna=False) for _, part in parts)]).tolist()
         places = [surface.part(slice(first, last)) for first, last in pairwise(counts)]
-    regimes = mapped(fit, [(part, own) for (_, part), own in zip(parts, places, strict=True)])
+    regimes = mapped(fit, [(part, place) for (_, part), place in zip(parts, places, strict=True)])
     answers = [(where, one) for (where, _), one in zip(parts, regimes, strict=True)]
     at_best = [(where, one.at_best_lr.table.assign(metric=metric)) for where, one in answers]
     at_best += [(where, at.table.assign(metric=name)) for where, one in answers for name, at in one.beside.items()]

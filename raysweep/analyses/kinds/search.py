@@ -178,10 +178,10 @@ def others_table(question: Question, keys: list[str], others: Sequence[str]) -> 
     for name in (metric, *others):
         means = grouped[name].agg(mean="mean", standard_error="sem", draws="count").reset_index(drop=True)
         low, high = interval(means, bounds_of(name, question.workload))
-        ends = {"low": low, "high": high}
+        bounds = {"low": low, "high": high}
         if name != metric:
-            ends = {f"{name}_mean": means["mean"], f"{name}_low": low, f"{name}_high": high}
-        out = out.assign(**ends)
+            bounds = {f"{name}_mean": means["mean"], f"{name}_low": low, f"{name}_high": high}
+        out = out.assign(**bounds)
     return out
 
 

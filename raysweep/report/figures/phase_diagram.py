@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.maps import MapsPlot
+from raysweep.analyses.kinds.boundary import MapsPlot
 from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status

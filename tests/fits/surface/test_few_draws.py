@@ -48,10 +48,10 @@ def test_a_level_that_a_draw_has_in_all_cells_is_no_noise() -> None:
     draws = pd.concat([runs(BEST, seed=seed).assign(seed=seed) for seed in range(2)], ignore_index=True)
     apart = draws.assign(loss=draws["loss"] + 5.0 * draws["seed"])
     for rows in (slice(None), slice(3, None)):  # some draws missing
-        table, moved = (fit_few_draws(frame[rows], "lr", "loss", ["size"]).table for frame in (draws, apart))
-        assert moved["status"].tolist() == [Status.LOCATED] * len(BEST)
+        table, shifted = (fit_few_draws(frame[rows], "lr", "loss", ["size"]).table for frame in (draws, apart))
+        assert shifted["status"].tolist() == [Status.LOCATED] * len(BEST)
         columns = ["estimate", "low", "high"]
-        np.testing.assert_allclose(moved[columns].astype(float), table[columns].astype(float), rtol=1e-4)
+        np.testing.assert_allclose(shifted[columns].astype(float), table[columns].astype(float), rtol=1e-4)
 
 
 def test_a_maximum_is_a_minimum_of_the_opposite() -> None:
@@ -164,9 +164,9 @@ def test_the_kernel_is_scikit_learns() -> None:
 def test_paths_go_through_cells_without_noise() -> None:
     frame = runs(BEST, noise=1e-6)
     surface = fit_surface(padded(frame))
-    own = frame[frame["size"] == 2]
-    drawn = surface.heights(2, paths(surface, 2, np.log(own[["lr"]].to_numpy()), 64, np.random.default_rng(0)))
-    height = (own["loss"] - own["loss"].min()).to_numpy()
+    cells = frame[frame["size"] == 2]
+    drawn = surface.heights(2, paths(surface, 2, np.log(cells[["lr"]].to_numpy()), 64, np.random.default_rng(0)))
+    height = (cells["loss"] - cells["loss"].min()).to_numpy()
     low = height < 6 * surface.unit[2]
     np.testing.assert_allclose(drawn.mean(0)[low], height[low], atol=0.02)
 

@@ -85,9 +85,9 @@ def test_two_axes_have_their_best_values_jointly() -> None:
                 a, b = np.log(lr / (4e-3 / width**0.5)), np.log(batch / 64)
                 loss = 2 + 0.1 * a**2 + 0.1 * b**2 - 0.1 * a * b + 0.02 * rng.standard_normal()
                 lines.append({"width": width, "lr": lr, "batch": batch, "loss": loss})
-    found = slice_places(pd.DataFrame(lines), ["lr", "batch"], "loss", ["width"], turn="min")
-    known = [place for place in found.places if place is not None]
-    law = fit_law(known, np.array(found.slices.settings))
+    result = slice_places(pd.DataFrame(lines), ["lr", "batch"], "loss", ["width"], turn="min")
+    expected = [place for place in result.places if place is not None]
+    law = fit_law(expected, np.array(result.slices.settings))
     low, _, high, _ = law.exponents()
     assert low[0] < -0.5 < high[0]
     assert high[0] - low[0] < 0.6

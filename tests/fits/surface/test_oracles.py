@@ -61,10 +61,10 @@ def test_paths_have_the_moments_of_scikit_learns_gaussian_process() -> None:
     points = np.linspace(-0.9, 0.9, 5)
     drawn = paths(surface, 1, points[:, None], 40_000, np.random.default_rng(0))
     shared = surface.features(surface.scaled(points[:, None]), surface.lowest[1]) @ now.mean
-    x, own = surface.x[1, : SIZES[1]], slice(0, SIZES[1])
-    rest = surface.g[1, own] - surface.features(x, surface.lowest[1]) @ now.mean
+    x, cells = surface.x[1, : SIZES[1]], slice(0, SIZES[1])
+    rest = surface.g[1, cells] - surface.features(x, surface.lowest[1]) @ now.mean
     kernel = ConstantKernel(FLAT) + ConstantKernel(hypers.amplitude2) * Matern(hypers.length, nu=2.5)
-    noise = surface.noise(hypers)[1, own] + SMALL
+    noise = surface.noise(hypers)[1, cells] + SMALL
     oracle = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(x, rest)
     mean, covariance = oracle.predict(surface.scaled(points[:, None]), return_cov=True)
     error = np.sqrt(np.diag(covariance) / len(drawn))
@@ -81,7 +81,9 @@ def drawn_exponents(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         power, scatter = rng.uniform(-1, 1, 2), SCATTER * abs(rng.standard_normal())
         seen = np.log(axes) @ power + np.hypot(scatter, 0.2) * rng.standard_normal(len(axes))
         spread = 0.2 * rng.standard_normal((len(axes), 400))
-        law = fit_law([Place(one + own, -20.0, 20.0, 0.0, 0.0) for one, own in zip(seen, spread, strict=True)], axes)
+        law = fit_law(
+            [Place(place + shift, -20.0, 20.0, 0.0, 0.0) for place, shift in zip(seen, spread, strict=True)], axes
+        )
         out.append((power, law.coefficients[:, 1:]))
     return out
 
