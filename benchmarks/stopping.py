@@ -16,15 +16,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from raysweep.fits.statistics import LEVEL, stopped_level
+from raysweep.fits.statistics import LEVEL
 from raysweep.search import bracketing, racing
+from raysweep.search.completed import completed
 from raysweep.search.curves import OPEN, REACHED, Curve, Step
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Ask, Slice
 
 ANGLES = np.linspace(4.5, 90, 20)
 RATES = 0.001 * 2.0 ** np.arange(10)
@@ -82,11 +83,8 @@ def boundary(rng: np.random.Generator, draws: int, kind: str) -> Stopped:
     size = math.sin(math.radians(root)) * math.pi / 180 * math.sqrt(draws) / 1.96
     mean = np.cos(np.radians(ANGLES)) - math.cos(math.radians(root))
     values = mean + size * noise(rng, len(ANGLES), kind)
-    level = stopped_level(LEVEL)
-    ask = bracketing.Ask(level, level, 1.0, MOST)
-    known, last = searched(
-        values, ANGLES, bracketing.first(len(ANGLES), ask), lambda curve: bracketing.step(curve, ask)
-    )
+    ask = _ask("boundary", "boundary", ANGLES, 1.0)
+    known, last = searched(values, ANGLES, bracketing.first(ask), lambda curve: bracketing.step(curve, ask))
     again = _with_counts(known, mean + size * noise(rng, len(ANGLES), kind))
     holds = [fit.low <= root <= fit.high for fit in (bracketing.fitted(known, ask), bracketing.fitted(again, ask))]
     return _stopped(known, last, *holds)
@@ -99,13 +97,24 @@ def optimum(rng: np.random.Generator, draws: int, kind: str, fit: str = "optimum
     tilt = wanted * math.sqrt(draws) / 1.96 * np.ptp(u) / 2 / 0.2  # half a unit of noise tilts by 0.2 over the axis
     mean = 0.5 * (u - place) ** 2
     values = mean + tilt * noise(rng, len(u), kind)
-    own = Slice(*("optimum", fit, "y", "x", {}, tuple(range(len(u))), RATES, LEVEL, 1, wanted, True, True, False, None))
-    ask = racing.Ask(own, MOST)
-    known, last = searched(values, RATES, racing.first(len(u), MOST), lambda curve: racing.step(curve, ask))
+    ask, joint = _ask("optimum", fit, RATES, wanted), _completed if fit == "optimum" else lambda curve: curve
+    known, last = searched(values, RATES, racing.first(ask), lambda curve: racing.step(joint(curve), ask))
     again = _with_counts(known, mean + tilt * noise(rng, len(u), kind))
     truth = math.exp(place)
-    holds = [fit.low <= truth <= fit.high for fit in (racing.fitted(known, ask), racing.fitted(again, ask))]
+    holds = [fit.low <= truth <= fit.high for fit in (racing.fitted(joint(each), ask) for each in (known, again))]
     return _stopped(known, last, *holds)
+
+
+def _ask(kind: str, fit: str, x: np.ndarray, wanted: float) -> Ask:
+    log = True if kind == "optimum" else None
+    own = Slice(
+        "analysis[0]", kind, fit, "y", "x", {}, tuple(range(len(x))), x, LEVEL, 1, wanted, bool(log), log, False, None
+    )
+    return Ask(own, MOST)
+
+
+def _completed(curve: Curve) -> Curve:
+    return replace(curve, values=completed([curve.values])[0])
 
 
 def _with_counts(known: Curve, values: np.ndarray) -> Curve:

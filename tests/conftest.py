@@ -147,8 +147,8 @@ def driving(*arguments: str | Path, first: str = "") -> Iterator[subprocess.Pope
 @pytest.fixture(scope="session", autouse=True)
 def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The notes of this user are those of these tests."""
-    with pytest.MonkeyPatch.context() as own:
-        own.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 
@@ -157,8 +157,8 @@ def fits_in_this_process() -> Iterator[None]:
     """Beside other tests a fit has no core to spare for processes of its own."""
     from raysweep.fits import processes
 
-    with pytest.MonkeyPatch.context() as own:
-        own.setattr(processes, "WORTH", float("inf"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "WORTH", float("inf"))
         yield
 
 
@@ -209,9 +209,10 @@ def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
         written = capfd.readouterr()
         return Outcome(code, written.out, written.err)
 
-    with pytest.MonkeyPatch.context() as own:  # which no test undoes: signals would end these tests, and with 0
-        own.setattr(signal_handlers, "leave_on_signal", lambda code: None)
-        own.setattr(signal_handlers, "leave_soon", lambda: None)  # an interrupted command ends its process, never this
+    with pytest.MonkeyPatch.context() as patch:  # which no test undoes: signals would end these tests, and with 0
+        patch.setattr(signal_handlers, "leave_on_signal", lambda code: None)
+        # An interrupted command ends its process, never this one.
+        patch.setattr(signal_handlers, "leave_soon", lambda: None)
         yield run
 
 
@@ -372,10 +373,10 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def assert_same_rows(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
+def assert_same_rows(rows: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
     """The same rows in the same order, numbers to 1e-9 (batching changes the last digits), seconds aside."""
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+    assert len(rows) == len(expected)
+    for one, other in zip(rows, expected, strict=True):
         assert one.keys() == other.keys()
         for name, value in other.items():
             if name == "seconds":

@@ -63,9 +63,9 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
     assert "ArithmeticError: x = 2 cannot be computed" in failure["error"]
     assert "2 of 8 rows failed" in outcome.err
     assert f"cell {failure['cell']} seed 1: ArithmeticError: x = 2 cannot be computed" in outcome.err
-    told = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
-    assert "8 of 8 rows (2 failed, 6 ok)" in told.out
-    assert "ArithmeticError" in told.out
+    result = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
+    assert "8 of 8 rows (2 failed, 6 ok)" in result.out
+    assert "ArithmeticError" in result.out
 
     with pytest.raises(ArithmeticError, match="x = 2"):
         call("debug", "sandy", failure["cell"], "0", "--storage", storage)
@@ -93,11 +93,11 @@ def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_pat
         behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
         space = {**one_pack(tmp_path, x=list(range(270)), behaviour=behaviour), "name": name}
         started = time.thread_time()
-        found = run(storage, space)
+        sweep = run(storage, space)
         spent = time.thread_time() - started
-        assert len(found.failures()) == 2 * behaviour.count("raise")
-        assert all("Traceback" in row["error"] and "in compute" in row["error"] for row in found.failures())
-        assert found.statuses()["ok"] == 2 * behaviour.count("compute")
+        assert len(sweep.failures()) == 2 * behaviour.count("raise")
+        assert all("Traceback" in row["error"] and "in compute" in row["error"] for row in sweep.failures())
+        assert sweep.statuses()["ok"] == 2 * behaviour.count("compute")
         return spent
 
     seconds("first", 15)  # what is imported and read now is imported before
@@ -115,8 +115,8 @@ def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(
     run(storage, one_pack(tmp_path, x=x, behaviour=["raise" if value % 6 else "compute" for value in x]))
     assert len(open_sweep("sandy", storage).failures()) == 40
     (log,) = (storage / "sandy" / "logs").iterdir()
-    said = [line.split(" ERROR ")[1] for line in log.read_text().splitlines() if " ERROR " in line]
-    assert Counter(said) == {"48 rows cannot be computed together:": 1, "a row cannot be computed:": 80}
+    messages = [line.split(" ERROR ")[1] for line in log.read_text().splitlines() if " ERROR " in line]
+    assert Counter(messages) == {"48 rows cannot be computed together:": 1, "a row cannot be computed:": 80}
 
 
 @pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])
@@ -153,7 +153,7 @@ def test_a_pack_that_lacks_memory_is_halved(sandbox: Path, storage: Path, tmp_pa
 
 
 def test_numbers_that_are_none_survive(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    found = run(storage, one_pack(tmp_path, x=[100, 101]) | {"seeds": 1})
-    assert repr(found.results()["above"].tolist()) == "[nan, inf]"
+    sweep = run(storage, one_pack(tmp_path, x=[100, 101]) | {"seeds": 1})
+    assert repr(sweep.results()["above"].tolist()) == "[nan, inf]"
     printed = list(csv.DictReader(io.StringIO(call("results", "sandy", "--storage", storage).out)))
     assert [row["above"] for row in printed] == ["", "inf"]

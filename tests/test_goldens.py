@@ -55,8 +55,8 @@ def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
             trained = space_files.read(spaces()[name], {}).workload in ("language", "vision")
             # a difference of two losses of some nats is as near as they are
             near = {"rtol": TRAINED, "atol": TRAINED} if trained else {"rtol": FLOAT64, "atol": FLOAT64 * 1e-3}
-            found = pandas.to_numeric(rows[column]).to_numpy(dtype=float)
-            np.testing.assert_allclose(found, golden[column], **near, err_msg=column)
+            result = pandas.to_numeric(rows[column]).to_numpy(dtype=float)
+            np.testing.assert_allclose(result, golden[column], **near, err_msg=column)
 
 
 def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path: Pa
     for column in ("code_version", "seconds"):  # they were not computed again
         assert list(kept[column]) == list(before[column])
     rows = json.loads(path_of(name).with_suffix(".json").read_text())
-    found = {f"{row.cell} {row.seed}": row.risk_finetune for row in after.itertuples()}
-    assert found == pytest.approx(rows, rel=FLOAT64)
+    result = {f"{row.cell} {row.seed}": row.risk_finetune for row in after.itertuples()}
+    assert result == pytest.approx(rows, rel=FLOAT64)
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep, lis
 
 
 def test_rows_of_an_earlier_identity_are_told_of_and_computed_again(language: tuple[Path, Sweep, list[str]]) -> None:
-    _, sweep, said = language
-    assert any("there are rows of version 4 of language" in line for line in said)
+    _, sweep, messages = language
+    assert any("there are rows of version 4 of language" in line for line in messages)
     assert sweep.results().status.tolist() == ["ok"] * 6
     assert set(sweep.results().overlap_angle) == {90.0}  # `overlap` was a share, and is the cosine of overlap_angle
 
@@ -95,27 +95,27 @@ def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
     language: tuple[Path, Sweep, list[str]],
 ) -> None:
     """Of the two sweeps that used the pretraining of an earlier release, the one that goes on lets it go."""
-    storage, _, said = language
+    storage, _, messages = language
     before, store = Store(OLD_STORAGE / "store"), Store(storage / "store")
-    (own, *_), (other, *_) = ([s for s in store.files.names("refs") if s.startswith(name)] for name in ("old", "other"))
-    (former,) = references.referred(before, own)
+    (old, *_), (other, *_) = ([s for s in store.files.names("refs") if s.startswith(name)] for name in ("old", "other"))
+    (former,) = references.referred(before, old)
     again = resumed("old_language", storage)[1]
     for lines, count, stages in (
-        (said, 1, ["stages: 2 distinct, 2 computed, 0 reused, 0 begun again"]),
+        (messages, 1, ["stages: 2 distinct, 2 computed, 0 reused, 0 begun again"]),
         (again, 0, []),
     ):
         assert sum("1 stage of an earlier identity" in line for line in lines) == count
         assert [line for line in lines if line.startswith("stages: ")] == stages
-    assert former not in references.referred(store, own)
-    assert len(references.referred(store, own)) == 2
+    assert former not in references.referred(store, old)
+    assert len(references.referred(store, old)) == 2
     assert former in references.referred(store, other)
     assert former in store.stages()
 
 
 def resumed(name: str, storage: Path) -> tuple[Sweep, list[str]]:
     """A sweep after it was resumed, and what was said."""
-    said: list[str] = []
+    messages: list[str] = []
     sweep = raysweep.resume(
-        name, storage=storage, tracking_uri="none", executor="inline", report=False, say=said.append
+        name, storage=storage, tracking_uri="none", executor="inline", report=False, say=messages.append
     )
-    return sweep, said
+    return sweep, messages

@@ -22,23 +22,23 @@ def modules() -> dict[str, Path]:
     return named
 
 
-def imported(path: Path, known: dict[str, Path]) -> set[str]:
+def imported(path: Path, every: dict[str, Path]) -> set[str]:
     """The modules that a file imports anywhere."""
-    found = set[str]()
+    names = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+            names |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             whole = {f"{node.module}.{name.name}" for name in node.names}
-            found |= {name if name in known else node.module for name in whole}
-    return found & known.keys()
+            names |= {name if name in every else node.module for name in whole}
+    return names & every.keys()
 
 
 def test_no_modules_import_each_other() -> None:
-    known = modules()
-    assert len(known) > 300
+    every = modules()
+    assert len(every) > 300
     try:
-        TopologicalSorter({name: imported(path, known) - {name} for name, path in known.items()}).prepare()
+        TopologicalSorter({name: imported(path, every) - {name} for name, path in every.items()}).prepare()
     except CycleError as error:
         raise AssertionError(f"a circle of imports: {' -> '.join(error.args[1])}") from None
 

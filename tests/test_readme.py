@@ -26,9 +26,9 @@ LARGEST_PAGE = 2_000_000  # bytes
 
 def block(language: str, text: str = README) -> str:
     """The one block of that language."""
-    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(found) == 1
-    return found[0]
+    result = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(result) == 1
+    return result[0]
 
 
 @pytest.fixture
@@ -115,9 +115,9 @@ def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola: N
 
 def test_the_question_of_the_readme_can_be_asked(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> None:
     (tmp_path / "my-question.yaml").write_text(block("yaml"))
-    told = call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run")
-    assert told.code == 0, told
-    assert "400 cells x 20 draws = 8,000 rows" in told.out
+    result = call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run")
+    assert result.code == 0, result
+    assert "400 cells x 20 draws = 8,000 rows" in result.out
 
 
 def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
@@ -133,9 +133,9 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
     )
     assert script.returncode == 0, script.stderr
     trained = raysweep.open("train", tmp_path / "sweeps")
-    (found,) = trained.findings()
+    (finding,) = trained.findings()
     means = trained.results().groupby("cell")["accuracy"].mean()
-    assert found.table["estimate"][0] == pytest.approx(means.max())
+    assert finding.table["estimate"][0] == pytest.approx(means.max())
     done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
     assert done.code == 0, done.err
     table = raysweep.open("my-space", tmp_path / "sweeps").results()
@@ -163,8 +163,8 @@ def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path: Path, m
     rows = raysweep.open("checkpoints", storage=tmp_path / "sweeps").results()
     assert len(rows) == 90
     assert set(rows.status) == {"ok"}
-    (found,) = raysweep.open("checkpoints", storage=tmp_path / "sweeps").findings()
-    best = found.table.set_index("axis")
+    (finding,) = raysweep.open("checkpoints", storage=tmp_path / "sweeps").findings()
+    best = finding.table.set_index("axis")
     assert set(best["outcome"]) == {"located"}
     assert best["high"]["pretrain_length"] < max(rows["pretrain_length"])  # the longest one is overtrained
     shown = [float(number.replace(",", "")) for number in re.findall(r" is ([\d,.]+) \[", " ".join(shown.split()))]

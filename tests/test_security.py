@@ -76,16 +76,16 @@ def executes(source: str) -> Iterator[str]:
             yield f"{node.lineno}: {node.value.id}.{node.attr}"
         if not isinstance(node, ast.Call):
             continue
-        said = {
+        options = {
             word.arg: word.value.value for word in node.keywords if word.arg and isinstance(word.value, ast.Constant)
         }
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS:
             yield f"{node.lineno}: {node.func.id}"
-        if said.get("allow_pickle") or said.get("shell"):
+        if options.get("allow_pickle") or options.get("shell"):
             yield f"{node.lineno}: allow_pickle or shell"
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             called = (node.func.value.id, node.func.attr)
-            if called in MUST_SAY and said.get(MUST_SAY[called][0]) is not MUST_SAY[called][1]:
+            if called in MUST_SAY and options.get(MUST_SAY[called][0]) is not MUST_SAY[called][1]:
                 yield f"{node.lineno}: {'.'.join(called)} without {MUST_SAY[called][0]}"
 
 
@@ -93,7 +93,7 @@ def test_no_module_can_execute_what_it_reads() -> None:
     package = Path(raysweep.__file__).parent
     modules = [*package.rglob("*.py")]
     assert len(modules) > 100
-    assert {str(path): found for path in modules if (found := list(executes(path.read_text())))} == {}
+    assert {str(path): result for path in modules if (result := list(executes(path.read_text())))} == {}
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,9 @@ def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, t
     (tmp_path / "store" / "refs" / "s" / "r.json").write_bytes(evil)
     refused(call("store", "list", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: ", "r.json")
     (tmp_path / "store" / "store.json").write_bytes(evil)
-    told = call("store", "verify", "--store", tmp_path / "store")  # beside entries it is as good as lost, and not read
-    assert (told.code, "Traceback" in told.err) == (0, False)
+    # Beside entries it is as good as lost, and not read.
+    result = call("store", "verify", "--store", tmp_path / "store")
+    assert (result.code, "Traceback" in result.err) == (0, False)
 
 
 def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:

@@ -44,14 +44,14 @@ def test_tables_hold_every_digit(kind: str, call: Call, storage: Path, tmp_path:
         printed = call("results", "small", "--storage", storage)
         assert printed.out == file.read_text()
         assert printed.err == ""
-        found = pandas.read_csv(io.StringIO(printed.out), float_precision="round_trip")
+        result = pandas.read_csv(io.StringIO(printed.out), float_precision="round_trip")
     elif kind == "parquet":
-        found = pandas.read_parquet(file)
+        result = pandas.read_parquet(file)
     else:
-        found = pandas.DataFrame(json.loads(file.read_text(), parse_constant=lambda word: pytest.fail(word)))
-        found = found.replace({"Infinity": float("inf"), "-Infinity": float("-inf")})
+        result = pandas.DataFrame(json.loads(file.read_text(), parse_constant=lambda word: pytest.fail(word)))
+        result = result.replace({"Infinity": float("inf"), "-Infinity": float("-inf")})
     for name in expected.columns:  # bit for bit, NaN and infinities included
-        one, other = expected[name], found[name].astype(expected[name].dtype)
+        one, other = expected[name], result[name].astype(expected[name].dtype)
         assert [*map(repr, one.tolist())] == [*map(repr, other.tolist())], name
     assert expected["risk_scratch_theory"].isin([float("inf")]).any()
     assert expected["wasserstein_1"].isna().all()
@@ -71,10 +71,10 @@ def test_rows_do_not_depend_on_how_they_are_packed(apart: list[str], storage: Pa
     settings = [dict(zip(apart, values, strict=True)) for values in itertools.product(*(axes[name] for name in apart))]
     together = run(storage / "together", space)
     where = [{**setting, "cpus_per_trial": cpus} for cpus, setting in enumerate(settings, 1)]
-    found = run(storage / "apart", {**space, "resources": {"where": where}})  # a pack has equal needs
+    sweep = run(storage / "apart", {**space, "resources": {"where": where}})  # a pack has equal needs
     assert len(list((together.folder / "ledger").iterdir())) < 4
-    assert len(list((found.folder / "ledger").iterdir())) == len(settings)
-    assert_same_rows(rows(found), rows(together))
+    assert len(list((sweep.folder / "ledger").iterdir())) == len(settings)
+    assert_same_rows(rows(sweep), rows(together))
 
 
 def test_the_space_can_be_changed_in_the_call(storage: Path) -> None:
@@ -118,11 +118,11 @@ def test_a_sweep_is_extended_by_what_is_new(changes: dict[str, Any], storage: Pa
     ]
     assert added
     assert not {(row["cell"], row["seed"]) for row in added} & before.keys()
-    found = rows(extended)
-    assert len(found) == len(before) + len(added)
-    again = {(row["cell"], row["seed"]): row for row in found}
+    result = rows(extended)
+    assert len(result) == len(before) + len(added)
+    again = {(row["cell"], row["seed"]): row for row in result}
     assert all(repr(again[key]) == repr(row) for key, row in before.items())
-    assert_same_rows(found, rows(run(storage / "fresh", small_space(**changes))))
+    assert_same_rows(result, rows(run(storage / "fresh", small_space(**changes))))
 
 
 def test_what_changes_no_row_may_be_told_anew(storage: Path) -> None:
@@ -181,7 +181,7 @@ def test_what_a_workload_is_declared_with_comes_from_raysweep_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda given, storage: raysweep.run(given, storage=storage), "space: expected a packaged space, a file, a"),
         (lambda given, storage: raysweep.open(given, storage), "name: expected the name of a sweep, got None"),
@@ -189,15 +189,15 @@ def test_what_a_workload_is_declared_with_comes_from_raysweep_itself() -> None:
     ],
 )
 def test_none_instead_of_a_name_is_said_in_one_line(
-    call: Callable[[Any, Path], Any], said: str, tmp_path: Path
+    call: Callable[[Any, Path], Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError) as error:
         call(None, tmp_path)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda storage: run(storage).report(3), "directory: expected a folder, s3://"),
         (lambda storage: raysweep.open("small", storage=3), "--storage: expected a folder, s3://"),
@@ -206,7 +206,7 @@ def test_none_instead_of_a_name_is_said_in_one_line(
         (lambda storage: raysweep.run("quickstart", set={1: 2}), "set: expected a mapping from keys to values"),
     ],
 )
-def test_a_wrong_type_in_python_is_said_in_one_line(call: Callable[[Path], Any], said: str, storage: Path) -> None:
+def test_a_wrong_type_in_python_is_said_in_one_line(call: Callable[[Path], Any], message: str, storage: Path) -> None:
     with pytest.raises(InputError) as error:
         call(storage)
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)

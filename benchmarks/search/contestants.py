@@ -16,6 +16,7 @@ from benchmarks.search.places import Answer, fitted, half_width
 from benchmarks.search.pools import Pool
 from raysweep import search
 from raysweep.search import precision
+from raysweep.search.completed import completed
 from raysweep.search.known_steps import KnownSteps
 from raysweep.space import space_files
 
@@ -61,6 +62,18 @@ def answers(world: World, counts: np.ndarray) -> list[Answer | None]:
         cells = list(own.cells)
         found.append(fitted(own, world.values[:, cells], counts[cells], bool(exact)))
     return found
+
+
+def joint_answers(world: World, counts: np.ndarray) -> list[Answer | None]:
+    """What the report of a `precision` says of each slice: draws are completed where best values are sought."""
+    if world.pool.slices[0].kind != "optimum" or world.exact.any():
+        return answers(world, counts)
+    asked = np.where(np.arange(counts.max())[:, None] < counts, world.values[: counts.max()], np.nan)
+    every = completed([asked[:, list(own.cells)] for own in world.pool.slices])
+    return [
+        fitted(own, values, len(values) * np.isfinite(values).any(axis=0), False)
+        for own, values in zip(world.pool.slices, every, strict=True)
+    ]
 
 
 class _Judge:
@@ -179,7 +192,7 @@ def ours(world: World, rng: np.random.Generator) -> Found:
         for cell, seed in last:
             assert seed == counts[cell], "every cell gets the first draws"
             counts[cell] += 1
-    return Found(counts, answers(world, counts))
+    return Found(counts, joint_answers(world, counts))
 
 
 CONTESTANTS: dict[str, Contestant] = {

@@ -29,6 +29,8 @@ def one_row(sweep: Sweep, cell: str, seed: int | None, workload: str | None = No
     seed: None for the first seed of the sweep.
     workload: FILE.py:NAME of a Python function; None for the file from which this user's own run took it.
     """
+    if sweep.space.imported:
+        raise InputError(sweep.name, "was computed elsewhere; no code here computes a row of it")
     cells = enumerate_cells(sweep.space)
     if sweep.space.open:  # its cells are those that were asked for
         sweep.state()

@@ -82,7 +82,7 @@ def place(options: Options, pending: PendingRows, cells: Cells, seconds: float) 
         options.say(
             f"{room.now} of {room.trials} trials at a time fit the machines that are up; others are yet to come"
         )
-    return Placement("ray", room.trials, True, room.beside)
+    return Placement("ray", room.trials, True, room.per_machine)
 
 
 def local_trials(cells: Cells) -> int:

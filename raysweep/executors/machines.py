@@ -48,7 +48,7 @@ class Machines:
             workers, left = workers + fit * added, left - added
         return workers // needs.gang
 
-    def beside(self, needs: Resources) -> int:
+    def per_machine(self, needs: Resources) -> int:
         """How many workers of trials with these needs share the memory of one machine."""
         return max((_fit(machine, needs) for machine in self._kinds()), default=0)
 

@@ -49,12 +49,12 @@ class Capacity:
 
     trials: the number of trials, including those on machines that the autoscaler may add.
     now: the number of trials on machines that are up.
-    beside: how many workers of these trials may share the memory of one machine.
+    per_machine: how many workers of these trials may share the memory of one machine.
     """
 
     trials: int
     now: int
-    beside: int
+    per_machine: int
 
 
 def is_connected() -> bool:
@@ -87,7 +87,7 @@ def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str]
             ray.shutdown()
         raise
     up = machines.Machines(there.up)
-    counts = (max(map(count, needs)) for count in (there.trials, up.trials, there.beside))
+    counts = (max(map(count, needs)) for count in (there.trials, up.trials, there.per_machine))
     return Capacity(*(min(count, workers or count) for count in counts))
 
 

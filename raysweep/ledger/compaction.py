@@ -18,7 +18,7 @@ from raysweep.storage.sealed import Damaged
 MORE_THAN = 100
 """Number of unmerged segments that may remain."""
 ROWS = 20_000
-"""A merged segment with so many rows is large enough (about 10 MB)."""
+"""Rows from which a merged segment is large enough (about 10 MB)."""
 
 
 def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> int:

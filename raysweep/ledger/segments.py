@@ -32,7 +32,7 @@ NOT_ROWS = (ValueError, LookupError, TypeError, AttributeError, OverflowError, R
 """Errors of a segment that is not whole, or of a line that is no row."""
 CURVES = ("curves", "shared_curves")
 """Keys of a row that hold learning curves."""
-LISTINGS = 20  # after so many, a segment that is listed but not there counts as damaged
+LISTINGS = 20  # after these, a segment that is listed but not there counts as damaged
 
 
 Curve = Mapping[str, Sequence[float]]

@@ -39,15 +39,14 @@ def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
     """A column of Python's own values: of tensors their number, of texts in `gaps` None."""
     import pandas as pd
 
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            return None if value.strip().lower() in gaps else value
+        return value.item() if getattr(value, "ndim", 1) == 0 and not isinstance(value, np.generic) else value
+
     if column.dtype.kind != "O":
         return column
-    return pd.Series([_plain(value, gaps) for value in column], column.index, dtype=object, name=column.name)
-
-
-def _plain(value: Any, gaps: Collection[str]) -> Any:
-    if isinstance(value, str):
-        return None if value.strip().lower() in gaps else value
-    return value.item() if getattr(value, "ndim", 1) == 0 and not isinstance(value, np.generic) else value
+    return pd.Series([plain(value) for value in column], column.index, dtype=object, name=column.name)
 
 
 def numbers_in(column: pd.Series, name: str) -> pd.Series:

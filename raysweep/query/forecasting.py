@@ -96,10 +96,10 @@ class Forecaster:
             except InputError as problem:
                 reasons[subject.name], aheads = str(problem), []
             for ahead in aheads:
-                quantiles = np.quantile(ahead.new, np.r_[tail, 0.5, 1 - tail, QUANTILES])
-                low, middle, high, *quantiles = subject.scale(quantiles).tolist()
+                ranks = np.r_[0.5, tail, 1 - tail, QUANTILES]
+                estimate, low, high, *quantiles = subject.scale(np.quantile(ahead.new, ranks)).tolist()
                 entry = {"of": subject.name, "where": {name: _plain(value) for name, value in ahead.where.items()}}
-                entry |= {"estimate": middle, "low": low, "high": high, "quantiles": quantiles}
+                entry |= {"estimate": estimate, "low": low, "high": high, "quantiles": quantiles}
                 entry |= {"outside": {name: factor for name, factor in ahead.beyond.items() if factor > 1}}
                 entries.append({**entry, "inside_estimate": float(subject.scale(np.median(ahead.edge))), **ahead.more})
         return entries, reasons

@@ -115,10 +115,9 @@ def read(
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     cells = rows.groupby([axis.name for axis in varied], sort=False)
-    ids = [
-        hashlib.sha256(repr(one).encode()).hexdigest()[:16] for one in cells.head(1).itertuples(index=False, name=None)
-    ]
-    rows["cell"] = np.array(ids, dtype=object)[cells.ngroup()]
+    texts = map(repr, cells.head(1).itertuples(index=False, name=None))
+    ids = np.array([hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts], dtype=object)
+    rows["cell"] = ids[cells.ngroup()]
     again = run_again(statuses, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
     frame, rows, statuses = frame[~again], rows[~again].copy(), statuses[~again]
     rows["seed"] = _seeds(frame, rows, [*directions, seed, error, status], seed, repeats)
@@ -140,17 +139,12 @@ def read(
         notes[status] = f"{again.sum():,} failed and run again: the other run counts"
     zipped = _together(rows, varied) if together else []
     roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}
-    roles |= {
-        column: role for column, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if column
-    }
+    roles |= {seed or "": "seed", error or "": "standard error", status or "": "status"}
+    roles.pop("", None)
     order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions]
+    space, guesses = _space(columns, zipped, directions, rows, name, source), _guesses(columns, zipped, roles, notes)
     order += [f"{first}{ERROR}"] if error else []
-    return Table(
-        rows[order].reset_index(drop=True),
-        _space(columns, zipped, directions, rows, name, source),
-        _guesses(columns, zipped, roles, notes),
-        int((~kept).sum()),
-    )
+    return Table(rows[order].reset_index(drop=True), space, guesses, int((~kept).sum()))
 
 
 def _check(
@@ -279,16 +273,9 @@ def _space(
     source: str,
 ) -> dict[str, Any]:
     """The space of the rows, as plain data."""
-    described = Description(
-        name,
-        1,
-        tuple({"name": axis.name, "type": axis.kind, "default": None, "choices": []} for axis in axes),
-        metrics=dict(directions),
-        returned=tuple(directions),
-        seconds=0.0,
-        digest="0" * 12,
-        source=source,
-    )
+    parameters: Any = tuple({"name": axis.name, "type": axis.kind, "default": None, "choices": []} for axis in axes)
+    returned, none = tuple(directions), "0" * 12
+    function = Description(name, 1, parameters, dict(directions), returned, 0.0, digest=none, source=source)
     varied = [axis for axis in axes if len(axis.values) > 1]
     values = {axis.name: list(axis.values) for axis in varied}
     for group in zipped:
@@ -298,7 +285,7 @@ def _space(
         "name": name,
         "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
         "workload": name,
-        "function": described.plain(),
+        "function": function.plain(),
         "axes": values,
         "scale": {axis.name: axis.scale for axis in varied if axis.scale},
         "zip": zipped,

@@ -9,7 +9,7 @@ then its cells get draws: always the same ones, because the zero of a mean over 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -39,7 +39,7 @@ from raysweep.search.curves import (
     raised,
     shape_and_draws,
 )
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Ask
 
 SIGN = 0.95  # the level at which the sign of a cell counts as clear
 ASIDE = 1.2  # the bracket keeps this many half-widths away from the zero, so that its signs stay clear
@@ -47,32 +47,11 @@ BESIDE = 6  # how far from the bracket further cells are asked for the shape of 
 BENDS = 0.15  # a bend that moves the zero by more than this share of the wanted half-width asks for a cell between
 
 
-@dataclass(frozen=True)
-class Ask:
-    """What is asked of a slice. level, strict: `Slice.single` and `Slice.strict`; the rest as in `Slice`.
-
-    most: the most draws of a cell. exact: whether values have no noise.
-    """
-
-    level: float
-    strict: float
-    wanted: float
-    most: int
-    logarithmic: bool | None = None
-    heavy: np.ndarray | None = None
-    exact: bool = False
-
-
-def ask_of(own: Slice, most: int, exact: bool = False) -> Ask:
-    """What is asked of this slice. most, exact: as in `Ask`."""
-    return Ask(own.single, own.strict, own.wanted, most, own.said, own.heavy, exact)
-
-
-def first(points: int, ask: Ask) -> np.ndarray:
+def first(ask: Ask) -> np.ndarray:
     """How many draws each point gets at the beginning, (points,)."""
-    counts = np.zeros(points, dtype=np.int64)
-    counts[evenly(points, START)] = min(ask.most, FEWEST if ask.heavy is None or not ask.heavy.any() else SIGN_DRAWS)
-    return counts
+    points = len(ask.slice.x)
+    draws = min(ask.most, SIGN_DRAWS if _heavy(ask) else FEWEST)
+    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), draws)
 
 
 def step(curve: Curve, ask: Ask) -> Step:
@@ -110,7 +89,7 @@ def signs(values: np.ndarray, ask: Ask) -> np.ndarray:
     mean, error, count = standard_error(values)
     if ask.exact:
         return np.sign(np.nan_to_num(mean)).astype(int)
-    if ask.heavy is not None and ask.heavy.any():
+    if _heavy(ask):
         positive, negative = (values > 0).sum(axis=0), (values < 0).sum(axis=0)
         limits = np.array([sign_test_limit(SIGN, int(n)) for n in positive + negative])
         return np.where(np.minimum(positive, negative) <= limits, np.sign(positive - negative), 0).astype(int)
@@ -136,18 +115,18 @@ def _bracket(labels: np.ndarray, mean: np.ndarray) -> tuple[int, int] | None:
 
 def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, draws: int, rest: Step) -> Step:
     """The next step if the points `inside`, which have equal draws, bracket the zero."""
-    x, values = curve.x, curve.values[:draws]
+    x, values, wanted = curve.x, curve.values[:draws], ask.slice.wanted
     a, b = change_of_sign(inside, standard_error(values[:, inside])[0])
-    place, deviation = zero_of_line(x, values, a, b, ask.heavy is not None and bool(ask.heavy.any()))
+    place, deviation = zero_of_line(x, values, a, b, _heavy(ask))
     count = int(np.isfinite(values[:, [a, b]]).all(axis=1).sum())
-    half = t_quantile(ask.strict, count - 1) * deviation / math.sqrt(max(count, 1)) if not ask.exact else 0.0
-    aside = max(ASIDE * ask.wanted, half)
-    needed = draws if ask.exact else max(draws, draws_needed(deviation, ask.strict, ask.wanted))
-    bends = bend(curve, a, b, place) > BENDS * ask.wanted
+    half = t_quantile(ask.slice.strict, count - 1) * deviation / math.sqrt(max(count, 1)) if not ask.exact else 0.0
+    aside = max(ASIDE * wanted, half)
+    needed = draws if ask.exact else max(draws, draws_needed(deviation, ask.slice.strict, wanted))
+    bends = bend(curve, a, b, place) > BENDS * wanted
     counts = curve.counts
-    if x[b] - x[a] > 2.5 * aside or half <= ask.wanted or bends:
+    if x[b] - x[a] > 2.5 * aside or half <= wanted or bends:
         counts = raised(counts, np.array(inner(curve, a, b, place, aside), dtype=np.int64), draws)
-    if bends and half <= ask.wanted and (counts == curve.counts).all():  # the line between two cells is not the curve
+    if bends and half <= wanted and (counts == curve.counts).all():  # the line between two cells is not the curve
         counts = shaped(curve, a, b, place, draws, 1)
     if (counts > curve.counts).any():
         expected = raised(counts, np.asarray([a, b]), min(needed, ask.most))
@@ -155,16 +134,16 @@ def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, draws: int, rest: 
     sure = 1.0 if ask.exact else doubt(draws)
     enough = min(ask.most, 1 if ask.exact else SOME)
     needed = max(enough, needed)
-    if draws >= enough and (half * sure <= ask.wanted or draws >= ask.most):
+    if draws >= enough and (half * sure <= wanted or draws >= ask.most):
         found = fitted(curve, ask)
-        if found.half * sure <= ask.wanted:
-            return replace(rest, state=REACHED, half=found.half, then=found.half, place=found.place)
-        place, half = (found.place, found.half) if math.isfinite(found.half) else (place, half)
+        if found.half() * sure <= wanted:
+            return replace(rest, state=REACHED, half=found.half(), then=found.half(), place=found.place)
+        place, half = (found.place, found.half()) if math.isfinite(found.half()) else (place, half)
         coarse, more = False, 1.0
-        if found.half > ask.wanted:
-            coarse, more = shape_and_draws(found.half, fitted(curve, ask, EVEN).half, ask.wanted)
+        if found.half() > wanted:
+            coarse, more = shape_and_draws(found.half(), fitted(curve, ask, EVEN).half(), wanted)
         if coarse and ((counts := shaped(curve, a, b, place, draws, BESIDE)) > curve.counts).any():
-            return replace(rest, counts=counts, half=half, then=ask.wanted, place=place, needed=counts)
+            return replace(rest, counts=counts, half=half, then=wanted, place=place, needed=counts)
         if coarse and not more and (draws >= SOME or ask.exact):  # fewer draws hardly tell their noise from the shape
             return replace(rest, state=endings.COARSE, half=half, place=place)
         needed = max(needed, math.ceil(draws * max(more, 1.1)))
@@ -193,9 +172,9 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
         mean = standard_error(values)[0]
         values = mean + shrink * (values - mean)
     scale = None
-    if ask.heavy is not None and len(values) >= SIGN_DRAWS:
-        scale = "sign" if ask.heavy[there].any() else "linear"
-    zero = find_zero(curve.x[there], values, ask.level, ask.strict, scale, ask.exact, ask.logarithmic)
+    if ask.slice.heavy is not None and len(values) >= SIGN_DRAWS:
+        scale = "sign" if ask.slice.heavy[there].any() else "linear"
+    zero = find_zero(curve.x[there], values, ask.slice.single, ask.slice.strict, scale, ask.exact, ask.slice.said)
     if zero.status != Status.LOCATED:
         return NOWHERE
     best = zero.crossings[0]
@@ -216,16 +195,21 @@ def _without_bracket(curve: Curve, ask: Ask, labels: np.ndarray, rest: Step) -> 
     values = curve.values[:, unclear]
     deviation = np.nanstd(values, axis=0, ddof=1) if len(values) > 1 else np.full(len(unclear), np.inf)
     deviation = np.nan_to_num(deviation, nan=np.inf)
-    now = np.array([t_quantile(ask.strict, int(n) - 1) / math.sqrt(n) for n in curve.counts[unclear]]) * deviation
-    last = t_quantile(ask.strict, ask.most - 1) / math.sqrt(ask.most) * deviation
-    if (now <= ask.wanted * slope).all():
+    now = np.array([t_quantile(ask.slice.strict, int(n) - 1) / math.sqrt(n) for n in curve.counts[unclear]]) * deviation
+    last = t_quantile(ask.slice.strict, ask.most - 1) / math.sqrt(ask.most) * deviation
+    if (now <= ask.slice.wanted * slope).all():
         return replace(rest, state=endings.NO_CHANGE_INSIDE)
-    if (last > ask.wanted * slope).all() and curve.counts[unclear].min() >= LEAST:
+    if (last > ask.slice.wanted * slope).all() and curve.counts[unclear].min() >= LEAST:
         return replace(rest, state=endings.NOT_ZERO)
     if (curve.counts[unclear] >= ask.most).all():
         return replace(rest, state=endings.NO_CLEAR_CHANGE)
     target = min(ask.most, 2 * int(curve.counts[unclear].min()))
     return replace(rest, counts=raised(curve.counts, unclear, target))
+
+
+def _heavy(ask: Ask) -> bool:
+    """Whether some draws have no variance."""
+    return ask.slice.heavy is not None and bool(ask.slice.heavy.any())
 
 
 def _steepest(curve: Curve, ask: Ask) -> float:

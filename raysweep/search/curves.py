@@ -91,21 +91,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A place and its interval, in units of x; NaN if the place is not located."""
+    """A place and its interval, in units of x. NaN is a place that is not located, with the bounds that are known."""
 
     place: float
     low: float
     high: float
 
-    @property
-    def half(self) -> float:
-        """Half the width; infinite if the place is not located."""
-        return (self.high - self.low) / 2 if math.isfinite(self.high - self.low) else math.inf
-
-    @property
-    def half_log(self) -> float:
-        """Half the width in log x: the logarithm of a factor either way."""
-        return math.log(self.high / self.low) / 2 if math.isfinite(self.high - self.low) else math.inf
+    def half(self, logarithmic: bool = False) -> float:
+        """Half the width, in log x if `logarithmic`; infinite if the place is not located."""
+        if not math.isfinite(self.place):
+            return math.inf
+        return math.log(self.high / self.low) / 2 if logarithmic else (self.high - self.low) / 2
 
 
 NOWHERE = Fitted(math.nan, math.nan, math.nan)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +21,8 @@ from raysweep.search.affordable import affordable, merged
 from raysweep.search.curves import OPEN, Step
 from raysweep.search.declared_cost import DeclaredCost
 from raysweep.search.known_steps import KnownSteps, digest
-from raysweep.search.slice_rows import SliceRows, Value, is_exact
-from raysweep.search.slices import Slice
+from raysweep.search.slice_rows import SliceRows, Value
+from raysweep.search.slices import Ask, Slice
 from raysweep.space.precision import HOURS
 
 if TYPE_CHECKING:
@@ -86,13 +86,15 @@ def plan(space: Space, cells: Cells, value: Value, known: KnownSteps | None = No
         wanted = merged(members, steps, counts)
         rows = [(cell, draw) for cell in range(len(cells)) for draw in range(counts[cell], wanted[cell])]
         if not rows:
+            if space.budget:  # what waited for others gets nothing either
+                steps = [replace(step, state=endings.SPENT) if step.state == OPEN else step for step in steps]
             break
         found.append([(cell, space.seeds[draw]) for cell, draw in rows])
         cost.pay(wanted, counts)
         complete = rows_of.read(rows)
         counts = wanted
         if complete:
-            steps = [_step(own, rows_of, counts, len(space.seeds), known) for own in members]
+            steps = _steps(members, rows_of, counts, len(space.seeds), known)
     expected = _expected(members, steps, counts)
     return Plan(found, list(zip(members, steps, strict=True)), complete, counts, expected, cost.spent)
 
@@ -101,24 +103,35 @@ def _begin(own: Slice, most: int) -> Step:
     """What a slice wants first."""
     if not slices.enough(own):
         return Step(np.zeros(len(own.x), dtype=np.int64), endings.FEW_VALUES)
-    if own.kind == "boundary":
-        return Step(bracketing.first(len(own.x), bracketing.ask_of(own, most)), OPEN)
-    return Step(racing.first(len(own.x), most), OPEN)
+    return Step((racing if own.kind == "optimum" else bracketing).first(Ask(own, most)), OPEN)
 
 
-def _step(own: Slice, rows_of: SliceRows, counts: np.ndarray, most: int, known: KnownSteps) -> Step:
-    """The next step of a slice from its finished rows."""
-    if not slices.enough(own):
-        return _begin(own, most)
-    curve = rows_of.curve(own, counts, own.metric)
-    exact = is_exact(curve.values, rows_of.curve(own, counts, f"{own.metric}_theory").values)
+def _steps(
+    members: Sequence[Slice], rows_of: SliceRows, counts: np.ndarray, most: int, known: KnownSteps
+) -> list[Step]:
+    """The next step of each slice from the finished rows. Where best values are sought, slices wait for each other."""
+    curves, exact = rows_of.curves(members, counts)
+    asks = [Ask(own, most, noiseless) for own, noiseless in zip(members, exact, strict=True)]
 
-    def compute() -> Step:
-        if own.kind == "optimum":
-            return racing.step(curve, racing.Ask(own, most, exact))
-        return bracketing.step(curve, bracketing.ask_of(own, most, exact))
+    def judged(place: int) -> Step:
+        own, curve = members[place], curves[place]
+        key = digest(("step", most, *slices.said(own), exact[place]), curve, own.heavy)
+        engine = racing.step if own.kind == "optimum" else bracketing.step
+        return known.step(key, len(own.x), partial(engine, curve, asks[place]))
 
-    return known.step(digest(("step", most, *slices.said(own), exact), curve, own.heavy), len(own.x), compute)
+    steps: dict[int, Step] = {}
+    races: dict[str, list[int]] = {}
+    for place, own in enumerate(members):
+        if not slices.enough(own):
+            steps[place] = _begin(own, most)
+        elif own.kind == "optimum":  # only these draws are completed from each other
+            races.setdefault(own.analysis if own.fit == "optimum" else f"{place}", []).append(place)
+        else:
+            steps[place] = judged(place)
+    for race in races.values():
+        runners = [(curves[place], asks[place], partial(judged, place)) for place in race]
+        steps |= zip(race, racing.in_turn(runners), strict=True)
+    return [steps[place] for place in range(len(members))]
 
 
 def _chosen(own: Slice, step: Step, counts: np.ndarray, cost: DeclaredCost) -> Step:

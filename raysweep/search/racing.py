@@ -1,15 +1,15 @@
-"""Where the draws of one slice go, so that its best value is located with a precision.
+"""Where the draws of slices go, so that their best values are located with a precision.
 
-A slice starts with few cells over the whole axis and few draws. Cells are then added near those that may be the best,
-and draws are added where the place is decided. A cell that is clearly worse than the best one on the same draws gets no
-more of them, unless it stands beside the best one and its value shapes the curve there. Draws are compared in pairs, so
-which of them a cell gets never depends on its own values alone.
+A slice starts with few cells over the whole axis and few draws. Cells are added beside the best one, and it and its
+neighbours get more draws. Slices share draws, and where a draw moves them alike, one of them gets many and the others
+are `completed` from it. So draws go to the widest slice first, and to others only as far as they vary in another way.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,12 +19,12 @@ from raysweep.fits.extremum import find_extremum
 from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.fits.optimum import divergence, find_optimum
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import ROUNDING, standard_error, t_quantile, two_way_anova
+from raysweep.fits.statistics import ROUNDING, clearly_positive, standard_error, t_quantile, two_way_anova
 from raysweep.search import endings
 from raysweep.search.curves import (
     EVEN,
     LEAST,
-    NOWHERE,
+    MANY,
     OPEN,
     REACHED,
     START,
@@ -32,43 +32,38 @@ from raysweep.search.curves import (
     Curve,
     Fitted,
     Step,
-    draws_needed,
     evenly,
     jump,
     raised,
     shape_and_draws,
 )
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Ask
 
 BEGIN = 8  # draws of each cell at first: with half as many hardly a cell can lose, and cells are added beside all
 LOSES = 0.99  # the level of the paired one-sided test that a cell is worse than the best one
 BESIDE = 1  # cells on each side of the best one that keep their draws: they say where between them the best value is
-PLENTY = 4  # times the draws that noise beside the best cell asks for: what is wide with so many stays wide with more
-WIDER = 1.5  # an interval so many times as wide as the noise beside the best cell makes it: cells farther off limit it
+MARGIN = 0.9  # an interval is so many times as wide as the noise beside the best cell makes it, or more
+REACH = 2  # so many cells on each side of the best one have draws, unless they are nearer than asked for
+MORE = 6  # draws of a cell are the least that is worth a round
+SHAPED = 24  # draws of each cell that are enough to show the shape of a curve
+ALIKE = 0.5  # a correlation from which on the draws of one slice say what those of another would
 
 
-@dataclass(frozen=True, eq=False)
-class Ask:
-    """What is asked of a slice. most: the most draws of a cell. exact: whether values have no noise."""
-
-    slice: Slice
-    most: int
-    exact: bool = False
-
-
-def first(points: int, most: int) -> np.ndarray:
+def first(ask: Ask) -> np.ndarray:
     """How many draws each point gets at the beginning, (points,)."""
-    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(most, BEGIN))
+    points = len(ask.slice.x)
+    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(ask.most, BEGIN))
 
 
-def step(curve: Curve, ask: Ask) -> Step:
-    """What a slice wants next, given the draws that it asked for."""
-    rest = Step(curve.counts, OPEN)
-    if ask.slice.maximize:
-        curve = replace(curve, values=-curve.values)
-    there = curve.there
-    finite = np.isfinite(curve.values[:, there])
-    alive = there[2 * finite.sum(axis=0) >= curve.counts[there]]  # at the others most draws are not ok
+def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
+    """What a slice wants next, given the draws that it asked for.
+
+    curve: its values may be `completed` ones. fit: whether the interval that the report will have is computed where
+        the cells beside the best one seem to have draws enough; otherwise such a slice wants nothing.
+    """
+    rest, whole = Step(curve.counts, OPEN), curve
+    curve = _minimized(curve, ask)
+    alive = _alive(curve)
     if not len(alive):
         return replace(rest, state=endings.NO_ROW)
     known = curve.values[:, alive]
@@ -76,48 +71,112 @@ def step(curve: Curve, ask: Ask) -> Step:
         return replace(rest, state=endings.SAME)
     if ask.most < 2 and not ask.exact:
         return replace(rest, state=endings.ONE_DRAW)
-    draws = int(curve.counts[alive].max())
-    full = alive[curve.counts[alive] == draws]
-    best = int(full[np.argmin(_paired_means(curve.values[:draws, full]))])
-    plausible = np.array([point for point in alive if not _loses(curve, int(point), best, ask.exact)])
-    if (behind := plausible[curve.counts[plausible] < draws]).size:
-        return replace(rest, counts=raised(curve.counts, behind, draws))
-    u = np.log(curve.x) if ask.slice.logarithmic else curve.x
-    if gaps := _between(curve, u, plausible, ask.slice.wanted):
+    log = ask.slice.logarithmic
+    u = np.log(curve.x) if log else curve.x
+    place = int(np.argmin(_paired_means(known)))
+    best = int(alive[place])
+    worse = known - known[:, [place]]
+    loses = clearly_positive(worse, LOSES, ask.exact)
+    if gaps := _beside(curve, u, alive, place, ask.slice.wanted):
+        draws = min(BEGIN, ask.most)
         choices = tuple(_in_gap(curve.counts, u, low, high, draws) for low, high in gaps)
         middle = np.array([(low + high) // 2 for low, high in gaps], dtype=np.int64)
         return replace(rest, counts=raised(curve.counts, middle, draws), choices=choices)
-    return _more_draws(curve, ask, u, alive, plausible, best, draws, rest)
+    enough = 1 if ask.exact else min(LEAST, ask.most)
+    near = alive[max(place - BESIDE, 0) : place + BESIDE + 1]
+    if (curve.counts[near] < enough).any():
+        return replace(rest, counts=raised(curve.counts, near, enough))
+    if place in (0, len(alive) - 1) and loses.sum() == len(alive) - 1:
+        return replace(rest, state=endings.EDGE, place=float(curve.x[best]))
+    draws, half = int(curve.counts[near].max()), _normal_half(curve, ask)
+    needed = math.ceil(min(draws * (MARGIN * half / ask.slice.wanted) ** 2, MANY))
+    if needed <= draws or draws >= ask.most:
+        if not fit:
+            return replace(rest, half=half)
+        found = fitted(whole, ask)
+        width, estimate = found.half(log), found.place
+        if width <= ask.slice.wanted:
+            return replace(rest, state=REACHED, half=width, then=width, place=estimate)
+        coarse, more = shape_and_draws(width, fitted(whole, ask, EVEN).half(log), ask.slice.wanted)
+        unknown = _unknown(curve, u, alive, place, found)
+        counts = _shaped(curve, unknown, alive, found, draws)
+        if (coarse or not math.isfinite(width)) and (counts > curve.counts).any():
+            return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts)
+        half = width
+        if coarse and not more and math.isfinite(half):
+            return replace(rest, state=endings.COARSE, half=half, place=estimate)
+        needed = math.ceil(draws * max(more, 1.1))
+    if draws >= ask.most:
+        return replace(rest, state=endings.ALL_DRAWS if math.isfinite(half) else endings.NO_TURN, half=half)
+    if not loses.any() and _flat(np.delete(worse, place, axis=1), ask.most):
+        return replace(rest, state=endings.NOT_FLAT)
+    target = min(max(jump(draws, min(needed, 4 * draws), ask.most), draws + MORE), ask.most)
+    return replace(
+        rest,
+        counts=raised(curve.counts, near, target),
+        half=half,
+        then=half * math.sqrt(draws / target),
+        place=float(curve.x[best]),
+        needed=raised(curve.counts, near, min(needed, ask.most)),
+    )
+
+
+def in_turn(slices: Sequence[tuple[Curve, Ask, Callable[[], Step]]]) -> list[Step]:
+    """The next steps of slices that share draws. A slice waits while a wider one, relative to what is asked for, gets
+    more draws and its own vary like those, so that it gains from them.
+
+    slices: the third entry returns the `step` with an interval, which takes long.
+    """
+    steps = [step(curve, ask, fit=False) for curve, ask, _ in slices]
+    fit = not any((one.counts > curve.counts).any() for one, (curve, *_) in zip(steps, slices, strict=True))
+    leading: list[np.ndarray] = []
+    for place in sorted(range(len(steps)), key=lambda place: -steps[place].half / slices[place][1].slice.wanted):
+        curve, ask, judged = slices[place]
+        noise = _vertices(_minimized(curve, ask), ask)
+        waits = any(_alike(noise, other) for other in leading)
+        if fit and not waits:
+            steps[place] = judged()
+        more = steps[place].counts > curve.counts
+        if steps[place].needed is None or not more.any() or not curve.counts[more].all():
+            continue  # nothing more is wanted, or new cells are
+        if waits:
+            steps[place] = replace(steps[place], counts=curve.counts)
+        else:
+            leading.append(noise)
+    return steps
+
+
+def _alike(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two slices' draws vary so much alike that one predicts the other."""
+    size = min(len(a), len(b))
+    both = np.isfinite(a[:size]) & np.isfinite(b[:size])
+    return bool(both.sum() > 2 and abs(np.corrcoef(a[:size][both], b[:size][both])[0, 1]) > ALIKE)
+
+
+def _minimized(curve: Curve, ask: Ask) -> Curve:
+    return replace(curve, values=-curve.values) if ask.slice.maximize else curve
+
+
+def _alive(curve: Curve) -> np.ndarray:
+    """The points most of whose draws are ok."""
+    there = curve.there
+    return there[2 * np.isfinite(curve.values[:, there]).sum(axis=0) >= curve.counts[there]]
 
 
 def _paired_means(values: np.ndarray) -> np.ndarray:
-    """The means of values[draw, point] over the draws that all points have. If there are none: without the effects of
-    draws, so that still no point gains from the draws that it has."""
-    whole = values[np.isfinite(values).all(axis=1)]
-    return whole.mean(axis=0) if len(whole) else two_way_anova(values).curve
+    """The means of values[draw, point], without the effects of draws where some are missing, so that no point gains
+    from the draws that it has."""
+    return values.mean(axis=0) if np.isfinite(values).all() else two_way_anova(values).curve
 
 
-def _loses(curve: Curve, point: int, best: int, exact: bool) -> bool:
-    """Whether a point is clearly worse than the best one, on the draws that both have."""
-    if point == best:
-        return False
-    worse = curve.values[:, point] - curve.values[:, best]
-    worse = worse[np.isfinite(worse)]
-    if exact:
-        return bool(len(worse) and worse.mean() > 0)
-    if len(worse) < 2:
-        return False
-    mean, error, _ = standard_error(worse[:, None])
-    return bool(mean[0] > t_quantile(2 * LOSES - 1, len(worse) - 1) * error[0])
-
-
-def _between(curve: Curve, u: np.ndarray, plausible: np.ndarray, wanted: float) -> list[tuple[int, int]]:
-    """The gaps beside points that may be the best, as far as they are wider than asked for: their two ends."""
-    return [
-        (p, q)
-        for p, q in pairwise(curve.there.tolist())
-        if q - p > 1 and (p in plausible or q in plausible) and u[q] - u[p] > wanted
-    ]
+def _beside(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, wanted: float) -> list[tuple[int, int]]:
+    """The gaps that are wider than asked for, beside the best point or else beside the next ones: their two ends."""
+    wide = [(p, q) for p, q in pairwise(curve.there.tolist()) if q - p > 1 and u[q] - u[p] > wanted]
+    for reach in range(REACH):
+        near = alive[max(place - reach, 0) : place + reach + 1]
+        if gaps := [(p, q) for p, q in wide if p in near or q in near]:
+            return gaps
+    return []
 
 
 def _in_gap(counts: np.ndarray, u: np.ndarray, low: int, high: int, draws: int) -> tuple[Choice, ...]:
@@ -130,80 +189,35 @@ def _in_gap(counts: np.ndarray, u: np.ndarray, low: int, high: int, draws: int) 
     )
 
 
-def _more_draws(
-    curve: Curve, ask: Ask, u: np.ndarray, alive: np.ndarray, plausible: np.ndarray, best: int, draws: int, rest: Step
-) -> Step:
-    """The next step if there are cells enough beside the best one."""
-    place = int(np.flatnonzero(alive == best)[0])
-    shape = alive[max(place - BESIDE, 0) : place + BESIDE + 1]
-    racing = np.union1d(plausible, shape)
-    if (curve.counts[racing] < draws).any():
-        return replace(rest, counts=raised(curve.counts, racing, draws))
-    if place in (0, len(alive) - 1) and len(plausible) == 1 and draws >= min(LEAST, ask.most):
-        return replace(rest, state=endings.EDGE, place=float(curve.x[best]))
-    deviation = _deviation(u, curve.values[:draws], alive, place)
-    half = 0.0 if ask.exact else t_quantile(ask.slice.strict, draws - 1) * deviation / math.sqrt(draws)
-    needed = draws if ask.exact else max(LEAST, draws_needed(deviation, ask.slice.strict, ask.slice.wanted))
-    enough = 1 if ask.exact else min(LEAST, ask.most)
-    if draws >= enough and (half <= ask.slice.wanted or draws >= ask.most):
-        found = fitted(curve, ask)
-        width, estimate = _half(found, ask), found.place
-        if width <= ask.slice.wanted:
-            return replace(rest, state=REACHED, half=width, then=width, place=estimate)
-        unknown = _unknown(curve, u, alive, place, found)
-        if draws >= PLENTY * needed and math.isfinite(width) and not len(unknown):
-            return replace(rest, state=endings.COARSE, half=width, place=estimate)
-        coarse, more = shape_and_draws(width, _half(fitted(curve, ask, EVEN), ask), ask.slice.wanted)
-        if (coarse or width > WIDER * half) and (
-            (counts := _shaped(curve, unknown, alive, draws)) > curve.counts
-        ).any():
-            choices: tuple[tuple[Choice, ...], ...] = ()
-            if more:  # draws would be enough too
-                target = max(jump(draws, math.ceil(draws * max(more, 1.1)), ask.most), draws)
-                left = width / math.sqrt(target / draws)
-                further = Choice(raised(curve.counts, racing, target), width - max(left, ask.slice.wanted))
-                choices = ((Choice(counts, width - min(half, width)), further),) if math.isfinite(width) else ()
-            return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts, choices=choices)
-        half = width
-        told = draws >= LEAST or ask.exact  # fewer draws hardly tell their noise from the shape
-        if coarse and not more and told and math.isfinite(half):
-            return replace(rest, state=endings.COARSE, half=half, place=estimate)
-        needed = math.ceil(draws * max(more, 1.1))
-    if draws >= ask.most:
-        why = endings.ALL_DRAWS if math.isfinite(half) else endings.NO_TURN
-        return replace(rest, state=why, half=half)
-    if draws >= LEAST and len(plausible) == len(alive) and _flat(curve, alive, best, ask):
-        return replace(rest, state=endings.NOT_FLAT)
-    target = max(jump(draws, min(needed, 4 * draws), ask.most), enough)
-    return replace(
-        rest,
-        counts=raised(curve.counts, racing, target),
-        half=half,
-        then=half * math.sqrt(draws / target),
-        place=float(curve.x[best]),
-        needed=raised(curve.counts, racing, min(needed, ask.most)),
-    )
-
-
-def _deviation(u: np.ndarray, values: np.ndarray, alive: np.ndarray, place: int) -> float:
-    """The deviation of the lowest place of one draw: that of its slope at the vertex of the parabola through the best
-    point and its two neighbours, by the curvature of the mean."""
-    middle = min(max(place, 1), len(alive) - 2)
+def _vertices(curve: Curve, ask: Ask) -> np.ndarray:
+    """How far the lowest place of each draw is from that of the mean curve, (draws,): by its slope at the vertex of the
+    parabola through the best point and its two neighbours, over the curvature of the mean. NaN if it is not known."""
+    u = np.log(curve.x) if ask.slice.logarithmic else curve.x
+    alive, nothing = _alive(curve), np.full(len(curve.values), np.nan)
     if len(alive) < 3:
-        return math.inf
+        return nothing
+    place = int(np.argmin(_paired_means(curve.values[:, alive])))
+    middle = min(max(place, 1), len(alive) - 2)
     a, b, c = alive[middle - 1 : middle + 2]
-    three = values[:, [a, b, c]]
-    three = three[np.isfinite(three).all(axis=1)]
-    if len(three) < 2:
-        return math.inf
+    three = curve.values[:, [a, b, c]]
     left, right = (three[:, 1] - three[:, 0]) / (u[b] - u[a]), (three[:, 2] - three[:, 1]) / (u[c] - u[b])
     bend = 2 * (right - left) / (u[c] - u[a])
-    curvature = float(bend.mean())
-    if not curvature > 0:
-        return math.inf
     slope = left + bend * (u[b] - u[a]) / 2  # at the middle point
-    vertex = -float(slope.mean()) / curvature
-    return float((slope + bend * np.clip(vertex, u[a] - u[b], u[c] - u[b])).std(ddof=1)) / curvature
+    if not np.isfinite(slope).any() or not (curvature := float(np.nanmean(bend))) > 0:
+        return nothing
+    vertex = -float(np.nanmean(slope)) / curvature
+    return (slope + bend * np.clip(vertex, u[a] - u[b], u[c] - u[b])) / curvature
+
+
+def _normal_half(curve: Curve, ask: Ask) -> float:
+    """The half-width that draws beside the best point leave, whatever the shape of the curve; infinite if unknown."""
+    noise = _vertices(curve, ask)
+    noise = noise[np.isfinite(noise)]
+    if ask.exact:
+        return 0.0
+    if len(noise) < 2:
+        return math.inf
+    return t_quantile(ask.slice.strict, len(noise) - 1) * float(noise.std(ddof=1)) / math.sqrt(len(noise))
 
 
 def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
@@ -212,7 +226,7 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
     shrink: the deviations of draws from the mean curve are multiplied by it, to see what more draws would give.
     """
     there, own = curve.there, ask.slice
-    values = curve.values[:, there]
+    values = _minimized(curve, ask).values[:, there]
     if shrink != 1.0:
         values = values - (1 - shrink) * two_way_anova(values).residual
     x = curve.x[there]
@@ -226,12 +240,7 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
         values = np.where(inside, values, np.nan)[inside.any(axis=1)][:, some]
         curves = DrawCurves(x[some], values, np.arange(len(values)))
         found = find_optimum(curves, own.axis, own.strict, ask.exact, limit, own.logarithmic)
-    return Fitted(found.estimate, found.low, found.high) if found.status == Status.LOCATED else NOWHERE
-
-
-def _half(found: Fitted, ask: Ask) -> float:
-    """The half-width of an interval in the unit of `Slice.wanted`."""
-    return found.half_log if ask.slice.logarithmic else found.half
+    return Fitted(found.estimate if found.status == Status.LOCATED else math.nan, found.low, found.high)
 
 
 def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, found: Fitted) -> np.ndarray:
@@ -239,7 +248,7 @@ def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, found: 
     widest gap in the interval, where the curve may have another lowest place."""
     low, high = alive[max(place - 1, 0)], alive[min(place + 1, len(alive) - 1)]
     beside = [point for point in range(low + 1, high) if curve.counts[point] == 0]
-    first, last = (found.low, found.high) if math.isfinite(found.high - found.low) else (-math.inf, math.inf)
+    first, last = (found.low, found.high) if found.low < found.high else (-math.inf, math.inf)
     gaps = [
         (float(u[q] - u[p]), (p + q) // 2)
         for p, q in pairwise(alive.tolist())
@@ -248,29 +257,23 @@ def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, found: 
     return np.array(beside or [point for _, point in sorted(gaps)[-1:]], dtype=np.int64)
 
 
-def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, draws: int) -> np.ndarray:
-    """The counts with more that says of the curve's shape: the unknown points with all draws; else those that have few;
-    else twice the draws of all."""
+def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, found: Fitted, draws: int) -> np.ndarray:
+    """The counts with more that says of the curve's shape: the unknown points; else twice the draws of those where the
+    interval lies and beside it, up to `SHAPED`, or up to `draws` if the place is not located."""
     if len(unknown):
-        return raised(curve.counts, unknown, draws)
-    few = curve.counts[alive] < LEAST
-    return raised(curve.counts, alive, min(draws, LEAST)) if few.any() else _doubled(curve.counts, alive, draws)
+        return raised(curve.counts, unknown, min(draws, BEGIN))
+    x = curve.x[alive]
+    first, last = np.searchsorted(x, found.low), np.searchsorted(x, found.high, side="right")
+    some = alive[max(first - REACH, 0) : last + REACH] if found.low < found.high else alive
+    most = draws if math.isnan(found.place) else min(draws, SHAPED)
+    counts = curve.counts.copy()
+    counts[some] = np.maximum(counts[some], np.minimum(2 * counts[some], most))
+    return counts
 
 
-def _doubled(counts: np.ndarray, points: np.ndarray, draws: int) -> np.ndarray:
-    """The counts with twice the draws at these points, up to `draws`."""
-    found = counts.copy()
-    found[points] = np.maximum(found[points], np.minimum(2 * found[points], draws))
-    return found
-
-
-def _flat(curve: Curve, alive: np.ndarray, best: int, ask: Ask) -> bool:
-    """Whether no point would be clearly worse than the best one even with all draws, if it is as much worse as its
-    draws allow."""
-    worse = curve.values[:, alive] - curve.values[:, [best]]
+def _flat(worse: np.ndarray, most: int) -> bool:
+    """Whether no point would be clearly worse than the best one even with `most` draws, if it is as much worse as its
+    draws allow. worse: by how much each draw is, (draws, points)."""
     mean, error, count = standard_error(worse)
-    deviation = error * np.sqrt(count)
-    most = mean + 2 * error
-    last = t_quantile(2 * LOSES - 1, ask.most - 1) * deviation / math.sqrt(ask.most)
-    other = alive != best
-    return bool((most[other] < last[other]).all())
+    last = t_quantile(2 * LOSES - 1, most - 1) * error * np.sqrt(count / most)
+    return bool((mean + 2 * error < last).all())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from raysweep.fits.lost_draws import LARGEST, can_be_fitted, most
+from raysweep.search.completed import completed
 from raysweep.search.curves import Curve
 from raysweep.search.slices import Slice
 
@@ -45,19 +47,18 @@ class SliceRows:
                 self._known.setdefault((cell, f"{metric}_theory"), []).append(closed)
         return True
 
-    def read_all(self, own: Sequence[int], draws: int) -> np.ndarray:
-        """Read the rows of these cells that are there, out of the first draws of the space. Returns for each cell of
-        the plan up to the last of them how many draws it has; one that is missing among them is NaN."""
-        counts = np.zeros(max(own, default=-1) + 1, dtype=np.int64)
-        for cell in own:
-            metric = self._metrics[cell][0]
-            there = [draw for draw in range(draws) if self._value(cell, self._seeds[draw], metric) is not None]
-            counts[cell] = there[-1] + 1 if there else 0
-            rows = set(there)
+    def read_all(self, draws: int) -> np.ndarray:
+        """Read the rows that are there, out of the first draws of the space. Returns for each cell of the plan up to
+        the last of a slice how many draws it has; one that is missing among them is NaN."""
+        counts = np.zeros(max(self._metrics, default=-1) + 1, dtype=np.int64)
+        for cell, metrics in self._metrics.items():
+            rows = {draw for draw in range(draws) if self._value(cell, self._seeds[draw], metrics[0]) is not None}
+            counts[cell] = max(rows, default=-1) + 1
             for draw in range(int(counts[cell])):
                 if draw in rows:
                     self.read([(cell, draw)])
-                else:
+                    continue
+                for metric in dict.fromkeys(metrics):
                     for name in (metric, f"{metric}_theory"):
                         self._known.setdefault((cell, name), []).append(math.nan)
         return counts
@@ -74,6 +75,24 @@ class SliceRows:
             good, lost = can_be_fitted(known), np.abs(known) > LARGEST
             values[: of_points[point], point] = np.where(good & (not most(lost)), known, np.nan)
         return Curve(own.x, of_points, values)
+
+    def curves(self, members: Sequence[Slice], counts: np.ndarray) -> tuple[list[Curve], list[bool]]:
+        """(the curves of all slices, whether each has no noise). The draws of slices of an analysis `optimum` are
+        `completed` from each other, as in the report."""
+        curves = [self.curve(own, counts, own.metric) for own in members]
+        exact = [
+            is_exact(curve.values, self.curve(own, counts, f"{own.metric}_theory").values)
+            for own, curve in zip(members, curves, strict=True)
+        ]
+        together: dict[str, list[int]] = {}
+        for place, own in enumerate(members):
+            if own.fit == "optimum" and not exact[place]:
+                together.setdefault(own.analysis, []).append(place)
+        for places in together.values():
+            values = completed([curves[place].values for place in places])
+            for place, own_values in zip(places, values, strict=True):
+                curves[place] = replace(curves[place], values=own_values)
+        return curves, exact
 
 
 def is_exact(values: np.ndarray, theory: np.ndarray) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Slice:
     """One curve whose place is to be located.
 
+    analysis: where it stands in the space, "analysis[0].optimum". Slices of one share draws.
     kind: the key of `precision`: boundary or optimum.
     fit: the analysis: boundary, optimum or inflection.
     metric, axis: what is fitted along which axis.
@@ -38,6 +39,7 @@ class Slice:
     heavy: which cells have draws without a variance, (points,); None if the workload does not say.
     """
 
+    analysis: str
     kind: str
     fit: str
     metric: str
@@ -64,6 +66,15 @@ class Slice:
         return 1 - (1 - self.single) / self.together
 
 
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """What is asked of a slice. most: the most draws of a cell. exact: whether values have no noise."""
+
+    slice: Slice
+    most: int
+    exact: bool = False
+
+
 def of_space(space: Space, cells: Cells) -> list[Slice]:
     """The slices of all analyses that the precision of a space binds, in the order of the analyses and of the plan.
 
@@ -74,7 +85,7 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
     found: list[Slice] = []
     for kind in (kind for kind in precision.KINDS if kind in space.precision):
         for place, options in precision.bound(kind, space.analysis):
-            own = _of_analysis(space, cells, kind, options)
+            own = _of_analysis(space, cells, place, kind, options)
             if not any(enough(each) for each in own):
                 raise InputError(
                     f"precision.{kind}",
@@ -95,7 +106,7 @@ def enough(own: Slice) -> bool:
     return len(own.x) >= precision.FEWEST_VALUES[own.kind]
 
 
-def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, Any]) -> list[Slice]:
+def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: Mapping[str, Any]) -> list[Slice]:
     workload, x, metric, fit = space.declaration, options["x"], options["metric"], options["fit"]
     scale = space.scale.get(x)
     said = workload.logarithmic(x) if scale is None else scale == "log"
@@ -118,6 +129,7 @@ def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, An
         wanted = space.precision[kind]
         slices.append(
             Slice(
+                analysis=analysis,
                 kind=kind,
                 fit=fit,
                 metric=metric,

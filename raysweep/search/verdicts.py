@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.search import bracketing, endings, racing
-from raysweep.search.curves import NOWHERE, REACHED, Curve, Fitted, doubt
+from raysweep.search.curves import NOWHERE, REACHED, doubt
 from raysweep.search.known_steps import KnownSteps, digest
-from raysweep.search.slice_rows import SliceRows, Value, is_exact
-from raysweep.search.slices import Slice, said
+from raysweep.search.slice_rows import SliceRows, Value
+from raysweep.search.slices import Ask, Slice, said
 
 if TYPE_CHECKING:
     from raysweep.space.schema import Space
@@ -45,26 +45,17 @@ def verdicts(
     members: the slices, each with REACHED or why nothing more was spent on it ("" if that is not known).
     draws: how many of the seeds have any row.
     """
+    slices = [own for own, _ in members]
+    rows = SliceRows(space.seeds, slices, value)
     found = []
-    for own, state in members:
-        rows = SliceRows(space.seeds, [own], value)
-        counts = rows.read_all(own.cells, draws)
-        curve = rows.curve(own, counts, own.metric)
-        exact = is_exact(curve.values, rows.curve(own, counts, f"{own.metric}_theory").values)
+    for (own, state), curve, exact in zip(members, *rows.curves(slices, rows.read_all(draws)), strict=True):
         fitted, most = NOWHERE, int(curve.counts.max(initial=0))
         if state not in endings.NOTHING_THERE and np.isfinite(curve.values).any():
             key = digest(("interval", *said(own), exact), curve, own.heavy)
-            fitted = known.fitted(key, partial(_fitted, own, curve, exact))
-        half = fitted.half_log if own.logarithmic else fitted.half
+            fit = racing.fitted if own.kind == "optimum" else bracketing.fitted
+            fitted = known.fitted(key, partial(fit, curve, Ask(own, max(most, 1), exact)))
+        half = fitted.half(own.logarithmic)
         doubted = 1.0 if exact or state == REACHED else doubt(most)
         reason = REACHED if half * doubted <= own.wanted else state if state != REACHED else ""
         found.append(Verdict(own, reason, half, fitted.place, most))
     return found
-
-
-def _fitted(own: Slice, curve: Curve, exact: bool) -> Fitted:
-    most = max(int(curve.counts.max(initial=1)), 1)
-    if own.kind == "boundary":
-        return bracketing.fitted(curve, bracketing.ask_of(own, most, exact))
-    turned = replace(curve, values=-curve.values) if own.maximize else curve
-    return racing.fitted(turned, racing.Ask(own, most, exact))

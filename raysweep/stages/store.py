@@ -165,19 +165,17 @@ class Store:
             return checkpoints.read(self.files, record_name(stage), stage)
         except Damaged:
             with self.leased(stage) as lease:
-                return self._sound(stage) if lease else None  # otherwise the holder of the lease handles it
+                return (
+                    self._whole(stage, leased=True) if lease else None
+                )  # otherwise the holder of the lease handles it
 
-    def _whole(self, stage: str) -> Entry | None:
-        with contextlib.suppress(Damaged):
-            return checkpoints.read(self.files, record_name(stage), stage)
-        return None
-
-    def _sound(self, stage: str) -> Entry | None:
-        """Like `fetch`, for the holder of the lease."""
+    def _whole(self, stage: str, leased: bool = False) -> Entry | None:
+        """A published stage; None if there is none, or a damaged one, which the holder of its lease sets aside."""
         try:
             return checkpoints.read(self.files, record_name(stage), stage)
         except Damaged:
-            checkpoints.set_aside(self.files, record_name(stage))
+            if leased:
+                checkpoints.set_aside(self.files, record_name(stage))
             return None
 
     def publish(
@@ -253,7 +251,9 @@ class Store:
         with contextlib.ExitStack() as stack:
             for lease in held:
                 stack.enter_context(leases.kept(lease))
-            entries = {lease.stage: entry for lease in held if (entry := self._sound(lease.stage)) is not None}
+            entries = {
+                lease.stage: entry for lease in held if (entry := self._whole(lease.stage, leased=True)) is not None
+            }
             missing = [lease for lease in held if lease.stage not in entries]
             if not missing:
                 return entries

@@ -1,8 +1,8 @@
 """State as named arrays: nested mappings and lists of arrays, such as an optimizer's state_dict, for the store.
 
-Arrays of NumPy and torch become named arrays, and the rest (numbers, words, the nesting) becomes plain data beside
-them. What comes back has the same form: torch tensors where there were torch tensors, on the CPU and without gradients;
-a mapping comes back as a dict. What could not come back as it was given is refused.
+Arrays of NumPy and torch become named arrays, and the rest (numbers, words, the nesting) becomes plain data. What comes
+back has the same form: torch tensors where there were torch tensors, on the CPU and without gradients; a mapping comes
+back as a dict. What could not come back as it was given is refused.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ living process of this machine (the machine slept, or its clock was set). A wait
 creation of the next generation, so only one waiter wins. The highest generation counts; the holder of an older one
 finds out when it renews.
 
-A holder that was only delayed (a suspended machine, a store out of reach) may thus compute beside its successor until
-it renews. Then both read the result that was published first.
+A holder that was only delayed (a suspended machine, a store out of reach) may thus compute at the same time as its
+successor until it renews. Then both read the result that was published first.
 """
 
 from __future__ import annotations

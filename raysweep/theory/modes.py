@@ -58,19 +58,6 @@ def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, de
     return follow(start, spectrum, length, depth)
 
 
-def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> Array:
-    """Weight of each mode after `steps` steps of gradient descent towards `goal`: w ← w - 2 lr (w^L - goal) w^(L-1).
-
-    With a penalty, pass goal M and lr (1+λ)η; THEORY §5 writes this as w ← w - 2η(w²-σ_ft)w - 2ηλ(w²-s_0)w. Overflows
-    to inf or NaN if lr is too large.
-    """
-    w, target, rate, layers = (np.array(v, dtype=float) for v in np.broadcast_arrays(weight, goal, lr, depth))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(steps):
-            w = w - 2 * rate * (w**layers - target) * w ** (layers - 1)
-    return w
-
-
 def goal_modes(modes: ArrayLike, target: ArrayLike, penalty: ArrayLike) -> Array:
     """M = (σ_ft + λ s)/(1+λ), the end of fine-tuning from modes s (all broadcast)."""
     return (np.asarray(target, float) + np.asarray(penalty) * np.asarray(modes, float)) / (1 + np.asarray(penalty))

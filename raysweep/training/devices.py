@@ -22,7 +22,7 @@ _granted: int | None = None  # of this process, which computes one trial at a ti
 
 @contextlib.contextmanager
 def granted(gpus: int | None) -> Iterator[None]:
-    """Allow this process to use so many GPUs while the block runs; None: all that are visible."""
+    """Allow this process to use this number of GPUs while the block runs; None: all visible ones."""
     global _granted
     before, _granted = _granted, gpus
     try:

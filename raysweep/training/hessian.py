@@ -67,10 +67,10 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, itera
     with the iterations. NaN if the Hessian is not finite, as for a diverged model."""
     last = deque([([float("nan")], list[float](), list[Tensor]())], maxlen=1)
     last.extend(itertools.islice(lanczos(product, start), iterations))
-    diagonal, beside, _ = last[0]
-    if not np.isfinite([*diagonal, *beside]).all():
+    diagonal, off_diagonal, _ = last[0]
+    if not np.isfinite([*diagonal, *off_diagonal]).all():
         return float("nan")
-    off = beside[: len(diagonal) - 1]
+    off = off_diagonal[: len(diagonal) - 1]
     return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[-1])
 
 
@@ -80,15 +80,16 @@ def lanczos(
     starts: Callable[[], Tensor] | None = None,
     fixed: Sequence[Tensor] = (),
 ) -> Iterator[tuple[list[float], list[float], list[Tensor]]]:
-    """(diagonal, beside, basis) after each product: of the tridiagonal matrix, the vectors in which it is that.
+    """(diagonal, off-diagonal, basis) after each product: the tridiagonal matrix, and the vectors in which it is that.
 
-    All grow by one, `beside` by the length of what is left of the product. At most as many products as the matrix has
-    rows, less the number of `fixed` vectors: orthonormal ones to which all others are orthogonal. Where nothing is
-    left, it goes on from a new vector of `starts`, and ends if there is none. A number that is not finite ends it.
+    All grow by one, the off-diagonal by the length of what is left of the product. There are at most as many products
+    as the matrix has rows, less the number of `fixed` vectors: orthonormal ones to which all others are orthogonal.
+    Where nothing is left, it goes on from a new vector of `starts`, and ends if there is none. A number that is not
+    finite ends it.
     """
     basis: list[Tensor] = []
     diagonal: list[float] = []
-    beside: list[float] = []
+    off_diagonal: list[float] = []
     vector = _orthogonal(start, fixed)
     vector = vector / vector.norm()
     while len(basis) < len(start) - len(fixed):
@@ -100,8 +101,8 @@ def lanczos(
             image = _orthogonal(image, [*fixed, *basis])
             length = float(image.norm())
         over = length <= (1e-6 if image.dtype == torch.float32 else 1e-12) * max(map(abs, diagonal))
-        beside.append(0.0 if over and starts else length)
-        yield diagonal, beside, basis
+        off_diagonal.append(0.0 if over and starts else length)
+        yield diagonal, off_diagonal, basis
         if not np.isfinite(length) or (over and starts is None):
             return
         if over and starts and len(basis) < len(start) - len(fixed):

@@ -71,11 +71,8 @@ def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computati
     module, _, function = workload.compute.partition(":")
     with processes.children_end():
         metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)
-    count = len(seeds)
-    return Computation(
-        {name: one_number_a_row(workload.name, name, values, columns, seeds) for name, values in metrics.items()},
-        statuses(workload.name, status, count),
-        [{} for _ in range(count)],
-        [{} for _ in range(count)],
-        {},
+    return replace(
+        Computation.empty((), len(seeds)),
+        metrics={name: one_number_a_row(workload.name, name, each, columns, seeds) for name, each in metrics.items()},
+        status=statuses(workload.name, status, len(seeds)),
     )

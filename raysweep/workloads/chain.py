@@ -31,7 +31,7 @@ class Cost:
         return Cost(self.seconds + other.seconds, max(self.peak_bytes, other.peak_bytes), gpu)
 
     def seconds_with(self, gpus: float) -> float:
-        """Seconds in a trial with so many GPUs; several GPUs count as one."""
+        """Seconds in a trial with this number of GPUs; several GPUs count as one."""
         return self.seconds if not gpus or self.gpu_seconds is None else self.gpu_seconds
 
 

@@ -37,7 +37,7 @@ class Parameter:
     """One parameter of a workload: its type, unit, range and default.
 
     minimum, maximum: inclusive, except that `open_minimum` excludes the minimum.
-    infinite: whether `.inf` is accepted, beside what minimum and maximum allow.
+    infinite: whether `.inf` is accepted too, whatever minimum and maximum are.
     stage: the first stage of the workload that it matters to; empty if the workload has one stage.
     absent: for a parameter that was added after the first release of its workload: rows with this value keep the
         identity that they had before the parameter existed.

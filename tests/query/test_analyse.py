@@ -123,7 +123,7 @@ def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage:
         np.testing.assert_array_equal(copy.table[name].to_numpy(float), own[name].to_numpy(float))
 
 
-def test_imported_rows_are_a_sweep_that_lacks_nothing(storage: Path) -> None:
+def test_imported_rows_are_a_sweep_that_lacks_nothing(storage: Path, call: Callable[..., Any]) -> None:
     frame = curves(BEST).drop(index=[3, 30])  # a cell may have fewer draws than others
     runs = table.read(frame, ["loss"], ["lr", "depth"], seed="seed", name="elsewhere", source="runs.csv")
     sweep = importing.create(runs, storage)
@@ -135,6 +135,8 @@ def test_imported_rows_are_a_sweep_that_lacks_nothing(storage: Path) -> None:
         importing.create(runs, storage)
     with pytest.raises(InputError, match="was computed elsewhere"):
         raysweep.resume("elsewhere", storage=storage)
+    debugged = call("debug", "elsewhere", rows["cell"].iloc[0], "--storage", str(storage))
+    assert (debugged.code, "was computed elsewhere" in debugged.err) == (2, True)
 
 
 def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(

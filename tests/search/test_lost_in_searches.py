@@ -17,7 +17,7 @@ from raysweep.query.state import State
 from raysweep.search import bracketing, endings
 from raysweep.search.curves import Curve
 from raysweep.search.slice_rows import SliceRows
-from raysweep.search.slices import of_space
+from raysweep.search.slices import Ask, of_space
 from raysweep.space.schema import validate
 
 RATES = {"geomspace": [1e-4, 1.0, 17]}
@@ -120,16 +120,16 @@ def test_a_zero_is_sought_between_cells_that_are_not_lost() -> None:
         return -1.0 - 0.1 * math.sin(3.0 * seed)
 
     rows = SliceRows(space.seeds, [own], value)
-    counts = rows.read_all(own.cells, 12)
+    counts = rows.read_all(12)
     curve = rows.curve(own, counts, own.metric)
     assert np.isnan(curve.values[:, own.x > 40]).all()
-    found = bracketing.step(curve, bracketing.ask_of(own, 100))
+    found = bracketing.step(curve, Ask(own, 100))
     assert found.state == endings.NO_CHANGE
     assert (found.counts == counts).all()
     middle = Curve(
         curve.x, curve.counts, np.where(own.x > 60, 1.0 + 0.1 * np.random.default_rng(0).random((12, 9)), curve.values)
     )
-    found = bracketing.step(middle, bracketing.ask_of(own, 100))  # lost between two signs: the zero lies between them
+    found = bracketing.step(middle, Ask(own, 100))  # lost between two signs: the zero lies between them
     assert (found.counts[(own.x > 40) & (own.x <= 60)] == 12).all()
 
 

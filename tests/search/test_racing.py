@@ -12,12 +12,12 @@ from raysweep.plan.cells import enumerate_cells
 from raysweep.search import endings, precision, racing, slices
 from raysweep.search.curves import OPEN, Choice, Curve, Fitted, Step
 from raysweep.search.declared_cost import DeclaredCost
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Ask, Slice
 from raysweep.space.schema import validate
 
 RATES = 0.001 * 2.0 ** np.arange(10)
 OWN = Slice(
-    *("optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 1, float(np.log(1.3))),
+    *("analysis[0]", "optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 1, float(np.log(1.3))),
     *(True, True, False, None),
 )
 
@@ -28,7 +28,7 @@ def test_a_rate_that_loses_on_the_same_draws_gets_no_more_of_them() -> None:
     level = 10 * rng.standard_normal((8, 1))  # shared by all rates: it hides every loser from an unpaired test
     rows = 0.1 * u**2 + 0.3 * rng.standard_normal((8, 10))
     counts = np.full(10, 8)
-    asked = [racing.step(Curve(RATES, counts, values), racing.Ask(OWN, 800)) for values in (rows, rows + level)]
+    asked = [racing.step(Curve(RATES, counts, values), Ask(OWN, 800)) for values in (rows, rows + level)]
     for found in asked:
         assert found.state == OPEN
         assert (found.counts[[0, 1, 8, 9]] == 8).all()
@@ -40,7 +40,7 @@ def test_a_curve_without_a_turn_is_given_up() -> None:
     rng = np.random.default_rng(2)
     falling = -np.log(RATES) + 0.1 * rng.standard_normal((800, 10))
     known, last = stopping.searched(
-        falling, RATES, racing.first(10, 800), lambda curve: racing.step(curve, racing.Ask(OWN, 800))
+        falling, RATES, racing.first(Ask(OWN, 800)), lambda curve: racing.step(curve, Ask(OWN, 800))
     )
     assert last.state == "best at the edge"
     assert known.counts.max() <= 16
@@ -57,7 +57,7 @@ def test_what_a_draw_adds_to_all_rates_moves_no_row(number: int) -> None:
     asked: list[list[int]] = []
     for level in (np.zeros((800, 1)), 30 * rng.standard_normal((800, 1))):
         known, last = stopping.searched(
-            rows + level, RATES, racing.first(10, 800), lambda curve: racing.step(curve, racing.Ask(OWN, 60))
+            rows + level, RATES, racing.first(Ask(OWN, 800)), lambda curve: racing.step(curve, Ask(OWN, 60))
         )
         asked.append([*known.counts.tolist(), last.state])
     assert asked[0] == asked[1]
@@ -73,7 +73,7 @@ def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has() -> None:
     counts = np.where(np.arange(10) == 9, 4, 20)
     values[4:, 9] = np.nan
     assert np.nanmean(values, axis=0).argmin() == 9
-    found = racing.step(Curve(RATES, counts, values), racing.Ask(OWN, 800))
+    found = racing.step(Curve(RATES, counts, values), Ask(OWN, 800))
     assert found.counts[9] == 4
 
 
@@ -130,7 +130,7 @@ def test_where_another_lowest_place_may_hide_a_cell_is_asked_for_before_more_dra
     monkeypatch.setattr(racing, "fitted", lambda curve, ask, shrink=1.0: wide)
     values = 0.1 * np.log2(RATES / RATES[7]) ** 2 + 0.02 * rng.standard_normal((20, 10))
     counts = np.where(np.isin(np.arange(10), [1, 2, 4, 5]), 0, 20)
-    found = racing.step(Curve(RATES, counts, np.where(counts > 0, values, np.nan)), racing.Ask(OWN, 800))
-    assert found.counts.tolist() == [20, 0, 0, 20, 20, 0, 20, 20, 20, 20]  # the middle of the gap nearest to the best
-    everywhere = racing.step(Curve(RATES, np.full(10, 100), np.tile(values, (5, 1))), racing.Ask(OWN, 800))
+    found = racing.step(Curve(RATES, counts, np.where(counts > 0, values, np.nan)), Ask(OWN, 800))
+    assert found.counts.tolist() == [20, 0, 0, 20, 8, 0, 20, 20, 20, 20]  # the middle of the gap nearest to the best
+    everywhere = racing.step(Curve(RATES, np.full(10, 100), np.tile(values, (5, 1))), Ask(OWN, 800))
     assert everywhere.state == endings.COARSE  # nothing is left to ask for

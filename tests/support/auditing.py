@@ -41,30 +41,30 @@ def listening(listener: Listener) -> Iterator[None]:
 @contextlib.contextmanager
 def reading(folder: str) -> Iterator[list[Path]]:
     """The files that are opened for reading, in folders of this name; the list grows while they are."""
-    found: list[Path] = []
+    result: list[Path] = []
 
     def listener(event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(arguments[0], (str, os.PathLike)) or arguments[2] & os.O_ACCMODE:
             return
         path = Path(arguments[0])
         if path.parent.name == folder and not path.is_dir():
-            found.append(path)
+            result.append(path)
 
     with listening(listener):
-        yield found
+        yield result
 
 
 @contextlib.contextmanager
 def writing(suffix: str) -> Iterator[list[Path]]:
     """The files whose names end so that are opened for writing; the list grows while they are."""
-    found: list[Path] = []
+    result: list[Path] = []
 
     def listener(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and str(arguments[0]).endswith(suffix) and arguments[2] & os.O_ACCMODE:
-            found.append(Path(arguments[0]))
+            result.append(Path(arguments[0]))
 
     with listening(listener):
-        yield found
+        yield result
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def just_before(*events: str, ending: str, do: Callable[[], object], number: int
     met: list[str] = []
 
     def listener(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in events and any(str(found).endswith(ending) for found in arguments):
+        if event in events and any(str(argument).endswith(ending) for argument in arguments):
             met.append(event)
             if len(met) == number:
                 do()
@@ -86,15 +86,15 @@ def just_before(*events: str, ending: str, do: Callable[[], object], number: int
 @contextlib.contextmanager
 def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
     """Ctrl-C as soon as a condition holds: at the next file that is opened, none of those that an import opens."""
-    said: list[bool] = []
+    held: list[bool] = []
 
     def listener(event: str, arguments: tuple[Any, ...]) -> None:
-        if said or event != "open" or str(arguments[0]).endswith((".py", ".pyc", ".so")):
+        if held or event != "open" or str(arguments[0]).endswith((".py", ".pyc", ".so")):
             return
         if condition():
-            said.append(True)
+            held.append(True)
             signal.raise_signal(signal.SIGINT)
 
     with listening(listener):
         yield
-    assert said, "it never held"
+    assert held, "it never held"

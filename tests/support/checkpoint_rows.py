@@ -39,8 +39,8 @@ def compute(
     columns: Columns, seeds: np.ndarray, store: Any = None, keep: Sequence[str] = ()
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The metrics and the status of rows, through all stages."""
-    found = chain.compute(WORKLOAD, columns, seeds, store, keep)
-    return found.metrics, found.status
+    result = chain.compute(WORKLOAD, columns, seeds, store, keep)
+    return result.metrics, result.status
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ LONGEST = 60.0  # seconds for one command: two cores may be busy with other test
 
 def find() -> str | None:
     """The path of the browser; None without one."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((result for name in NAMES if (result := shutil.which(name))), None)
 
 
 class Chromium:
@@ -83,9 +83,10 @@ class Chromium:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page, after its promise if it is one."""
-        said = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
-        assert "exceptionDetails" not in said, said["exceptionDetails"]
-        return said["result"].get("value")
+        options = {"awaitPromise": True, "returnByValue": True, "userGesture": True}
+        answer = self.send("Runtime.evaluate", expression=script, **options)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def press(self, key: str) -> None:
         """Press and release a key that is called so in KeyboardEvent.key, such as Tab."""
@@ -143,10 +144,10 @@ class Chromium:
         if "method" not in event:
             return
         self._events.append(event)
-        told = event.get("params", {})
+        details = event.get("params", {})
         if event["method"] == "Runtime.exceptionThrown":
-            self.problems.append(str(told["exceptionDetails"]))
-        elif event["method"] == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-            self.problems.append(str(told["args"]))
-        elif event["method"] == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.problems.append(str(told["entry"]))
+            self.problems.append(str(details["exceptionDetails"]))
+        elif event["method"] == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert"):
+            self.problems.append(str(details["args"]))
+        elif event["method"] == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+            self.problems.append(str(details["entry"]))

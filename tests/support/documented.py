@@ -13,14 +13,14 @@ EXAMPLE = DOCS / "digits" / "digits"
 
 def blocks(language: str = "python") -> list[str]:
     """The blocks of that language, those in lists too."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-    return [textwrap.dedent(text) for _, text in found]
+    result = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(text) for _, text in result]
 
 
 def block(having: str) -> str:
     """The one block that has this text."""
-    (found,) = [text for text in blocks() if having in text]
-    return found
+    (result,) = [text for text in blocks() if having in text]
+    return result
 
 
 def points(declaration: str) -> str:

@@ -37,12 +37,12 @@ def values(storage: Path) -> list[float]:
 def run_statuses(database: Path) -> dict[str, Counter[str]]:
     """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
     with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
-        found = db.execute(
+        result = db.execute(
             "SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
             "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status"
         )
         statuses: dict[str, Counter[str]] = {}
-        for kind, status, count in found:
+        for kind, status, count in result:
             statuses.setdefault(kind, Counter())[status] = count
         assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
     return statuses

@@ -33,11 +33,11 @@ def impatient_gang(workers: int) -> Iterator[Gang]:
     group = placement_group([{"CPU": 2 / workers}] * workers)
     try:
         ray.get(group.ready(), timeout=400)
-        own = Gang(Resources(0, 2, workers), group)
+        made = Gang(Resources(0, 2, workers), group)
         grace = 15.0  # for answers that are under way, on a machine that other tests load
         with mock.patch.multiple(gang, IN_STEP=IN_STEP, GRACE=grace), contextlib.ExitStack() as stack:
-            stack.callback(own.end)
-            yield own
+            stack.callback(made.end)
+            yield made
     finally:
         remove_placement_group(group)
 

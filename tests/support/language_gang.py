@@ -60,16 +60,16 @@ def tokens(step: int, batch: int = 5) -> np.ndarray:
 def train(dropout: float = 0.0) -> dict[str, np.ndarray]:
     """A training: its losses, its weights, the loss on held-out tokens, and how many weights this worker holds."""
     module = model.decoder(SMALL, SMALL.initial(0), dropout)
-    own = Trainer(
+    made = Trainer(
         module, model.losses, Recipe(RATE, lambda step: 1.0, 0.1, SMALL.lr_factors(), 0.0, dropout > 0, 3, "test")
     )
     losses: list[float] = []
     batch = 40 if dropout else 5
-    own.train(lambda step: tokens(step, batch), STEPS, lambda _, loss: losses.append(float(loss)))
+    made.train(lambda step: tokens(step, batch), STEPS, lambda _, loss: losses.append(float(loss)))
     held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
     local = [getattr(weight, "_local_tensor", weight) for weight in module.parameters()]
     return {
-        **{name: values.numpy() for name, values in own.state(everywhere=True)["weights"].items()},
+        **{name: values.numpy() for name, values in made.state(everywhere=True)["weights"].items()},
         "losses": np.array(losses),
         "held out": np.array(trainer.mean_loss(module, model.losses, held_out)),
         "held": np.array(sum(weight.numel() for weight in local)),
@@ -93,8 +93,8 @@ def fine_tunings(store: Any, home: str) -> dict[str, np.ndarray]:
 
 def share() -> dict[str, np.ndarray]:
     """This worker's part of a batch of five sequences."""
-    own, first = parallel.share(np.arange(5 * 4, dtype=np.uint8).reshape(5, 4))
-    return {"own": own, "first": np.array(first)}
+    part, first = parallel.share(np.arange(5 * 4, dtype=np.uint8).reshape(5, 4))
+    return {"own": part, "first": np.array(first)}
 
 
 def main(folder: Path, rank: int, workers: int, jobs: list[str], gpus: str) -> None:
@@ -114,12 +114,12 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str], gpus: str) -> N
         with devices.granted(int(gpu is not None)):
             if job == "rows":
                 store = GangStages(Store(folder / "store"), waiting_group())
-                found = rows(store, ROWS if gpu is None else tuple(ROWS[i] for i in ON_GPU))
+                result = rows(store, ROWS if gpu is None else tuple(ROWS[i] for i in ON_GPU))
             elif job == "checkpoints":
-                found = fine_tunings(GangStages(Store(folder / "store"), waiting_group()), str(folder.parent))
+                result = fine_tunings(GangStages(Store(folder / "store"), waiting_group()), str(folder.parent))
             else:
-                found = share() if job == "share" else train(0.1 if job == "dropout" else 0.0)
-        np.savez(folder / f"{job}.{rank}.npz", **found)
+                result = share() if job == "share" else train(0.1 if job == "dropout" else 0.0)
+        np.savez(folder / f"{job}.{rank}.npz", **result)
     torch.distributed.destroy_process_group()
 
 

@@ -44,8 +44,8 @@ def row(**parameters: Any) -> dict[str, Any]:
 
 def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The metrics and the status of rows, through all stages."""
-    found = chain.compute(WORKLOAD, columns, seeds, store, ())
-    return found.metrics, found.status
+    result = chain.compute(WORKLOAD, columns, seeds, store, ())
+    return result.metrics, result.status
 
 
 def stages(row: Mapping[str, Any], seed: int) -> tuple[RowStage, ...]:
@@ -60,11 +60,11 @@ def identity(row: Mapping[str, Any], seed: int) -> str:
 
 def pretrained(row: Mapping[str, Any], seed: int, store: Any) -> dict[str, Any]:
     """A row's pretraining, in the form in which the stage gave it, from the store or computed now."""
-    needed = [own.id for own in stages(row, seed)]
+    needed = [stage.id for stage in stages(row, seed)]
     chain.reach(WORKLOAD, columns_of(row), np.array([seed]), store, (), needed)
     entry = store.fetch(needed[-1])
-    found: dict[str, Any] = trees.unflatten(entry.tensors(), entry.meta["tree"])
-    return found
+    result: dict[str, Any] = trees.unflatten(entry.tensors(), entry.meta["tree"])
+    return result
 
 
 def files(store: Path) -> dict[str, int]:

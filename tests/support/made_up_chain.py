@@ -97,15 +97,18 @@ def random_workload(draw: random.Random, costs: bool = False) -> Workload:
     """
     stages, parameters = [], ["s0.every"] * costs  # of which a cost has a column at least
     for number in range(draw.randint(1, 4)):
-        own = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]
-        parameters += [f"s{number}.{name}" for name in own]
-        known = [path.partition(".")[2] for path in parameters]
+        added = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]
+        parameters += [f"s{number}.{name}" for name in added]
+        names = [path.partition(".")[2] for path in parameters]
         options: dict[str, Any] = {"keeps": draw.random() < 0.3}
         kind = draw.choice(["alone", "alone", "together", "any", "points"])
-        if kind == "points" and own:
-            options |= {"until": own[0], "points": lambda row, name=own[0]: [1.0 * n for n in range(int(row[name]))]}
-        elif kind == "together" and known:
-            options["together"] = tuple(draw.sample(known, draw.randint(1, len(known))))
+        if kind == "points" and added:
+            options |= {
+                "until": added[0],
+                "points": lambda row, name=added[0]: [1.0 * n for n in range(int(row[name]))],
+            }
+        elif kind == "together" and names:
+            options["together"] = tuple(draw.sample(names, draw.randint(1, len(names))))
         elif kind == "any":
             options["together"] = ANY
         if "together" in options and draw.random() < 0.5:

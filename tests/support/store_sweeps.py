@@ -17,17 +17,17 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[
     """The rows of a space where nothing goes wrong, each space run once."""
     from raysweep import sweep
 
-    known: dict[str, list[dict[str, Any]]] = {}
+    reference: dict[str, list[dict[str, Any]]] = {}
 
     def rows_of(space: Path) -> list[dict[str, Any]]:
         text = space.read_text()
-        if text not in known:
+        if text not in reference:
             storage = tmp_path_factory.mktemp("sound")
             sweep.run(
                 space, storage=storage, report=False, tracking_uri="none", executor="inline", say=lambda line: None
             )
-            known[text] = rows(storage)
-        return known[text]
+            reference[text] = rows(storage)
+        return reference[text]
 
     return rows_of
 

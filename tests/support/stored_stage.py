@@ -25,12 +25,12 @@ def weights(seed: int = 0, count: int = 64) -> dict[str, np.ndarray]:
     }
 
 
-def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    assert found.keys() == expected.keys()
+def assert_equal(result: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert result.keys() == expected.keys()
     for name, array in expected.items():
-        assert found[name].dtype == array.dtype
-        assert found[name].shape == array.shape
-        assert np.array_equal(found[name], array)
+        assert result[name].dtype == array.dtype
+        assert result[name].shape == array.shape
+        assert np.array_equal(result[name], array)
 
 
 def once(store: Store, stage: str = STAGE, seed: int = 0) -> Any:

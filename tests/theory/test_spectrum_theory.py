@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mode_descent import descended
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
@@ -156,7 +157,7 @@ def test_modes_step_as_full_matrices_do(depth, penalty):
     end = matrix_descent(in_basis(weights, axes), axes[0] @ np.diag(target) @ axes[-1].T, 0.03, 40, penalty)
     matrix = axes[0].T @ np.linalg.multi_dot([np.eye(6), *end]) @ axes[-1]
     goal = modes.goal_modes(weights**depth, target, penalty)
-    stepped = modes.descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
+    stepped = descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
     np.testing.assert_allclose(matrix, np.diag(stepped), atol=1e-12)
     assert np.abs(stepped - weights**depth).max() > 0.1
 
@@ -202,7 +203,7 @@ def best_rates(source, target, steps=5):
     results = []
     for n in range(1, len(source) + 1):
         weights = np.sqrt(np.where(np.arange(len(source)) < n, source, 0.0))
-        losses = ((modes.descended(weights, target, rates[:, None], steps, 2) ** 2 - target) ** 2).sum(1)
+        losses = ((descended(weights, target, rates[:, None], steps, 2) ** 2 - target) ** 2).sum(1)
         results.append(rates[np.nanargmin(losses)])
     end = matrix_descent([np.diag(weights)] * 2, np.diag(target), results[-1], steps)  # all learned
     assert np.nanmin(losses) == pytest.approx(((end[0] @ end[1] - np.diag(target)) ** 2).sum(), rel=1e-9)

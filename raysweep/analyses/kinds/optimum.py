@@ -27,7 +27,9 @@ from raysweep.analyses.rows import (
 from raysweep.analyses.series import marked_panels
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
+from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
+from raysweep.search.completed import completed_rows
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
@@ -46,7 +48,10 @@ def run(question: Question) -> Finding:
     if not exact and (errors or has_few_draws(frame, x, metric, keys)):
         fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=errors)
     else:
-        fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
+        joint = not exact and question.precision("optimum") is not None
+        rows = completed_rows(frame, x, metric, keys) if joint else frame
+        fit = fit_optimum(rows, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
+        fit = with_draws_of(frame, fit, keys) if joint else fit
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
     theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
@@ -62,6 +67,12 @@ def run(question: Question) -> Finding:
 
     tables = {f"{question.name}_optima": whole}
     return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
+
+
+def with_draws_of(frame: pd.DataFrame, fit: Fit, keys: Sequence[str]) -> Fit:
+    """A fit of completed rows with how many were computed. frame: these rows."""
+    draws = frame.groupby(list(keys), dropna=False)["seed"].nunique().to_numpy() if keys else frame["seed"].nunique()
+    return replace(fit, rows=len(frame) - sum(fit.dropped.values()), table=fit.table.assign(draws=draws))
 
 
 def longest_lines(frame: pd.DataFrame, keys: Sequence[str]) -> str | None:

@@ -22,51 +22,51 @@ if TYPE_CHECKING:
 ROOM = 0.04  # of the height of a panel, for a row of marks
 WITHOUT_PLACE = (Status.UNDETERMINED, Status.MONOTONE)
 MOST = 3  # kinds of curves without a place that a legend lists
-AT_LARGEST, NOT_DECIDED = OUTCOMES[Outcome.IMPROVES], OUTCOMES[Outcome.UNDECIDED]
-CROSS, QUESTION_MARK = "x", "$?$"
+ABOVE, BELOW, OPEN = ("x", True), ("x", False), ("$?$", False)
+"""The marks: the marker, and whether it stands above all places."""
+MARKS = {OUTCOMES[Outcome.IMPROVES]: ABOVE, OUTCOMES[Outcome.UNDECIDED]: OPEN}
+"""The mark of a curve without a place by what tables say of it, if not BELOW."""
 Line = tuple["pd.DataFrame", Any]
 """The table of places of one line, and its colour."""
 
 
-def words_of(table: pd.DataFrame) -> np.ndarray:
+def words_of(table: pd.DataFrame) -> list[str]:
     """What each curve without a place does, as tables say it; empty where there is a place or a bound."""
-    rows = table.to_dict("records")
-    words = [
+    return [
         OUTCOMES[outcome(row["status"], row.get("reason", ""))] if row["status"] in WITHOUT_PLACE else ""
-        for row in rows
+        for row in table.to_dict("records")
     ]
-    return np.array(words, object)
 
 
-def mark_of(word: str) -> str:
-    """The mark of a curve without a place."""
-    return QUESTION_MARK if word == NOT_DECIDED else CROSS
+def marked(table: pd.DataFrame, *marks: tuple[str, bool]) -> np.ndarray:
+    """Which curves have one of these marks."""
+    return np.array([bool(word) and MARKS.get(word, BELOW) in marks for word in words_of(table)])
 
 
 def draw_missing(axes: Sequence[Axes], parts: Sequence[Sequence[Line]], along: str) -> None:
     """Draw a mark where no place was found: a cross above all places for a curve that is best at the largest value, a
     question mark for one that is not decided, else a cross, below all places. Each line that lacks some has a row."""
-    every = [[(table, shade, words_of(table)) for table, shade in lines] for lines in parts]
-    high, low = (
-        [[line for line in lines if chosen(line[2], above).any()] for lines in every] for above in (True, False)
-    )
-    rooms = [ROOM * (rows + 0.5) if (rows := max(map(len, side))) else 0.0 for side in (high, low)]
+    sides = [
+        (marks, [[line for line in lines if marked(line[0], *marks).any()] for lines in parts])
+        for marks in ((ABOVE,), (BELOW, OPEN))
+    ]
+    rooms = [ROOM * (rows + 0.5) if (rows := max(map(len, side))) else 0.0 for _, side in sides]
     if not any(rooms):
         return
     make_room(axes[0], *rooms)
     for k, panel in enumerate(axes):
-        for side, room, above in ((high, rooms[0], True), (low, rooms[1], False)):
+        up = panel.get_xaxis_transform()
+        look: dict[str, Any] = {"linestyle": "none", "markersize": 4.5, "zorder": 3, "transform": up}
+        for (marks, side), room in zip(sides, rooms, strict=True):
+            above = marks[0][1]
             if room:
                 edge = 1 - room if above else room
                 panel.plot([0, 1], [edge, edge], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
-            for row, (table, shade, words) in enumerate(side[k]):
+            for row, (table, shade) in enumerate(side[k]):
                 height = (1 - ROOM * (row + 0.75)) if above else room - ROOM * (row + 0.75)
-                draw_row(panel, table[along].to_numpy(float), np.where(chosen(words, above), words, ""), height, shade)
-
-
-def chosen(words: np.ndarray, above: bool) -> np.ndarray:
-    """Which curves have a mark above all places, or below them."""
-    return (words == AT_LARGEST) if above else (words != AT_LARGEST) & (words != "")
+                for mark in marks:
+                    at = table[along].to_numpy(float)[marked(table, mark)]
+                    panel.plot(at, np.full(len(at), height), color=shade, marker=mark[0], **look)
 
 
 def make_room(panel: Axes, above: float, below: float) -> None:
@@ -81,29 +81,13 @@ def make_room(panel: Axes, above: float, below: float) -> None:
     panel.set_ylim(*map(float, scale.inverted().transform(limits)))
 
 
-def draw_row(panel: Axes, at: np.ndarray, words: np.ndarray, height: float, shade: Any) -> None:
-    """One row of marks. height: in shares of the panel's height. words: empty where there is none."""
-    for mark in (CROSS, QUESTION_MARK):
-        chosen = np.array([bool(word) and mark_of(word) == mark for word in words])
-        panel.plot(
-            at[chosen],
-            np.full(int(chosen.sum()), height),
-            color=shade,
-            marker=mark,
-            linestyle="none",
-            markersize=4.5,
-            zorder=3,
-            transform=panel.get_xaxis_transform(),
-        )
-
-
 def missing_legend(tables: Sequence[pd.DataFrame]) -> Iterator[tuple[Line2D, str]]:
     """The entries of the legend for the marks that are drawn, each with its sentence."""
     there = dict.fromkeys(word for table in tables for word in words_of(table) if word)
-    for mark, above in ((CROSS, True), (CROSS, False), (QUESTION_MARK, False)):
-        texts = [word for word in there if mark_of(word) == mark and (word == AT_LARGEST) == above]
+    for mark in (ABOVE, BELOW, OPEN):
+        texts = [word for word in there if MARKS.get(word, BELOW) == mark]
         if texts:
             text = " or ".join(texts) if len(texts) < MOST else "no place"
-            name = "Question marks" if mark == QUESTION_MARK else "Crosses"
-            place = "above the dotted line" if above else "below the dotted line"
-            yield drawing.mark(text, marker=mark), f"{name} {place}: {text}."
+            name = "Question marks" if mark == OPEN else "Crosses"
+            place = f"{'above' if mark == ABOVE else 'below'} the dotted line"
+            yield drawing.mark(text, marker=mark[0]), f"{name} {place}: {text}."

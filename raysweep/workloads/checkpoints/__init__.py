@@ -1,6 +1,6 @@
 """Released language models: which of their intermediate checkpoints, fine-tuned at which rate, is best (paper O, §2).
 
-This file is the declaration. The files beside it compute the workload. No file that is imported here imports torch.
+This file is the declaration. The other files here compute the workload. No file that is imported here imports torch.
 """
 
 from __future__ import annotations

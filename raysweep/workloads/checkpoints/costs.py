@@ -45,5 +45,5 @@ def evaluate(columns: Columns) -> Cost:
 
 
 def _bytes(row: dict[str, Any], copies: int) -> float:
-    """Memory of the process with so many copies of the weights."""
+    """Memory of the process with this number of copies of the weights."""
     return _BASE_BYTES + copies * (2.0 if row["precision"] == "bfloat16" else 4.0) * hub.shape(row).parameters

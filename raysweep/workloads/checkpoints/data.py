@@ -222,7 +222,7 @@ def _conversation(messages: Sequence[Mapping[str, str]], template: str, words: A
 
 
 def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
-    """What is wrong with a text or conversations for a model that reads so many tokens, or None."""
+    """What is wrong with a text or conversations for a model with a context of `length` tokens, or None."""
     kind, _, rest = name.partition(":")
     if kind in corpus.INSTALLED and (not rest or float(rest) > corpus.SMALL):
         return None

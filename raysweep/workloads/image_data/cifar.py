@@ -6,13 +6,14 @@ holds, so it is not read here.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.idx import BadImages, reading
 
 Arrays = tuple[np.ndarray, np.ndarray]
 SIZE = 32
@@ -80,21 +81,16 @@ class Form:
     def _check(self, file: Path) -> None:
         """BadImages unless the file has as many bytes as its images, each of which has labels and pixels."""
         expected = (self.images if file.name in self.train else 10_000) * (self.labels + 3 * SIZE**2)
-        try:
+        with reading(file):
             size = file.stat().st_size
             file.open("rb").close()
-        except OSError as error:
-            raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
         if size != expected:
             raise BadImages(f"{file}: expected {expected:,} bytes, it has {size:,}")
 
     def _classes(self, file: Path) -> tuple[str, ...]:
-        try:
+        names: tuple[str, ...] = ()
+        with reading(file), contextlib.suppress(UnicodeDecodeError):
             names = tuple(file.read_text(encoding="utf-8").split())
-        except OSError as error:
-            raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
-        except UnicodeDecodeError:
-            names = ()
         if len(set(names)) != self.classes or len(names) != self.classes:
             raise BadImages(f"{file}: expected the names of {self.classes} classes, one a line")
         return names

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from raysweep.workloads.image_data import cifar, mnist, svhn
-from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.idx import BadImages, reading
 
 Arrays = tuple[np.ndarray, np.ndarray]
 FETCHED = "`raysweep run SPACE --download` fetches it"
@@ -82,10 +82,8 @@ def advice(kind: str) -> str:
 
 def signature(kind: str, path: str) -> tuple[object, ...]:
     """A value that changes when the files change: their names, sizes and times; BadImages if they are not there."""
-    try:
+    with reading(path):
         return tuple((str(file), (at := file.stat()).st_size, at.st_mtime_ns) for file in _files(kind, path).values())
-    except (OSError, RuntimeError) as error:  # a folder that nobody may read, a home that nobody has
-        raise BadImages(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def read(kind: str, path: str) -> tuple[list[Arrays], tuple[str, ...]]:

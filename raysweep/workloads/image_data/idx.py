@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,16 @@ import numpy as np
 
 class BadImages(ValueError):
     """Images that cannot be used; its text says why."""
+
+
+@contextlib.contextmanager
+def reading(path: object) -> Iterator[None]:
+    """BadImages where the block cannot read a file or folder: it may not, it is damaged, or nobody has that home."""
+    try:
+        yield
+    except (OSError, RuntimeError, EOFError, zlib.error) as error:
+        where = getattr(error, "filename", None) or path
+        raise BadImages(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
@@ -21,12 +33,8 @@ def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """
     header = bytes([0, 0, 8, len(shape)]) + b"".join(size.to_bytes(4, "big") for size in shape)
     length = len(header) + int(np.prod(shape))
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(length + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadImages(f"{path}: cannot be read ({reason})") from None
+    with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        content = file.read(length + 1)
     start = content[: len(header)]
     if start[:4] != header[:4]:
         raise BadImages(f"{path}: expected an idx file of {len(shape)}-dimensional unsigned bytes, it is none")

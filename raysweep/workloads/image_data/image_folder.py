@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import cache
-from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.idx import BadImages, reading
 from raysweep.workloads.image_data.vision_library import torchvision
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -91,21 +91,16 @@ class Listing:
 
 def listed(path: str) -> Listing:
     """The images in a folder; BadImages if it has another form."""
-    try:
+    with reading(path):
         return _listed(Path(path).expanduser())
-    except (OSError, RuntimeError) as error:  # a folder that nobody may read, a home that nobody has
-        where = getattr(error, "filename", None) or path
-        raise BadImages(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def signature(listing: Listing) -> str:
     """A text that changes when the files change: a digest of their names, sizes and times."""
     hashed = hashlib.sha256()
     for file, label in (*listing.train, *listing.test):
-        try:
+        with reading(file):
             at = os.stat(file)
-        except OSError as error:
-            raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
         hashed.update(f"{file}\0{label}\0{at.st_size}\0{at.st_mtime_ns}\n".encode(errors="surrogateescape"))
     return hashed.hexdigest()
 
@@ -201,11 +196,8 @@ def _read(file: str) -> str:
 
     from PIL import Image
 
-    try:
-        with open(file, "rb") as opened:
-            content = opened.read()
-    except OSError as error:
-        raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
+    with reading(file), open(file, "rb") as opened:
+        content = opened.read()
     try:
         with Image.open(io.BytesIO(content)) as image:
             # After its last header (FF DA) a whole JPEG ends with FF D9, and coded pixels hold neither. Decoding takes
@@ -221,9 +213,7 @@ def _read(file: str) -> str:
 
 def _decoded(side: int, file: str) -> np.ndarray:
     library = torchvision()
-    try:
+    with reading(file):
         image = library.datasets.folder.pil_loader(file)
-    except OSError as error:
-        raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
     change = library.transforms.functional
     return np.asarray(change.center_crop(change.resize(image, side), side))

@@ -1,4 +1,4 @@
-"""torchvision, whose only import is here: it fails in many ways beside a torch that it was not built for."""
+"""torchvision, whose only import is here: it fails in many ways with a torch that it was not built for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raysweep.errors import InputError
 def torchvision() -> Any:
     """The package torchvision. InputError if it cannot be imported: one line that says what to install.
 
-    Its compiled part belongs to one build of torch. Beside another one, for example of the CUDA build beside a torch
+    Its compiled part belongs to one build of torch. With another one, for example the CUDA build with a torch
     for the CPU alone, it raises whatever torch or the loader meets first: RuntimeError (operator torchvision::nms does
     not exist; other major versions of CUDA), ImportError, OSError, and AttributeError at the second try.
     """

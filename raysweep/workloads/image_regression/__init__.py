@@ -1,6 +1,6 @@
 """Two-class tasks on images as linear regression: does a bound of the risk predict the test error (paper T, Table 1)?
 
-This file is the declaration. The engine is in the files beside it; it does not import them.
+This file is the declaration. The other files here are the engine; it does not import them.
 
 Labels are +1 and -1. The source map is trained on all training images of the source's two classes, from a random start;
 fine-tuning goes on from it to the exact end point on a few images of the target, θ_S + X⁺(y - Xθ_S) (T Thm 4.1).

@@ -62,7 +62,7 @@ def choice(seed: int, pair: str, available: int, samples: int, repeats: int) -> 
 
 
 def predictors(target: Moments, source: Array, samples: int, pretrain_length: float) -> dict[str, float]:
-    """What is said of the error before any image of the target is drawn.
+    """Predictions of the error, before any image of the target is drawn.
 
     source: θ_S, (pixels,). The bounds take the θ_T that is trained as long as θ_S, from 0. The equivalent takes the
     best one: what that does not fit is uncorrelated with the pixels, as noise is.

@@ -1,6 +1,6 @@
 """Small language models, pretrained once and fine-tuned or perturbed many times (paper O, the controlled experiments).
 
-This file is the declaration. The files beside it compute the workload. No file that is imported here imports torch.
+This file is the declaration. The other files here compute the workload. No file that is imported here imports torch.
 """
 
 from __future__ import annotations

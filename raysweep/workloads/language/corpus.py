@@ -162,13 +162,9 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
         return str(error)
     if isinstance(corpus, tasks.Task) and 2 * corpus.longest_label() > context:
         return f"{name}: expected labels of at most {context // 2} tokens, half a context"
-    lengths = {part: len(corpus.splits[part]) for part in SPLITS} if isinstance(corpus, Text) else {}
-    return next(
-        (
-            f"{name}: its {part} documents have {length:,} tokens, expected at least {context + 1:,}, one context and "
-            "the token after it"
-            for part, length in lengths.items()
-            if length <= context
-        ),
-        None,
-    )
+    if isinstance(corpus, Text):
+        for part in SPLITS:
+            if (length := len(corpus.splits[part])) <= context:
+                needed = f"expected at least {context + 1:,}, one context and the token after it"
+                return f"{name}: its {part} documents have {length:,} tokens, {needed}"
+    return None

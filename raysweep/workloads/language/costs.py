@@ -75,7 +75,7 @@ def _training(config: ModelConfig, batch: int, steps: float, dropout: bool = Fal
 
 
 def _evaluation(config: ModelConfig, tokens: float) -> Cost:
-    """The cost of losses of so many tokens: a third of that of training."""
+    """The cost of the losses of these tokens: a third of that of training."""
     on_gpu = tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION) / 3
     return Cost(tokens * token_seconds(config) / 3, _BASE_BYTES + 8.0 * config.weights(), on_gpu)
 

@@ -20,7 +20,7 @@ MARK = "\ufeff"  # a mark that some editors put at the beginning of a file
 FIELD = "text"
 SUFFIXES = (".txt", ".md", ".jsonl")  # the files that are read in a folder
 LEFT_OUT = {"__pycache__", "site-packages", "raysweep"}  # raysweep, or a change of this file would change the text
-DOCUMENTS = (".md", ".rst")  # prose beside code
+DOCUMENTS = (".md", ".rst")  # prose next to code
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?"""(.+?)"""', re.MULTILINE | re.DOTALL)
 SHORTEST = 200  # characters; shorter ones are stubs
 
@@ -125,7 +125,7 @@ def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> byt
 
 
 def installed_documents(kind: str, megabytes: float) -> list[bytes]:
-    """Documents of this Python installation, up to so many MB, as UTF-8: its source code (python-source), or the
+    """Documents of this Python installation up to this size, as UTF-8: its source code (python-source), or the
     documentation in it (python-docs). Files come in the order of a hash of their path: a part is a fair sample."""
     documents: list[bytes] = []
     size = 0

@@ -18,7 +18,7 @@ from raysweep.workloads.language.texts import BadText, Text
 FORM = "tokens:VOCABULARY:SEPARATOR:PATH"
 HELD_OUT = 0.005  # of the tokens for validation, and again for test; a small share, because such texts are long
 WHOLE = 2**29  # tokens; a text up to this size is read whole for its check and its digest
-BLOCKS, BLOCK = 256, 2**16  # of a longer text, so many blocks of so many tokens are read
+BLOCKS, BLOCK = 256, 2**16  # of a longer text, 256 blocks of 65,536 tokens are read
 
 
 def read(name: str, rest: str) -> Text:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from raysweep.trial.context import Context
 
 Row = Mapping[str, Any]
-COMPILED_STEPS = 500  # from so many steps on, a compiler gains more than it takes
+COMPILED_STEPS = 500  # from these on, a compiler gains more time than it takes
 LAST_BATCHES = 10  # start and end of a training are compared on these
 
 

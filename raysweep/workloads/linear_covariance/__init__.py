@@ -1,6 +1,6 @@
 """Fine-tuning a linear map where inputs have a covariance: which directions the tasks differ in matters (paper T, §4).
 
-This file is the declaration. The engines are the files beside it; it does not import them.
+This file is the declaration. The other files here are the engines; it does not import them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Overtraining in deep linear networks with chosen spectra (paper O §4, App. A).
 
-This file is the declaration. The engines are the files beside it; it does not import them.
+This file is the declaration. The other files here are the engines; it does not import them.
 """
 
 from __future__ import annotations

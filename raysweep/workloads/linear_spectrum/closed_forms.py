@@ -96,7 +96,7 @@ def _near(task: Tasks, end: Array, whole: Array) -> Array:
     """Whether each mode ends near its value in the whole-mode forms, (rows, d)."""
     scale = np.maximum(task.source, task.target)
     error = np.abs(end - whole)
-    # or the effect of the error on either loss is invisible beside the largest mode
+    # or the effect of the error on either loss is invisible against the largest mode
     unseen = error * (2 * scale + end + whole) <= (TOLERANCE * scale.max(1, keepdims=True)) ** 2
     return (error <= TOLERANCE * scale) | unseen
 

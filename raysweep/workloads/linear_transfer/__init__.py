@@ -1,6 +1,6 @@
 """Transfer between two linear teachers at an angle, through deep linear networks (papers F and T).
 
-This file is the declaration. The engines are the files beside it; it does not import them.
+This file is the declaration. The other files here are the engines; it does not import them.
 """
 
 from __future__ import annotations

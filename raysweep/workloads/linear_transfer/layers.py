@@ -103,7 +103,7 @@ class _Grouped:
 def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
     """Train every network in place. Returns how each ended (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
 
-    A network with a finite number of steps takes exactly so many. Another one takes steps until it has converged, at
+    A network with a finite number of steps takes exactly those. Another one takes steps until it has converged, at
     most `cap`. A network has diverged if its gradient is not finite; in training to convergence also if the gradient
     exceeds BLOWUP. A training of finitely many steps takes all of them, however high the loss. A network that has ended
     leaves the batch, so no other network waits for it. The layers of a diverged network are meaningless. The numbers of

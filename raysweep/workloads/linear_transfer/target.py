@@ -61,13 +61,6 @@ def log_pretrain_scale(columns: Columns) -> Array:
     )
 
 
-def pretrain_scale(columns: Columns) -> Array:
-    """Norm c of the pretrained map c e_s, shape (rows,); source_norm once converged."""
-    return pretraining.scale(
-        columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
-    )
-
-
 def layer_scale(columns: Columns) -> Array:
     """c^(1/depth), shape (rows,): the norm of each rank-one layer of the balanced pretrained network."""
     return np.exp(log_pretrain_scale(columns) / np.asarray(columns["depth"], float))

@@ -2,7 +2,7 @@
 
 k classes with two features each; a multi-view sample shows both features of its class, a single-view sample one (M Def.
 3.1, after Allen-Zhu & Li 2020). Networks are k·m kernels with a smoothed ReLU, h_r(X) = Σ_p σ(w_r·x_p). This file is
-the declaration; it does not import the files beside it, which compute the workload.
+the declaration; it does not import the other files here, which compute the workload.
 
 What M leaves open or gives by its order in k, and what is taken here:
 - Features are coordinate axes. Initial weights and Gaussian noise have no preferred direction, so this is the same

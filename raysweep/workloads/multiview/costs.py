@@ -36,7 +36,7 @@ def evaluate(columns: Columns) -> Cost:
 
 
 def _cost(columns: Columns, kind: str, samples: float, steps: float, looked_at: float = 0) -> Cost:
-    """looked_at: samples that are drawn beside, and encoded once."""
+    """looked_at: further samples, which are encoded once."""
     patches, dim = float(columns["patches"][0]), float(columns["dim"][0])
     kernels = float(columns["kernels"][0]) * float(columns["classes"][0])
     value = _VALUE[kind] + 2 * _PRODUCTS[kind] * dim / _FLOPS

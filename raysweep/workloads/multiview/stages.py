@@ -80,7 +80,7 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
-    """Errors of the fine-tuned network, beside those of the one from scratch."""
+    """Errors of the fine-tuned network, against those of the one from scratch."""
     row, activation = rows.row(), _activation(rows.row())
     kernels, head = (_sent(parent.tensors()[name], context) for name in ("kernels", "head"))
     training = _task(row, "training", int(row["target_samples"]), context)

@@ -117,7 +117,7 @@ def on_samples(inputs: Tensor, labels: Tensor) -> Task:
 
 
 def side_by_side(count: int, values_each: float, device: torch.device) -> Iterator[slice]:
-    """In which runs `count` networks are trained, each taking so many numbers at a time."""
+    """The runs in which `count` networks are trained. values_each: numbers that each holds at a time."""
     fitting = 1 if device.type == "cpu" else max(1, int(GPU_BYTES / (8 * values_each)))
     size = sizes.models(min(count, fitting))
     for first in range(0, count, size):

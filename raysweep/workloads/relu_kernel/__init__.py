@@ -1,6 +1,6 @@
-"""Wide two-layer ReLU networks beside their kernel: how far fine-tuning moves the weights, and how well it ends.
+"""Wide two-layer ReLU networks against their kernel: how far fine-tuning moves the weights, and how well it ends.
 
-D §6 and T §6. This file is the declaration. The files beside it compute the workload; it does not import them.
+D §6 and T §6. This file is the declaration. The other files here compute the workload; it does not import them.
 """
 
 from __future__ import annotations

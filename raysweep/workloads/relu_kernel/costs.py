@@ -15,7 +15,7 @@ from raysweep.workloads.relu_kernel import tasks
 
 STEP_CAP = 100_000  # steps, after which a network is not converged
 _FLOPS = 3e10  # a second
-_PASS = 2e-9  # seconds for what a step does to one neuron's answer to one sample, beside its two products
+_PASS = 2e-9  # seconds for what a step does to one neuron's answer to one sample, without its two products
 _STEP = 2e-5  # fixed seconds of a step
 
 

@@ -1,4 +1,4 @@
-"""What is measured of fine-tuned networks, beside the bounds of D and T and the kernel's prediction."""
+"""Measures of fine-tuned networks, with the bounds of D and T and the kernel's prediction."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def all_of(
     labels: of the target's and the test samples, (rows, samples) each.
     columns: the parameters of the rows, which agree in all but angle and noise.
 
-    Rows go one by one, so that each comes out the same whichever are beside it.
+    Rows go one by one, so that each comes out the same in any company.
     """
     scale = float(columns["init_scale"][0])
     at_rest = np.zeros(len(task.test))

@@ -25,7 +25,7 @@ from raysweep.workloads.vision import shapes, tasks
 @dataclass(frozen=True)
 class _Machine:
     """products, wide: how many a second, in nets of few channels and in all others; activations: how many of these.
-    step, layer: seconds of a step beside these, for itself and for each layer. image: seconds to decode one."""
+    step, layer: further seconds of a step, for itself and for each layer. image: seconds to decode one."""
 
     products: float
     wide: float
@@ -98,7 +98,7 @@ def examine(columns: Columns) -> Cost:
 
 
 def _cost(row: dict[str, Any], seconds: Callable[[_Machine], float], more: float = 0.0) -> Cost:
-    """more: bytes beside those of training."""
+    """more: bytes on top of those of training."""
     return Cost(float(seconds(_CORE)), _memory(row) + more, float(seconds(_GPU)))
 
 
@@ -107,7 +107,7 @@ def _finetuning(row: dict[str, Any], machine: _Machine) -> float:
 
 
 def _training(row: dict[str, Any], role: str, steps: float, batch: float, machine: _Machine) -> float:
-    """Seconds of so many steps."""
+    """Seconds of some steps of training."""
     size, layers = _size(row), shapes.layers(row["model"], row["depth"])
     each = 3 * _forward(row, machine) + _decoding(row, role, machine)
     once = machine.step + machine.layer * layers + 5 * size.weights / machine.activations

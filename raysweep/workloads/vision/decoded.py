@@ -43,5 +43,5 @@ class Decoded:
         return self.change(torch.from_numpy(self.files[chosen])).to(self.device)
 
     def split(self, size: int) -> Iterator[Tensor]:
-        """The pixels of all images, so many at a time."""
+        """The pixels of all images, in parts of this size."""
         return (self[start : start + size] for start in range(0, len(self), size))

@@ -94,17 +94,17 @@ def _pass(
     most = len(start) - len(fixed)
     size = min(count, most)
     values, residuals, vectors, taken, converged = np.empty(0), np.empty(0), list[Tensor](), 0, False
-    for diagonal, beside, basis in itertools.islice(lanczos(product, start, starts, fixed), most_products):
+    for diagonal, off_diagonal, basis in itertools.islice(lanczos(product, start, starts, fixed), most_products):
         taken = len(diagonal)
-        if not np.isfinite([diagonal[-1], beside[-1]]).all():
+        if not np.isfinite([diagonal[-1], off_diagonal[-1]]).all():
             values = residuals = np.full(size, np.nan)
             break
         last = taken in (most, most_products)
-        if taken < size or not (last or (taken % 10 == 0 and beside[-1] > 0)):
+        if taken < size or not (last or (taken % 10 == 0 and off_diagonal[-1] > 0)):
             continue
         chosen = (taken - size, taken - 1)
-        ritz, parts = eigh_tridiagonal(diagonal, beside[:-1], select="i", select_range=chosen)
-        values, residuals = ritz[::-1], beside[-1] * np.abs(parts[-1, ::-1])
+        ritz, parts = eigh_tridiagonal(diagonal, off_diagonal[:-1], select="i", select_range=chosen)
+        values, residuals = ritz[::-1], off_diagonal[-1] * np.abs(parts[-1, ::-1])
         accuracy = tolerance * np.maximum(np.abs(values), 1e-6 * max(abs(values[0]), largest))
         above = values - accuracy > floor
         converged = bool((residuals <= accuracy)[above | (np.arange(size) == 0)].all())

@@ -111,7 +111,6 @@ class Reconstruction(nn.Module):
         return total / float(every.sum())
 
     def masks(self, role: str, count: int) -> Tensor:
-        """Masks of so many images."""
         return masks(self.seed, role, count, self.side, self.ratio)
 
     def decoder(self) -> dict[str, Tensor]:

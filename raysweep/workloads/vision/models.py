@@ -56,7 +56,7 @@ def build(model: str, depth: int, shape: tuple[int, int], classes: int, seed: in
 
 
 def renew_head(net: Net, classes: int, seed: int, role: str) -> None:
-    """Give a net a new head for so many classes, where the net is. role: of which task ("source", "target")."""
+    """Give a net a new head for this number of classes, where the net is. role: of which task ("source", "target")."""
     features = net.head.in_features
     stream, bound = draws.generator(seed, f"head of {role}"), 1 / math.sqrt(features)
     new = nn.Linear(features, classes)

@@ -21,7 +21,7 @@ BY_DEPTH = MLP, SMALL_CNN
 RESNETS = RESNET18, RESNET50
 HIDDEN = 128  # neurons of a layer of mlp
 POOLED = 2  # convolutions of small_cnn that are followed by pooling
-_LAYERS = {LENET: 5, RESNET18: 21, RESNET50: 54}  # with those beside the blocks of a residual net, and the head
+_LAYERS = {LENET: 5, RESNET18: 21, RESNET50: 54}  # with those outside the blocks of a residual net, and the head
 _AT_224 = {RESNET18: (1.81e9, 1.17e7, 7.5e6), RESNET50: (4.09e9, 2.56e7, 3.2e7)}  # products, weights, activations
 
 

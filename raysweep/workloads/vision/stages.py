@@ -83,7 +83,7 @@ def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
 
 @one_look()
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
-    """What the net does on both tasks after fine-tuning, beside before and beside training from scratch."""
+    """The net on both tasks after fine-tuning, against before and against training from scratch."""
     row = rows.row()
     task = pixels.target(row).to(context.device)
     pretrained, end = parent.parent, parent.tensors()["net"]

@@ -99,7 +99,7 @@ def source_classes(row: Row) -> list[int]:
 
 
 def overlap(angle: float, classes: int) -> int:
-    """How many of so many target classes a source at this angle has."""
+    """How many of the target's classes a source at this angle has."""
     return math.floor(classes * math.cos(math.radians(angle)) + 0.5)
 
 

@@ -2,7 +2,7 @@
 
 Batches are the parts of one order an epoch, drawn from the seed; they differ by one image at most. Weight decay acts on
 every weight, as in torch.optim.SGD. Trained one net at a time: on a CPU that is fastest, and a row then comes out the
-same whichever are beside it.
+same in any company.
 """
 
 from __future__ import annotations

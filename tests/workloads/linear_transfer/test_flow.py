@@ -172,7 +172,7 @@ def test_convergence_reaches_the_exact_end_point_of_every_draw() -> None:
     columns = table(rows)
     metrics, status = flow.compute(columns, seeds)
     assert set(status) == {"ok"}
-    scale = target.pretrain_scale(columns)
+    scale = np.exp(target.log_pretrain_scale(columns))
     for i, row in enumerate(rows):
         X, y, goal, along = data(row, int(seeds[i]))
         scratch = draws.unit_vectors(int(seeds[i]), "scratch", 1, 20)[0]
@@ -214,7 +214,7 @@ def test_without_samples_nothing_moves() -> None:
     row = {"depth": 2, "gamma": 0.01, "dim": 20, "overlap_angle": 60.0, "pretrain_length": 2.0, "init_scale": 0.3}
     columns = table([row])
     metrics, _ = flow.compute(columns, np.array([0]))
-    c = float(target.pretrain_scale(columns)[0])
+    c = float(np.exp(target.log_pretrain_scale(columns))[0])
     assert metrics["risk_finetune"][0] == pytest.approx(c**2 - c + 1)
     assert metrics["risk_linear"][0] == pytest.approx(1.0)
 

@@ -26,7 +26,7 @@ def end_points(row: dict[str, Any], seed: int) -> dict[str, float]:
     X, y, goal, along = data(row, seed)
     depth, alpha = row["depth"], row["init_scale"]
     fitted = np.linalg.pinv(X) @ y
-    c = float(target.pretrain_scale(table([row]))[0])
+    c = float(np.exp(target.log_pretrain_scale(table([row])))[0])
     maps = {}
     scratch = draws.unit_vectors(seed, "scratch", 1, row["dim"])[0]
     for name, direction, scale in (("risk_scratch", scratch, alpha**depth), ("risk_finetune", along, c)):
@@ -199,7 +199,7 @@ def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not() -> None
     assert status == ["ok", "diverged", "diverged"]
     X, y, goal, along = data(row, 0)
     gram, moment = X.T @ X / len(X), X.T @ y / len(X)
-    c = float(target.pretrain_scale(table([row]))[0])
+    c = float(np.exp(target.log_pretrain_scale(table([row])))[0])
     beta, scalar = c * along, c  # fine-tuning, and linear transfer on the output of the pretrained map
     for _ in range(60):
         beta = beta - 4.0 * (gram @ beta - moment)
