@@ -17,7 +17,7 @@ from benchmarks.search.pools import Pool
 from raysweep import search
 from raysweep.search import precision
 from raysweep.search.completed import completed
-from raysweep.search.known_steps import KnownSteps
+from raysweep.search.step_cache import StepCache
 from raysweep.space import space_files
 
 LADDER = 2**0.25  # by this factor draws are increased, so that a search overshoots by at most so much
@@ -187,8 +187,8 @@ def ours(world: World, rng: np.random.Generator) -> Found:
             return None
         return float(world.values[seed, cell] if asked == metric else pool.theory[cell])
 
-    known = KnownSteps()
-    while last := precision.rounds(pool.space, pool.cells, value, known)[-1]:
+    cache = StepCache()
+    while last := precision.rounds(pool.space, pool.cells, value, cache)[-1]:
         for cell, seed in last:
             assert seed == counts[cell], "every cell gets the first draws"
             counts[cell] += 1

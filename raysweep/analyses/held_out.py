@@ -41,7 +41,7 @@ def largest_out(places: Sequence[Place], axes: np.ndarray, level: float) -> np.n
 def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | None:
     """A place of a curve as the law takes it: normal on either side of the estimate, in log.
 
-    row: outcome, estimate, low and high. ends: of the curves' axis, in log. None where nothing is located.
+    row: outcome, estimate, low and high. edges: of the curves' axis, in log. None where nothing is located.
     """
     low, high = edges.tolist()
     none = np.empty(0)

@@ -127,8 +127,6 @@ class Worker:
         """Compute the rows of a job that has one cell for each row, or put the stages of the pack that they need into
         the store.
 
-        job: cell i belongs to row i.
-        seeds: the seed of each row.
         together: whether all workers train the same rows together. Only the first worker returns the rows then.
         """
         cells, what = np.arange(len(seeds)), content(pack) if pack.stages else counted(len(seeds), "row")

@@ -102,10 +102,8 @@ def of_resources(resources: Sequence[Mapping[str, float]]) -> Machines:
 def of_cluster(
     gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say
 ) -> Machines:
-    """The machines of a cluster.
+    """The machines of a cluster, from its address and its `ray.nodes()`.
 
-    gcs_address: the cluster's address, as Ray gives it.
-    nodes: what `ray.nodes()` returns.
     say: called with the reason if there is an autoscaler whose configuration cannot be read.
     """
     alive = [node["Resources"] for node in nodes if node["Alive"]]
@@ -118,12 +116,7 @@ def of_cluster(
 
 
 def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: Mapping[str, Any]) -> Machines:
-    """The machines of a cluster with an autoscaler.
-
-    up: the machines that are up.
-    workers: those of them that are not the head.
-    configuration: the autoscaler's configuration.
-    """
+    """The machines of a cluster with an autoscaler. workers: those of the machines up that are not the head."""
     largest = max(up, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
     most = int(configuration.get("max_workers") or 0)
     more = []

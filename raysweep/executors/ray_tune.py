@@ -66,9 +66,7 @@ def is_connected() -> bool:
 def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Capacity:
     """Join the cluster that RAY_ADDRESS names, or start Ray on this machine. Returns how many trials it can run.
 
-    workers: how many trials to run at a time; None for as many as fit.
-    needs: the resources of each kind of trial.
-    say: called with every line for the user.
+    workers: trials at a time; None for as many as fit. needs: the resources of each kind of trial.
 
     Raises InputError if some trial can never fit. On this machine it is raised before Ray is started.
     """
@@ -122,10 +120,9 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
 def run(
     source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], Pack | None], *, workers: int, scratch: Path
 ) -> None:
-    """Compute every pack of `source` on the connected cluster.
+    """Compute every pack of `source` on the connected cluster, `workers` trials at a time.
 
     on_done: as in `inline.run`.
-    workers: how many trials run at a time.
     scratch: a folder for Tune's files, which is deleted afterwards.
     """
     retries = RetryPolicy()

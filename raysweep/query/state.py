@@ -20,7 +20,7 @@ from raysweep.plan.cost import estimate
 from raysweep.plan.identity import ELSEWHERE, cell_id, code_version
 from raysweep.query import changed_content
 from raysweep.query.code_note import code_note
-from raysweep.search.known_steps import KnownSteps
+from raysweep.search.step_cache import StepCache
 from raysweep.space.schema import Space
 from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
@@ -162,14 +162,14 @@ class State:
         self.attempt = max(self.attempt, 1 + max((self.rows[key]["attempt"] for key in new), default=0))
 
     @cached_property
-    def known_steps(self) -> KnownSteps:
+    def step_cache(self) -> StepCache:
         """What was found of slices before, by this process or by a driver."""
-        return KnownSteps(signs.steps(self.folder))
+        return StepCache(signs.steps(self.folder))
 
     def leave_steps(self) -> None:
         """Leave what was found of slices to other processes."""
         if self.space.precision:
-            signs.leave_steps(self.folder, self.known_steps.as_plain())
+            signs.leave_steps(self.folder, self.step_cache.as_plain())
 
     @cached_property
     def likely_plan(self) -> Plan:
@@ -191,7 +191,7 @@ class State:
         seeds = {seed for _, seed in self.rows}
         draws = max((draw + 1 for draw, seed in enumerate(self.space.seeds) if seed in seeds), default=0)
         value = partial(self._value, replaced=True)
-        return verdicts(self.space, members, value, draws, self.known_steps)
+        return verdicts(self.space, members, value, draws, self.step_cache)
 
     @cached_property
     def plan(self) -> Plan:
@@ -205,7 +205,7 @@ class State:
     def _plan(self, value: Value) -> Plan:
         from raysweep.search import precision  # loads the fits, which takes as long as all else
 
-        return precision.plan(self.space, self.cells, value, self.known_steps)
+        return precision.plan(self.space, self.cells, value, self.step_cache)
 
     def _forget_plan(self) -> None:
         for name in ("plan", "likely_plan", "verdicts"):

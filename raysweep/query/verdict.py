@@ -46,10 +46,10 @@ def _lines(state: State, not_ended: str) -> Iterator[str]:
     pointwise = state.space.precision[POINTWISE]
     every = "in each slice by itself" if pointwise else "in all slices at once"
     for _, group in itertools.groupby(
-        state.verdicts, key=lambda one: (one.own.kind, one.own.fit, one.own.metric, one.own.axis)
+        state.verdicts, key=lambda one: (one.slice.kind, one.slice.fit, one.slice.metric, one.slice.axis)
     ):
         members = list(group)
-        longest = max((one.own for one in members), key=lambda part: len(part.x))
+        longest = max((one.slice for one in members), key=lambda part: len(part.x))
         half = size(longest, longest.wanted, state.workload)
         reached = [one for one in members if one.state == REACHED]
         yield f"{longest.fit} of {longest.metric} in {longest.axis}: {half} {every} at {100 * longest.level:g} % " + (
@@ -82,7 +82,7 @@ def _short(value: object) -> str:
 
 
 def _names(verdicts: Sequence[Verdict]) -> str:
-    names = "; ".join(filter(None, (named(each.own) for each in verdicts[:NAMED])))
+    names = "; ".join(filter(None, (named(each.slice) for each in verdicts[:NAMED])))
     more = f" and {len(verdicts) - NAMED:,} more" if len(verdicts) > NAMED else ""
     return counted(len(verdicts), "slice") + (f" ({names}{more})" if names else "")
 
@@ -97,14 +97,14 @@ def _worst(verdicts: Sequence[Verdict], state: State, word: str) -> str:
     noisy = [each for each in asked if each.half > 0]
     if not noisy:
         return ""
-    worst = max(noisy, key=lambda each: each.half / each.own.wanted)
-    which = f"the {word}{named(worst.own, ' ')} with " if len(verdicts) > 1 else ""
-    return f", {which}{size(worst.own, worst.half, state.workload)}"
+    worst = max(noisy, key=lambda each: each.half / each.slice.wanted)
+    which = f"the {word}{named(worst.slice, ' ')} with " if len(verdicts) > 1 else ""
+    return f", {which}{size(worst.slice, worst.half, state.workload)}"
 
 
 def _advice(reason: str, verdicts: Sequence[Verdict]) -> str:
-    text = endings.advice(reason, verdicts[0].own.axis)
-    needed = max(endings.draws_to_reach(each.draws, each.half, each.own.wanted) for each in verdicts)
+    text = endings.advice(reason, verdicts[0].slice.axis)
+    needed = max(endings.draws_to_reach(each.draws, each.half, each.slice.wanted) for each in verdicts)
     if reason in (endings.ALL_DRAWS, endings.SPENT) and math.isfinite(needed):
         worst = " at the worst" if len(verdicts) > 1 else ""
         text += f", to about {math.ceil(needed):,} draws of a cell{worst}"

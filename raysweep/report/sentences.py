@@ -65,7 +65,7 @@ def _answer(finding: Finding, workload: Workload) -> str:
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
-    if finding.kind == "curves" and (text := _ends(finding, workload)):
+    if finding.kind == "curves" and (text := _extremes(finding, workload)):
         return _longer(text, theory_words(finding, workload), "; {}")
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
@@ -110,19 +110,19 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     return _longer(text, shares, "; {} of the variance")
 
 
-def _ends(finding: Finding, workload: Workload) -> str:
+def _extremes(finding: Finding, workload: Workload) -> str:
     """Where a measured metric is lowest and highest; empty if that is not measured, or takes too many words."""
     measured = finding.table[finding.table["estimate"].notna()]
     if (finding.table["outcome"] != Outcome.MEASURED).any() or len(measured) < 2:
         return ""
     varied = varying(finding.keys, measured)
-    low, high = (measured.loc[row] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    low, high = (measured.loc[at] for at in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
     unit = unit_of(finding.metric, workload)
-    ends = [
-        f"{number(end['estimate'], 3)}{unit}, at {settings({key: end[key] for key in varied}, workload)}"
-        for end in (low, high)
+    places = [
+        f"{number(row['estimate'], 3)}{unit}, at {settings({key: row[key] for key in varied}, workload)}"
+        for row in (low, high)
     ]
-    text = f"{called(finding.metric, workload)} is lowest, {ends[0]}, and highest, {ends[1]}"
+    text = f"{called(finding.metric, workload)} is lowest, {places[0]}, and highest, {places[1]}"
     return _longer("", text, "{}")
 
 

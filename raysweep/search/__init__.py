@@ -8,6 +8,7 @@ the rows are the same with one worker and with many.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError
@@ -25,8 +26,8 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
 
     For an open space: in the order in which the search asks for them. It places them in the table.
     """
-    found = [cell for cells_of_round in rounds(space, cells, draws) for cell in cells_of_round]
-    return found if space.open else sorted(found)
+    asked = list(itertools.chain.from_iterable(rounds(space, cells, draws)))
+    return asked if space.open else sorted(asked)
 
 
 def rounds(space: Space, cells: Cells, draws: Draws) -> list[list[int]]:
@@ -36,30 +37,30 @@ def rounds(space: Space, cells: Cells, draws: Draws) -> list[list[int]]:
     if kind == "optuna":
         from raysweep.search import optuna_study
 
-        found = optuna_study.rounds(
+        asked = optuna_study.rounds(
             space, cells, draws, metric=options["metric"], count=options["cells"], sampler=options["sampler"]
         )
     else:
-        found = [_at_once(space, cells, draws)]
+        asked = [_at_once(space, cells, draws)]
         if space.early_stopping:
-            found = _doubling(space, cells, draws, found[0])
+            asked = _doubling(space, cells, draws, asked[0])
     if space.ranges:
-        _number(space, cells, found)
-    return found
+        _number(space, cells, asked)
+    return asked
 
 
 def _doubling(space: Space, cells: Cells, draws: Draws, chosen: list[int]) -> list[list[int]]:
     """Cells in rounds, each further one as large as all before; the first is as large as the space says. The order is
     drawn by the hash of a cell's values, because neighbours in the plan are alike."""
     order = chosen if space.ranges else sorted(chosen, key=_hashes(space, cells).__getitem__)
-    found: list[list[int]] = []
+    asked: list[list[int]] = []
     first, size = 0, space.early_stopping["first"]
     while first < len(order):
-        found.append(order[first : first + size])
-        if any(draws(cell, space.early_stopping["metric"]) is None for cell in found[-1]):
+        asked.append(order[first : first + size])
+        if any(draws(cell, space.early_stopping["metric"]) is None for cell in asked[-1]):
             break
         first, size = first + size, first + size
-    return found
+    return asked
 
 
 def _at_once(space: Space, cells: Cells, draws: Draws) -> list[int]:
@@ -74,10 +75,10 @@ def _at_once(space: Space, cells: Cells, draws: Draws) -> list[int]:
     return refinement.wanted(kind, options, space, cells, draws)
 
 
-def _number(space: Space, cells: Cells, found: list[list[int]]) -> None:
+def _number(space: Space, cells: Cells, asked: list[list[int]]) -> None:
     """Number the cells of a space with ranges as the search asks for them. InputError if the workload refuses all of
     them."""
-    chosen = [cell for cells_of_round in found for cell in cells_of_round]
+    chosen = list(itertools.chain.from_iterable(asked))
     if not chosen:
         parameter, why = cells.complaint or ("", "exclude leaves out every cell")
         path = f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}" if parameter else "exclude"

@@ -24,39 +24,39 @@ def affordable(
     """
     if not budget:
         return list(steps)
-    found, granted = list(steps), counts
+    granted_steps, granted = list(steps), counts
 
     def fits(wanted: np.ndarray) -> bool:
         needed = cost.of(wanted, counts)
         return all(cost.spent[unit] + needed[unit] <= most * (1 + 1e-9) for unit, most in budget.items())
 
-    def price(own: Slice, step: Step) -> float:
-        needed = cost.of(merged([own], [step], counts), counts)
+    def price(slice_: Slice, step: Step) -> float:
+        needed = cost.of(merged([slice_], [step], counts), counts)
         return max(needed[unit] / most for unit, most in budget.items())
 
     def gain(place: int) -> tuple[float, int]:
-        own, step = members[place], steps[place]
-        gained = 1.0 if math.isinf(step.half) else (step.half - step.then) / own.wanted
-        return -gained / max(price(own, step), 1e-300), place
+        slice_, step = members[place], steps[place]
+        gained = 1.0 if math.isinf(step.half) else (step.half - step.then) / slice_.wanted
+        return -gained / max(price(slice_, step), 1e-300), place
 
     asking = [place for place, step in enumerate(steps) if (step.counts > counts[list(members[place].cells)]).any()]
     for _, place in sorted(map(gain, asking)):
-        own, step = members[place], steps[place]
-        now = counts[np.asarray(own.cells)]
+        slice_, step = members[place], steps[place]
+        now = counts[np.asarray(slice_.cells)]
 
-        def cut(most: int, own: Slice = own, step: Step = step, now: np.ndarray = now) -> Step:
+        def cut(most: int, slice_: Slice = slice_, step: Step = step, now: np.ndarray = now) -> Step:
             return replace(step, counts=np.maximum(now, np.minimum(step.counts, most)))
 
         low, high = _worth(now, step.counts), int(step.counts.max())
-        if not fits(merged([own], [cut(low)], granted)):
-            found[place] = replace(step, counts=now, state=endings.SPENT)
+        if not fits(merged([slice_], [cut(low)], granted)):
+            granted_steps[place] = replace(step, counts=now, state=endings.SPENT)
             continue
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if fits(merged([own], [cut(middle)], granted)) else (low, middle - 1)
-        found[place] = cut(low)
-        granted = merged([own], [found[place]], granted)
-    return found
+            low, high = (middle, high) if fits(merged([slice_], [cut(middle)], granted)) else (low, middle - 1)
+        granted_steps[place] = cut(low)
+        granted = merged([slice_], [granted_steps[place]], granted)
+    return granted_steps
 
 
 def _worth(now: np.ndarray, wanted: np.ndarray) -> int:
@@ -71,6 +71,6 @@ def _worth(now: np.ndarray, wanted: np.ndarray) -> int:
 def merged(members: Sequence[Slice], steps: Sequence[Step], counts: np.ndarray) -> np.ndarray:
     """How many draws each cell is to have, (cells,): the most that a slice with it wants."""
     wanted = counts.copy()
-    for own, step in zip(members, steps, strict=True):
-        np.maximum.at(wanted, np.asarray(own.cells, dtype=np.int64), step.counts)
+    for slice_, step in zip(members, steps, strict=True):
+        np.maximum.at(wanted, np.asarray(slice_.cells, dtype=np.int64), step.counts)
     return wanted

@@ -69,10 +69,10 @@ def step(curve: Curve, ask: Ask) -> Step:
     if not exact and ask.most < 2:
         return replace(rest, state=endings.ONE_DRAW)
     labels = signs(values[:, there], ask)
-    found = _bracket(labels, standard_error(values[:, there])[0])
-    if found is None:
+    bracket = _bracket(labels, standard_error(values[:, there])[0])
+    if bracket is None:
         return _without_bracket(curve, ask, labels, rest)
-    inside = there[found[0] : found[1] + 1]
+    inside = there[bracket[0] : bracket[1] + 1]
     draws = int(curve.counts[inside].max())
     if (curve.counts[inside] < draws).any():
         return replace(rest, counts=raised(curve.counts, inside, draws))
@@ -135,13 +135,13 @@ def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, draws: int, rest: 
     enough = min(ask.most, 1 if ask.exact else SOME)
     needed = max(enough, needed)
     if draws >= enough and (half * sure <= wanted or draws >= ask.most):
-        found = fitted(curve, ask)
-        if found.half() * sure <= wanted:
-            return replace(rest, state=REACHED, half=found.half(), then=found.half(), place=found.place)
-        place, half = (found.place, found.half()) if math.isfinite(found.half()) else (place, half)
+        interval = fitted(curve, ask)
+        if interval.half() * sure <= wanted:
+            return replace(rest, state=REACHED, half=interval.half(), then=interval.half(), place=interval.place)
+        place, half = (interval.place, interval.half()) if math.isfinite(interval.half()) else (place, half)
         coarse, more = False, 1.0
-        if found.half() > wanted:
-            coarse, more = shape_and_draws(found.half(), fitted(curve, ask, EVEN).half(), wanted)
+        if interval.half() > wanted:
+            coarse, more = shape_and_draws(interval.half(), fitted(curve, ask, EVEN).half(), wanted)
         if coarse and ((counts := shaped(curve, a, b, place, draws, BESIDE)) > curve.counts).any():
             return replace(rest, counts=counts, half=half, then=wanted, place=place, needed=counts)
         if coarse and not more and (draws >= SOME or ask.exact):  # fewer draws hardly tell their noise from the shape

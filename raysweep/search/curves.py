@@ -173,6 +173,6 @@ def shape_and_draws(half: float, even: float, wanted: float) -> tuple[bool, floa
 
 def raised(counts: np.ndarray, points: np.ndarray, draws: int) -> np.ndarray:
     """The counts with at least so many draws at these points."""
-    found = counts.copy()
-    found[points] = np.maximum(found[points], draws)
-    return found
+    more = counts.copy()
+    more[points] = np.maximum(more[points], draws)
+    return more

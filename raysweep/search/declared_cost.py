@@ -54,7 +54,7 @@ class DeclaredCost:
             self._bought.append((wanted, counts))
 
     def _of(self, wanted: np.ndarray, counts: np.ndarray, hours: bool) -> tuple[dict[str, float], set[str]]:
-        found: dict[str, float] = {"rows": int((wanted - counts).sum()), **(dict.fromkeys(HOURS, 0.0) if hours else {})}
+        cost: dict[str, float] = {"rows": int((wanted - counts).sum()), **(dict.fromkeys(HOURS, 0.0) if hours else {})}
         new: set[str] = set()
         for draw in range(int(counts.min()), int(wanted.max(initial=0))) if hours else ():
             members = np.flatnonzero((counts <= draw) & (wanted > draw))
@@ -66,5 +66,5 @@ class DeclaredCost:
                 new |= kept.keys()
                 seconds = max(0.0, piece.seconds - sum(kept[stage] for stage in again))
                 on_gpu = bool(self._cells.needs[self._cells.need[piece.cells[0]]].gpus)
-                found[HOURS[0] if on_gpu else HOURS[1]] += seconds / 3600
-        return found, new
+                cost[HOURS[0] if on_gpu else HOURS[1]] += seconds / 3600
+        return cost, new

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from raysweep.space.schema import Space
 
 ROUND = 8  # cells that are asked for in one round
-DIGITS = 9  # of a mean, as the Gaussian process is told it: the last digits of a row may depend on its pack
+DIGITS = 9  # of a mean, as the Gaussian process gets it: the last digits of a row may depend on its pack
 Suggested = tuple[Any, dict[str, Any]]
 """A trial of Optuna's, and its cell as {axis: value}."""
 Ask = Callable[[int], list[Suggested]]
@@ -58,21 +58,21 @@ def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int,
         return positions.get(tuple(suggested[name] for name in space.axes))
 
     chosen: list[int] = []
-    found: list[list[int]] = []
+    every_round: list[list[int]] = []
     for _ in range(ATTEMPTS * count):
         asked = [(trial, place(cell)) for trial, cell in ask(min(ROUND, max(count - len(chosen), 1)))]
         if not asked:
             break  # there are no other cells
         new = [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell is not None and cell not in chosen]
-        found.append(new[: count - len(chosen)])
-        chosen += found[-1]
+        every_round.append(new[: count - len(chosen)])
+        chosen += every_round[-1]
         if len(chosen) >= count or any(cell is not None and draws(cell, metric) is None for _, cell in asked):
             break
         for trial, cell in asked:
             values = draws(cell, metric) if cell is not None else None
             # no cell: it is excluded. No values: it is as bad as can be, otherwise the study would ask for it again.
             tell(trial, None if values is None else float(np.mean(values)) if len(values) else worst)
-    return found
+    return every_round
 
 
 def _tpe(space: Space, cells: Cells, direction: str) -> tuple[Ask, Tell]:
@@ -95,17 +95,17 @@ def _gaussian_process(space: Space, cells: Cells, direction: str) -> tuple[Ask, 
     import optuna
 
     samplers, states = optuna.samplers, optuna.trial.TrialState
-    told: list[optuna.trial.FrozenTrial] = []
+    trials: list[optuna.trial.FrozenTrial] = []
     before: list[dict[str, Any]] = []
 
     def ask(size: int) -> list[Suggested]:
-        key = (size, *(trial.value for trial in told))
+        key = (size, *(trial.value for trial in trials))
         if key not in cells.suggested:
             study = optuna.create_study(
-                direction=direction, sampler=samplers.GPSampler(seed=len(told), n_startup_trials=ROUND)
+                direction=direction, sampler=samplers.GPSampler(seed=len(trials), n_startup_trials=ROUND)
             )
-            study.add_trials(told)
-            others = optuna.create_study(sampler=samplers.RandomSampler(seed=len(told)))
+            study.add_trials(trials)
+            others = optuna.create_study(sampler=samplers.RandomSampler(seed=len(trials)))
             with limited(1), warnings.catch_warnings():  # the last digits must not depend on how many cores there are
                 warnings.filterwarnings("ignore", "Clip non-finite values")  # as bad as the worst cell: as it should be
                 cells.suggested[key] = _new(study, others, space, size, before)
@@ -113,7 +113,7 @@ def _gaussian_process(space: Space, cells: Cells, direction: str) -> tuple[Ask, 
         return cells.suggested[key]
 
     def tell(trial: optuna.Trial, mean: float | None) -> None:
-        told.append(
+        trials.append(
             optuna.trial.create_trial(
                 state=states.FAIL if mean is None else states.COMPLETE,
                 params=trial.params,
@@ -128,17 +128,17 @@ def _gaussian_process(space: Space, cells: Cells, direction: str) -> tuple[Ask, 
 def _new(
     study: optuna.Study, others: optuna.Study, space: Space, size: int, before: list[dict[str, Any]]
 ) -> list[Suggested]:
-    """At most `size` cells that were not asked for before. A random one stands for each that the study repeats: told
+    """At most `size` cells that were not asked for before. A random one stands for each that the study repeats: given
     the same mean again, the Gaussian process would take it for a second measurement."""
-    found: list[Suggested] = []
+    suggested: list[Suggested] = []
     for _ in range(size):
         for attempt in range(ATTEMPTS * ROUND):
             trial = (others if attempt else study).ask()
             cell = _suggested(trial, space)
-            if cell not in before and all(cell != other for _, other in found):
-                found.append((trial, cell))
+            if cell not in before and all(cell != other for _, other in suggested):
+                suggested.append((trial, cell))
                 break
-    return found
+    return suggested
 
 
 def _suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:

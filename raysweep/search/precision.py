@@ -20,9 +20,9 @@ from raysweep.search import bracketing, endings, racing, slices
 from raysweep.search.affordable import affordable, merged
 from raysweep.search.curves import OPEN, Step
 from raysweep.search.declared_cost import DeclaredCost
-from raysweep.search.known_steps import KnownSteps, digest
 from raysweep.search.slice_rows import SliceRows, Value
 from raysweep.search.slices import Ask, Slice
+from raysweep.search.step_cache import StepCache, digest
 from raysweep.space.precision import HOURS
 
 if TYPE_CHECKING:
@@ -57,31 +57,31 @@ class Plan:
         """The cells that may get further draws: those of the slices on which more is spent."""
         if self.over:
             return frozenset()
-        return frozenset(cell for own, step in self.slices if step.state == OPEN for cell in own.cells)
+        return frozenset(cell for slice_, step in self.slices if step.state == OPEN for cell in slice_.cells)
 
 
-def rounds(space: Space, cells: Cells, value: Value, known: KnownSteps | None = None) -> list[list[tuple[int, int]]]:
+def rounds(space: Space, cells: Cells, value: Value, cache: StepCache | None = None) -> list[list[tuple[int, int]]]:
     """The rows that a space with a precision wants, in rounds (see `plan`). An empty last round: nothing more."""
-    found = plan(space, cells, value, known)
-    return [*found.rounds, []] if found.over else found.rounds
+    whole = plan(space, cells, value, cache)
+    return [*whole.rounds, []] if whole.over else whole.rounds
 
 
-def plan(space: Space, cells: Cells, value: Value, known: KnownSteps | None = None) -> Plan:
+def plan(space: Space, cells: Cells, value: Value, cache: StepCache | None = None) -> Plan:
     """The rows that a space with a precision wants. InputError if its budget is below the first round.
 
-    known: steps that were computed before; those that are computed now are added.
+    cache: steps that were computed before; those that are computed now are added.
     """
-    known = known or KnownSteps()
+    cache = cache or StepCache()
     members = slices.of_space(space, cells)
     rows_of = SliceRows(space.seeds, members, value)
     cost = DeclaredCost(space, cells, hours=any(unit in space.budget for unit in HOURS))
     counts = np.zeros(len(cells), dtype=np.int64)
-    found: list[list[tuple[int, int]]] = []
-    steps = [_begin(own, len(space.seeds)) for own in members]
+    every_round: list[list[tuple[int, int]]] = []
+    steps = [_begin(slice_, len(space.seeds)) for slice_ in members]
     _check_first_round(space.budget, cost.of(merged(members, steps, counts), counts))
     complete = True
     while complete:
-        steps = [_chosen(own, step, counts, cost) for own, step in zip(members, steps, strict=True)]
+        steps = [_chosen(slice_, step, counts, cost) for slice_, step in zip(members, steps, strict=True)]
         steps = affordable(space.budget, members, steps, counts, cost)
         wanted = merged(members, steps, counts)
         rows = [(cell, draw) for cell in range(len(cells)) for draw in range(counts[cell], wanted[cell])]
@@ -89,43 +89,41 @@ def plan(space: Space, cells: Cells, value: Value, known: KnownSteps | None = No
             if space.budget:  # what waited for others gets nothing either
                 steps = [replace(step, state=endings.SPENT) if step.state == OPEN else step for step in steps]
             break
-        found.append([(cell, space.seeds[draw]) for cell, draw in rows])
+        every_round.append([(cell, space.seeds[draw]) for cell, draw in rows])
         cost.pay(wanted, counts)
         complete = rows_of.read(rows)
         counts = wanted
         if complete:
-            steps = _steps(members, rows_of, counts, len(space.seeds), known)
+            steps = _steps(members, rows_of, counts, len(space.seeds), cache)
     expected = _expected(members, steps, counts)
-    return Plan(found, list(zip(members, steps, strict=True)), complete, counts, expected, cost.spent)
+    return Plan(every_round, list(zip(members, steps, strict=True)), complete, counts, expected, cost.spent)
 
 
-def _begin(own: Slice, most: int) -> Step:
+def _begin(slice_: Slice, most: int) -> Step:
     """What a slice wants first."""
-    if not slices.enough(own):
-        return Step(np.zeros(len(own.x), dtype=np.int64), endings.FEW_VALUES)
-    return Step((racing if own.kind == "optimum" else bracketing).first(Ask(own, most)), OPEN)
+    if not slices.enough(slice_):
+        return Step(np.zeros(len(slice_.x), dtype=np.int64), endings.FEW_VALUES)
+    return Step((racing if slice_.kind == "optimum" else bracketing).first(Ask(slice_, most)), OPEN)
 
 
-def _steps(
-    members: Sequence[Slice], rows_of: SliceRows, counts: np.ndarray, most: int, known: KnownSteps
-) -> list[Step]:
+def _steps(members: Sequence[Slice], rows_of: SliceRows, counts: np.ndarray, most: int, cache: StepCache) -> list[Step]:
     """The next step of each slice from the finished rows. Where best values are sought, slices wait for each other."""
     curves, exact = rows_of.curves(members, counts)
-    asks = [Ask(own, most, noiseless) for own, noiseless in zip(members, exact, strict=True)]
+    asks = [Ask(slice_, most, noiseless) for slice_, noiseless in zip(members, exact, strict=True)]
 
     def judged(place: int) -> Step:
-        own, curve = members[place], curves[place]
-        key = digest(("step", most, *slices.said(own), exact[place]), curve, own.heavy)
-        engine = racing.step if own.kind == "optimum" else bracketing.step
-        return known.step(key, len(own.x), partial(engine, curve, asks[place]))
+        slice_, curve = members[place], curves[place]
+        key = digest(("step", most, *slices.said(slice_), exact[place]), curve, slice_.heavy)
+        engine = racing.step if slice_.kind == "optimum" else bracketing.step
+        return cache.step(key, len(slice_.x), partial(engine, curve, asks[place]))
 
     steps: dict[int, Step] = {}
     races: dict[str, list[int]] = {}
-    for place, own in enumerate(members):
-        if not slices.enough(own):
-            steps[place] = _begin(own, most)
-        elif own.kind == "optimum":  # only these draws are completed from each other
-            races.setdefault(own.analysis if own.fit == "optimum" else f"{place}", []).append(place)
+    for place, slice_ in enumerate(members):
+        if not slices.enough(slice_):
+            steps[place] = _begin(slice_, most)
+        elif slice_.kind == "optimum":  # only these draws are completed from each other
+            races.setdefault(slice_.analysis if slice_.fit == "optimum" else f"{place}", []).append(place)
         else:
             steps[place] = judged(place)
     for race in races.values():
@@ -134,15 +132,15 @@ def _steps(
     return [steps[place] for place in range(len(members))]
 
 
-def _chosen(own: Slice, step: Step, counts: np.ndarray, cost: DeclaredCost) -> Step:
+def _chosen(slice_: Slice, step: Step, counts: np.ndarray, cost: DeclaredCost) -> Step:
     """The step with those of its choices that gain most for what they cost; of equal ones the first."""
     if not step.choices:
         return step
-    now = counts[np.asarray(own.cells)]
+    now = counts[np.asarray(slice_.cells)]
     wanted = now.copy()
     for group in step.choices:
         ways = [np.maximum(way.counts, now) for way in group]
-        prices = [cost.price(merged([own], [replace(step, counts=way)], counts), counts) for way in ways]
+        prices = [cost.price(merged([slice_], [replace(step, counts=way)], counts), counts) for way in ways]
         worth = [way.gain / max(price, 1e-300) for way, price in zip(group, prices, strict=True)]
         best = next(place for place, value in enumerate(worth) if value >= (1 - NEARLY) * max(worth))
         wanted = np.maximum(wanted, ways[best])
@@ -160,7 +158,7 @@ def _check_first_round(budget: Mapping[str, float], cost: Mapping[str, float]) -
 def _expected(members: Sequence[Slice], steps: Sequence[Step], counts: np.ndarray) -> np.ndarray:
     """How many draws each cell is expected to have in the end, (cells,), as far as the rows tell."""
     wanted = counts.copy()
-    for own, step in zip(members, steps, strict=True):
+    for slice_, step in zip(members, steps, strict=True):
         needed = step.counts if step.needed is None or step.state != OPEN else step.needed
-        np.maximum.at(wanted, np.asarray(own.cells, dtype=np.int64), np.maximum(needed, step.counts))
+        np.maximum.at(wanted, np.asarray(slice_.cells, dtype=np.int64), np.maximum(needed, step.counts))
     return wanted

@@ -66,16 +66,16 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
     alive = _alive(curve)
     if not len(alive):
         return replace(rest, state=endings.NO_ROW)
-    known = curve.values[:, alive]
-    if np.nanmax(known) - np.nanmin(known) <= ROUNDING * np.nanmax(np.abs(known)):
+    values = curve.values[:, alive]
+    if np.nanmax(values) - np.nanmin(values) <= ROUNDING * np.nanmax(np.abs(values)):
         return replace(rest, state=endings.SAME)
     if ask.most < 2 and not ask.exact:
         return replace(rest, state=endings.ONE_DRAW)
     log = ask.slice.logarithmic
     u = np.log(curve.x) if log else curve.x
-    place = int(np.argmin(_paired_means(known)))
+    place = int(np.argmin(_paired_means(values)))
     best = int(alive[place])
-    worse = known - known[:, [place]]
+    worse = values - values[:, [place]]
     loses = clearly_positive(worse, LOSES, ask.exact)
     if gaps := _beside(curve, u, alive, place, ask.slice.wanted):
         draws = min(BEGIN, ask.most)
@@ -93,13 +93,13 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
     if needed <= draws or draws >= ask.most:
         if not fit:
             return replace(rest, half=half)
-        found = fitted(whole, ask)
-        width, estimate = found.half(log), found.place
+        interval = fitted(whole, ask)
+        width, estimate = interval.half(log), interval.place
         if width <= ask.slice.wanted:
             return replace(rest, state=REACHED, half=width, then=width, place=estimate)
         coarse, more = shape_and_draws(width, fitted(whole, ask, EVEN).half(log), ask.slice.wanted)
-        unknown = _unknown(curve, u, alive, place, found)
-        counts = _shaped(curve, unknown, alive, found, draws)
+        unknown = _unknown(curve, u, alive, place, interval)
+        counts = _shaped(curve, unknown, alive, interval, draws)
         if (coarse or not math.isfinite(width)) and (counts > curve.counts).any():
             return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts)
         half = width
@@ -225,13 +225,13 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
 
     shrink: the deviations of draws from the mean curve are multiplied by it, to see what more draws would give.
     """
-    there, own = curve.there, ask.slice
+    there, slice_ = curve.there, ask.slice
     values = _minimized(curve, ask).values[:, there]
     if shrink != 1.0:
         values = values - (1 - shrink) * two_way_anova(values).residual
     x = curve.x[there]
-    if own.fit == "inflection":
-        found = find_extremum(x, values, own.strict, ask.exact, axis=Axis(own.logarithmic))
+    if slice_.fit == "inflection":
+        extremum = find_extremum(x, values, slice_.strict, ask.exact, axis=Axis(slice_.logarithmic))
     else:
         draw, point = np.nonzero(np.arange(len(values))[:, None] < curve.counts[there])
         limit = divergence(x[point], ~can_be_fitted(values[draw, point]))
@@ -239,16 +239,16 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
         some = inside.any(axis=0)
         values = np.where(inside, values, np.nan)[inside.any(axis=1)][:, some]
         curves = DrawCurves(x[some], values, np.arange(len(values)))
-        found = find_optimum(curves, own.axis, own.strict, ask.exact, limit, own.logarithmic)
-    return Fitted(found.estimate if found.status == Status.LOCATED else math.nan, found.low, found.high)
+        extremum = find_optimum(curves, slice_.axis, slice_.strict, ask.exact, limit, slice_.logarithmic)
+    return Fitted(extremum.estimate if extremum.status == Status.LOCATED else math.nan, extremum.low, extremum.high)
 
 
-def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, found: Fitted) -> np.ndarray:
+def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, interval: Fitted) -> np.ndarray:
     """Points without a draw that say more of the curve's shape: those beside the best one; else the middle of the
     widest gap in the interval, where the curve may have another lowest place."""
     low, high = alive[max(place - 1, 0)], alive[min(place + 1, len(alive) - 1)]
     beside = [point for point in range(low + 1, high) if curve.counts[point] == 0]
-    first, last = (found.low, found.high) if found.low < found.high else (-math.inf, math.inf)
+    first, last = (interval.low, interval.high) if interval.low < interval.high else (-math.inf, math.inf)
     gaps = [
         (float(u[q] - u[p]), (p + q) // 2)
         for p, q in pairwise(alive.tolist())
@@ -257,15 +257,15 @@ def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, found: 
     return np.array(beside or [point for _, point in sorted(gaps)[-1:]], dtype=np.int64)
 
 
-def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, found: Fitted, draws: int) -> np.ndarray:
+def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, interval: Fitted, draws: int) -> np.ndarray:
     """The counts with more that says of the curve's shape: the unknown points; else twice the draws of those where the
     interval lies and beside it, up to `SHAPED`, or up to `draws` if the place is not located."""
     if len(unknown):
         return raised(curve.counts, unknown, min(draws, BEGIN))
     x = curve.x[alive]
-    first, last = np.searchsorted(x, found.low), np.searchsorted(x, found.high, side="right")
-    some = alive[max(first - REACH, 0) : last + REACH] if found.low < found.high else alive
-    most = draws if math.isnan(found.place) else min(draws, SHAPED)
+    first, last = np.searchsorted(x, interval.low), np.searchsorted(x, interval.high, side="right")
+    some = alive[max(first - REACH, 0) : last + REACH] if interval.low < interval.high else alive
+    most = draws if math.isnan(interval.place) else min(draws, SHAPED)
     counts = curve.counts.copy()
     counts[some] = np.maximum(counts[some], np.minimum(2 * counts[some], most))
     return counts

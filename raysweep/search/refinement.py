@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.fits.statistics import half_width, standard_error
+
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.search.draws import Draws
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws: Draws) -> list[int]:
-    """The cells of all rounds that the known draws decide, at most as many as the option `budget`.
+    """The cells of all rounds that the draws so far decide, at most as many as the option `budget`.
 
     kind: boundary or optimum.
     draws: see `raysweep.search.draws.Draws`.
@@ -42,18 +44,18 @@ def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws:
     chosen: list[list[int]] = [[] for _ in slices]
     while any(waiting):
         shares = _shares(options["budget"], chosen, waiting)
-        if all(len(own) >= share for own, share in zip(chosen, shares, strict=True)):
+        if all(len(picked) >= share for picked, share in zip(chosen, shares, strict=True)):
             break  # the budget is spent
         for number, share in enumerate(shares):
             more = max(share - len(chosen[number]), 0)
             chosen[number] += waiting[number][:more]
             waiting[number] = waiting[number][more:]
         asked = list(itertools.chain.from_iterable(chosen))
-        known = {cell: values for cell in asked if (values := draws(cell, metric)) is not None}
-        if len(known) < len(asked):
+        results = {cell: values for cell in asked if (values := draws(cell, metric)) is not None}
+        if len(results) < len(asked):
             break  # this round is not complete, so the next cannot be decided
         for number, members in enumerate(slices):
-            waiting[number] = waiting[number] or _next(kind, members, known, maximize)
+            waiting[number] = waiting[number] or _next(kind, members, results, maximize)
     return sorted(itertools.chain.from_iterable(chosen))
 
 
@@ -80,9 +82,9 @@ def _shares(budget: int, chosen: list[list[int]], waiting: list[list[int]]) -> l
     waiting: the cells that each slice still wants.
     """
     unfinished = [number for number, cells in enumerate(waiting) if cells]
-    finished = sum(len(own) for own, cells in zip(chosen, waiting, strict=True) if not cells)
+    finished = sum(len(picked) for picked, cells in zip(chosen, waiting, strict=True) if not cells)
     each, extra = divmod(budget - finished, len(unfinished))
-    shares = [len(own) for own in chosen]
+    shares = [len(picked) for picked in chosen]
     for place, number in enumerate(unfinished):
         shares[number] = each + (place < extra)
     return shares
@@ -97,16 +99,16 @@ def _slices(space: Space, cells: Cells, x: str) -> list[list[int]]:
     return [sorted(members, key=lambda index: cells.columns[x][index]) for members in slices.values()]
 
 
-def _next(kind: str, members: list[int], known: Mapping[int, np.ndarray], maximize: bool) -> list[int]:
+def _next(kind: str, members: list[int], results: Mapping[int, np.ndarray], maximize: bool) -> list[int]:
     """The middle cells of the gaps of one slice that are to be halved, the most promising first.
 
     kind: boundary or optimum.
     members: the cells of the slice, ordered along the axis.
-    known: maps each computed cell to its draws.
+    results: maps each computed cell to its draws.
     maximize: whether the best cell is the one with the largest mean.
     """
-    places = [place for place, cell in enumerate(members) if cell in known]
-    values = [known[members[place]] for place in places]
+    places = [place for place, cell in enumerate(members) if cell in results]
+    values = [results[members[place]] for place in places]
     gaps = list(itertools.pairwise(places))
     if kind == "boundary":
         gaps = [gaps[number] for number in _unsettled([_sign(draws) for draws in values])]
@@ -139,12 +141,10 @@ def _unsettled(signs: list[str]) -> list[int]:
 def _sign(values: np.ndarray) -> str:
     """The sign of a cell: "+" or "-", "?" if its draws do not decide it (95 %, Student's t), "0" if all draws are zero,
     "" if there is no draw."""
-    from scipy.stats import t
-
     if len(values) == 0:
         return ""
     if not np.any(values):
         return "0"
-    mean = float(np.mean(values))
-    doubt = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return "?" if abs(mean) <= doubt else "+" if mean > 0 else "-"
+    mean, error, count = standard_error(values[:, None])
+    half = float(half_width(0.95, error, count)[0]) if len(values) > 1 else 0.0
+    return "?" if abs(mean[0]) <= half else "+" if mean[0] > 0 else "-"

@@ -28,23 +28,23 @@ class SliceRows:
     def __init__(self, seeds: Sequence[int], members: Sequence[Slice], value: Value) -> None:
         self._seeds, self._value = seeds, value
         self._metrics: dict[int, list[str]] = {}
-        for own in members:
-            for cell in own.cells:
-                self._metrics.setdefault(cell, []).append(own.metric)
-        self._known: dict[tuple[int, str], list[float]] = {}
+        for slice_ in members:
+            for cell in slice_.cells:
+                self._metrics.setdefault(cell, []).append(slice_.metric)
+        self._values: dict[tuple[int, str], list[float]] = {}
 
     def read(self, rows: Sequence[tuple[int, int]]) -> bool:
         """Read the rows (cell, draw) of a round. False if one of them is not there."""
         for cell, draw in rows:
             for metric in dict.fromkeys(self._metrics.get(cell, ())):
-                known = self._value(cell, self._seeds[draw], metric)
-                if known is None:
+                value = self._value(cell, self._seeds[draw], metric)
+                if value is None:
                     return False
                 closed = self._value(cell, self._seeds[draw], f"{metric}_theory")
-                exact = closed is not None and math.isclose(known, closed, rel_tol=1e-12, abs_tol=1e-300)
-                closed = math.nan if closed is None else _rounded(known if exact else closed)
-                self._known.setdefault((cell, metric), []).append(_rounded(known))
-                self._known.setdefault((cell, f"{metric}_theory"), []).append(closed)
+                exact = closed is not None and math.isclose(value, closed, rel_tol=1e-12, abs_tol=1e-300)
+                closed = math.nan if closed is None else _rounded(value if exact else closed)
+                self._values.setdefault((cell, metric), []).append(_rounded(value))
+                self._values.setdefault((cell, f"{metric}_theory"), []).append(closed)
         return True
 
     def read_all(self, draws: int) -> np.ndarray:
@@ -60,38 +60,38 @@ class SliceRows:
                     continue
                 for metric in dict.fromkeys(metrics):
                     for name in (metric, f"{metric}_theory"):
-                        self._known.setdefault((cell, name), []).append(math.nan)
+                        self._values.setdefault((cell, name), []).append(math.nan)
         return counts
 
-    def curve(self, own: Slice, counts: np.ndarray, metric: str) -> Curve:
+    def curve(self, slice_: Slice, counts: np.ndarray, metric: str) -> Curve:
         """The curve of a metric along a slice, from the rows that were read.
 
         counts: how many draws each cell has, (cells,).
         """
-        of_points = counts[np.asarray(own.cells, dtype=np.int64)]
-        values = np.full((int(of_points.max(initial=0)), len(of_points)), np.nan)
-        for point, cell in enumerate(own.cells):
-            known = np.asarray(self._known.get((cell, metric), [])[: of_points[point]])
-            good, lost = can_be_fitted(known), np.abs(known) > LARGEST
-            values[: of_points[point], point] = np.where(good & (not most(lost)), known, np.nan)
-        return Curve(own.x, of_points, values)
+        draws = counts[np.asarray(slice_.cells, dtype=np.int64)]
+        values = np.full((int(draws.max(initial=0)), len(draws)), np.nan)
+        for point, cell in enumerate(slice_.cells):
+            observed = np.asarray(self._values.get((cell, metric), [])[: draws[point]])
+            good, lost = can_be_fitted(observed), np.abs(observed) > LARGEST
+            values[: draws[point], point] = np.where(good & (not most(lost)), observed, np.nan)
+        return Curve(slice_.x, draws, values)
 
     def curves(self, members: Sequence[Slice], counts: np.ndarray) -> tuple[list[Curve], list[bool]]:
         """(the curves of all slices, whether each has no noise). The draws of slices of an analysis `optimum` are
         `completed` from each other, as in the report."""
-        curves = [self.curve(own, counts, own.metric) for own in members]
+        curves = [self.curve(slice_, counts, slice_.metric) for slice_ in members]
         exact = [
-            is_exact(curve.values, self.curve(own, counts, f"{own.metric}_theory").values)
-            for own, curve in zip(members, curves, strict=True)
+            is_exact(curve.values, self.curve(slice_, counts, f"{slice_.metric}_theory").values)
+            for slice_, curve in zip(members, curves, strict=True)
         ]
         together: dict[str, list[int]] = {}
-        for place, own in enumerate(members):
-            if own.fit == "optimum" and not exact[place]:
-                together.setdefault(own.analysis, []).append(place)
+        for place, slice_ in enumerate(members):
+            if slice_.fit == "optimum" and not exact[place]:
+                together.setdefault(slice_.analysis, []).append(place)
         for places in together.values():
             values = completed([curves[place].values for place in places])
-            for place, own_values in zip(places, values, strict=True):
-                curves[place] = replace(curves[place], values=own_values)
+            for place, filled in zip(places, values, strict=True):
+                curves[place] = replace(curves[place], values=filled)
         return curves, exact
 
 

@@ -82,18 +82,18 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
 
     InputError if an analysis has no others.
     """
-    found: list[Slice] = []
+    out: list[Slice] = []
     for kind in (kind for kind in precision.KINDS if kind in space.precision):
         for place, options in precision.bound(kind, space.analysis):
-            own = _of_analysis(space, cells, place, kind, options)
-            if not any(enough(each) for each in own):
+            members = _of_analysis(space, cells, place, kind, options)
+            if not any(enough(each) for each in members):
                 raise InputError(
                     f"precision.{kind}",
                     f"no slice of {place} has the {precision.FEWEST_VALUES[kind]} values of {options['x']} on which a "
                     "place is sought (exclude, where or zip leave too few)",
                 )
-            found += own
-    return found
+            out += members
+    return out
 
 
 def said(own: Slice) -> tuple[object, ...]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from raysweep.search import bracketing, endings, racing
 from raysweep.search.curves import NOWHERE, REACHED, doubt
-from raysweep.search.known_steps import KnownSteps, digest
 from raysweep.search.slice_rows import SliceRows, Value
 from raysweep.search.slices import Ask, Slice, said
+from raysweep.search.step_cache import StepCache, digest
 
 if TYPE_CHECKING:
     from raysweep.space.schema import Space
@@ -30,7 +30,7 @@ class Verdict:
     draws: those of the cell that has the most.
     """
 
-    own: Slice
+    slice: Slice
     state: str
     half: float
     place: float
@@ -38,24 +38,24 @@ class Verdict:
 
 
 def verdicts(
-    space: Space, members: Sequence[tuple[Slice, str]], value: Value, draws: int, known: KnownSteps
+    space: Space, members: Sequence[tuple[Slice, str]], value: Value, draws: int, cache: StepCache
 ) -> list[Verdict]:
     """What the rows that are there tell of each slice: the interval that the report will have, not an expected one.
 
     members: the slices, each with REACHED or why nothing more was spent on it ("" if that is not known).
     draws: how many of the seeds have any row.
     """
-    slices = [own for own, _ in members]
+    slices = [slice_ for slice_, _ in members]
     rows = SliceRows(space.seeds, slices, value)
-    found = []
-    for (own, state), curve, exact in zip(members, *rows.curves(slices, rows.read_all(draws)), strict=True):
+    out = []
+    for (slice_, state), curve, exact in zip(members, *rows.curves(slices, rows.read_all(draws)), strict=True):
         fitted, most = NOWHERE, int(curve.counts.max(initial=0))
         if state not in endings.NOTHING_THERE and np.isfinite(curve.values).any():
-            key = digest(("interval", *said(own), exact), curve, own.heavy)
-            fit = racing.fitted if own.kind == "optimum" else bracketing.fitted
-            fitted = known.fitted(key, partial(fit, curve, Ask(own, max(most, 1), exact)))
-        half = fitted.half(own.logarithmic)
+            key = digest(("interval", *said(slice_), exact), curve, slice_.heavy)
+            fit = racing.fitted if slice_.kind == "optimum" else bracketing.fitted
+            fitted = cache.fitted(key, partial(fit, curve, Ask(slice_, max(most, 1), exact)))
+        half = fitted.half(slice_.logarithmic)
         doubted = 1.0 if exact or state == REACHED else doubt(most)
-        reason = REACHED if half * doubted <= own.wanted else state if state != REACHED else ""
-        found.append(Verdict(own, reason, half, fitted.place, most))
-    return found
+        reason = REACHED if half * doubted <= slice_.wanted else state if state != REACHED else ""
+        out.append(Verdict(slice_, reason, half, fitted.place, most))
+    return out

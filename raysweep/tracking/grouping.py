@@ -64,11 +64,7 @@ def cells_per_run(record: Record, cells: Cells) -> int:
 
 
 def complete_members(group: int, size: int, cells: Cells, rows: Rows) -> list[int]:
-    """The positions of the complete cells in a group.
-
-    group: the number of the group.
-    size: how many cells share a run.
-    """
+    """The positions of the complete cells in the group of this number, if `size` cells share a run."""
     return [cell for cell in range(group * size, min((group + 1) * size, len(cells))) if rows.is_complete(cell)]
 
 

@@ -111,9 +111,8 @@ class Mirror:
         stage_ids: Sequence[str] | None,
         mark: str = "",
     ) -> None:
-        """Hand over one complete cell.
+        """Hand over one complete cell, with all its parameters.
 
-        params: all parameters of the cell.
         rows: one per draw, with seed, status, metrics, seconds and the learning curves of all stages.
         stage_ids: the ids of the cell's stages; None if they cannot be determined. A run of the same rows that is
             already in MLflow keeps its ids then.
@@ -232,9 +231,7 @@ class Mirror:
 
     def _put_off(self, task: _Task, failures: int, success: float) -> bool:
         """Put a failed task to the back and pause. After the end was asked for, give it up after ATTEMPTS failures.
-
-        failures: the number of failures in a row.
-        success: the moment of the last success.
+        failures: in a row. success: the moment of the last one.
 
         Returns False if `finish` has waited PATIENCE seconds without a success.
         """

@@ -123,9 +123,8 @@ class Runs:
             self.children[name] = Child(run_id, content.digest, content.last(), content.params)
 
     def close(self, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int) -> None:
-        """Log the parent's artifacts and summary, then its status.
+        """Log the parent's artifacts and summary, then its final status.
 
-        status: the final status of the parent run.
         artifacts: maps top-level names to files or folders; paths that do not exist are left out.
         summary: finite numbers become metrics, everything else becomes tags.
         missing: how many cells could not be written.

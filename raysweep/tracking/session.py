@@ -113,9 +113,7 @@ class Session:
     ) -> str | None:
         """Log what belongs to the whole sweep, wait until everything is written, and end the sweep's own run.
 
-        results: the table of all rows, as CSV.
-        statuses: how many rows have which status.
-        status: the final status of the sweep's run.
+        results: the table of all rows, as CSV. statuses: how many rows have which status.
         shown: a context manager that is open during the wait and shows the progress (see `counts`).
         say: called with a line that says that Ctrl-C is safe, if the wait is long.
 

@@ -56,7 +56,7 @@ def compute(
     rule: how rows are stopped early; None if none is.
     errors: those of calls before, for the same rows or others. Those of this call are added.
 
-    KnownToFail if a stage is needed that has failed TRIES times. InputError if a stage gives back something that does
+    FailedBefore if a stage is needed that has failed TRIES times. InputError if a stage gives back something that does
     not fit its declaration.
     """
     walk = _Walk(workload, columns, seeds, store, keep, rule=rule, errors=errors)
@@ -77,7 +77,7 @@ def reach(
 ) -> None:
     """Put kept stages of some rows into the store, and nothing else. Stages that continue each other come in order.
 
-    columns, seeds, store, keep, errors: as in `compute`. KnownToFail and InputError too.
+    columns, seeds, store, keep, errors: as in `compute`. FailedBefore and InputError too.
     stages: the ids of the stages. All stages before them must be kept.
     """
     walk = _Walk(workload, columns, seeds, store, keep, frozenset(stages), errors=errors)

@@ -76,8 +76,7 @@ class Computation:
         """Enter a kept stage of some rows.
 
         meta: what the store has of it besides its tensors; empty if it is not there and not needed.
-        declared: the names of the metrics that are declared for it.
-        code: the present version of its code.
+        declared: the metrics that are declared for it. code: the present version of its code.
         """
         lacks = set(declared) - meta.get("metrics", {}).keys() if meta.get("status") == OK else set()
         for row in rows.tolist():

@@ -28,19 +28,14 @@ def compute(
     rule: Rule | None = None,
     errors: chain.Errors | None = None,
 ) -> Computation:
-    """Compute the metrics and the status of a table of rows.
+    """Compute a table of rows: their metrics (closed forms as NAME_theory), statuses and curves.
 
-    columns: maps each parameter to its values, one for each row.
-    seeds: one seed for each row.
     store: the address of the stage store, for a workload that stores stages.
     sweep: the name that is recorded with stages that this call computes.
     view: turns the store into the object that is used instead.
-    keep: the stages that the space keeps in addition to those that always are.
-    rule: how rows are stopped early; None if none is.
-    errors: as in `chain.compute`.
+    columns, seeds, keep, rule, errors: as in `chain.compute`.
 
-    Returns the metrics (closed forms as NAME_theory), statuses and curves of the rows.
-    Raises InputError or RuntimeError if the workload gives back anything else.
+    InputError or RuntimeError if the workload gives back anything else.
     """
     if workload.compute:
         computation = _table(workload, columns, seeds)

@@ -33,12 +33,9 @@ Table = tuple[list[float], list[float]]
 
 @dataclass
 class Rule:
-    """How rows are stopped.
+    """How rows are stopped: by a logged metric, and a rule (median or asha) with grace and reduction as above.
 
-    metric: the logged metric.
-    maximize: whether more of it is better.
-    rule: median or asha.
-    grace, reduction: as in the module.
+    maximize: whether more of the metric is better.
     tables: for each stage that logs the metric, the thresholds for the rows that are computed now.
     """
 

@@ -138,11 +138,9 @@ def _close(stream: io.TextIOWrapper) -> None:
 
 
 def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[float, str]]:
-    """The packs that began after `since` and whose rows are not there yet.
+    """The packs that began after `since` (seconds of the epoch) and whose rows are not there yet.
 
-    folder: the folder of the logs.
-    finished: names of logs (PACK-ATTEMPT) of packs whose rows are there.
-    since: seconds of the epoch.
+    finished: names of logs in the folder (PACK-ATTEMPT) of packs whose rows are there.
 
     Returns for each pack how many seconds ago it began and the first line of its log, the oldest first.
     """

@@ -180,7 +180,6 @@ def compute_rows(
     A single row that fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have
     failed with its error, and the others go on.
 
-    job, cells, seeds: as in `run_pack`.
     attempt: computes rows together and raises any error.
     is_half: whether the rows are a part of a pack that failed before.
     """

@@ -43,9 +43,7 @@ class Checked:
 
 
 def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
-    """The result of a stage for these rows.
-
-    index: the place of the stage in the chain.
+    """The result of the stage at this place of the chain.
 
     InputError, which begins with the stage, if the result does not fit the declaration. RuntimeError, which names the
     row, if a metric is not a number.

@@ -61,7 +61,6 @@ def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None, 
     """Compute a pack: publish its rows as one segment of the ledger, or put its stages into the store. If the rows take
     too long, the segment has only the first of them.
 
-    job: what all trials of the sweep share.
     capture: whether stdout and stderr go to the trial's log.
     by: computes instead of this process, for example with a gang.
     apart: whether a child process computes, with one thread, because rows may kill it.

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """What it costs to compute rows that share their costly part.
+    """What it costs to compute rows that share their costly part: seconds on one core, and memory at the peak.
 
-    seconds: on one core.
-    peak_bytes: memory at the peak.
     gpu_seconds: on one GPU; None if the workload cannot use a GPU.
     """
 

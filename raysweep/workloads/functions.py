@@ -118,25 +118,9 @@ def describe(
             if key not in names:
                 raise unknown(f"{path}.{key}", f"argument of {called}", key, names or ["none"])
     hints = _hints(function)
-    parameters = []
-    for argument in arguments:
-        given = _values(axes[argument.name]) if argument.name in axes else []
-        given += [fixed[argument.name]] if fixed.get(argument.name) is not None else []
-        on_axis, axis = argument.name in axes, axes.get(argument.name)
-        if (
-            isinstance(axis, Mapping)
-            and "when" in axis
-            and (argument.default is argument.empty or argument.default is None)
-        ):
-            raise InputError(
-                f"axes.{argument.name}.when",
-                f"{called} needs a default for {argument.name}, which it has in the cells without this axis",
-            )
-        asked = on_axis or argument.name in fixed
-        parameter = _described(called, argument, hints.get(argument.name), given, asked, vectorized, on_axis)
-        if parameter is not None:
-            parameters.append(parameter)
-    return Description(called, version, tuple(parameters), _directions(metrics), None, None, vectorized, digest, source)
+    described = [_described(called, each, hints.get(each.name), axes, fixed, vectorized) for each in arguments]
+    parameters = tuple(each for each in described if each is not None)
+    return Description(called, version, parameters, _directions(metrics), None, None, vectorized, digest, source)
 
 
 def _name(function: Any) -> str:
@@ -198,50 +182,48 @@ def _values(given: Any) -> list[Any]:
 
 
 def _described(
-    name: str, argument: inspect.Parameter, hint: Any, given: list[Any], asked: bool, vectorized: bool, on_axis: bool
+    name: str,
+    argument: inspect.Parameter,
+    hint: Any,
+    axes: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    vectorized: bool,
 ) -> dict[str, Any] | None:
     """One argument as a parameter; None if it has a default that a space cannot write and is not asked for."""
-    required = argument.default is argument.empty
+    key, required = argument.name, argument.default is argument.empty
+    default = None if required else argument.default
+    on_axis, axis = key in axes, axes.get(key)
+    asked = on_axis or key in fixed
     if required and not asked:
-        raise InputError(
-            f"fixed.{argument.name}",
-            f"missing; {name} has no default for {argument.name}: put it on an axis, or fix it",
-        )
+        raise InputError(f"fixed.{key}", f"missing; {name} has no default for {key}: put it on an axis, or fix it")
+    if default is None and isinstance(axis, Mapping) and "when" in axis:
+        needs = f"{name} needs a default for {key}, which it has in the cells without this axis"
+        raise InputError(f"axes.{key}.when", needs)
     kind, choices = _annotated(hint)
-    values = given + ([] if required or argument.default is None else [argument.default])
+    given = (_values(axis) if on_axis else []) + [value for value in (fixed.get(key), default) if value is not None]
     if kind is None and hint is not None and not vectorized:
         if not asked:
             return None
         annotation = getattr(hint, "__name__", str(hint))
-        raise InputError(
-            "workload", f"{name}: {argument.name} is annotated {annotation}; expected int, float, bool or str"
-        )
-    kind = kind or _inferred(values)
+        raise InputError("workload", f"{name}: {key} is annotated {annotation}; expected int, float, bool or str")
+    kind = kind or _inferred(given)
     if kind is None:
         if not asked:
             return None
         raise InputError(
-            f"{'axes' if on_axis else 'fixed'}.{argument.name}",
+            f"{'axes' if on_axis else 'fixed'}.{key}",
             f"expected {'a list of values, at least one and all' if on_axis else 'a value'} of one type (numbers, true "
-            f"and false, or texts) for {argument.name} of {name}"
-            + (f", whose default is {shown(argument.default)}" if not required else ""),
+            f"and false, or texts) for {key} of {name}"
+            + ("" if required else f", whose default is {shown(argument.default)}"),
         )
-    parameter: dict[str, Any] = {
-        "name": argument.name,
-        "type": kind.__name__,
-        "default": None,
-        "choices": list(choices),
-    }
-    default = argument.default if not required and argument.default is not None else (values or [None])[0]
+    plain: dict[str, Any] = {"name": key, "type": kind.__name__, "default": None, "choices": list(choices)}
     try:
-        parameter["default"] = _parameter(parameter).coerce(default)
+        plain["default"] = _parameter(plain).coerce((given or [None])[0] if default is None else default)
     except (ValueError, OverflowError) as error:
-        if required or argument.default is None:
-            return parameter  # a value on the axis, which is checked where the axis is
-        raise InputError("workload", f"{name}: {argument.name} is annotated {kind.__name__}: default {error}") from None
-    if argument.default is None and not asked:
-        return None
-    return parameter
+        if default is None:
+            return plain  # a value on the axis, which is checked where the axis is
+        raise InputError("workload", f"{name}: {key} is annotated {kind.__name__}: default {error}") from None
+    return plain if asked or argument.default is not None else None
 
 
 def _annotated(hint: Any) -> tuple[type | None, tuple[str, ...]]:

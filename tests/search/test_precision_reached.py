@@ -223,9 +223,9 @@ def test_a_verdict_needs_more_than_a_narrow_interval_by_chance() -> None:
 
     found = {}
     for draws in (4, 40):
-        wide = verdicts.verdicts(space, [(own, "")], value, draws, precision.KnownSteps())[0]
+        wide = verdicts.verdicts(space, [(own, "")], value, draws, precision.StepCache())[0]
         loose = dataclasses.replace(own, wanted=1.2 * wide.half)
-        found[draws] = verdicts.verdicts(space, [(loose, "")], value, draws, precision.KnownSteps())[0].state
+        found[draws] = verdicts.verdicts(space, [(loose, "")], value, draws, precision.StepCache())[0].state
     assert found == {4: "", 40: REACHED}
 
 

@@ -31,23 +31,6 @@ from raysweep.workloads.image_data import folders, image_folder, mnist
 from raysweep.workloads.image_data.idx import BadImages
 from raysweep.workloads.image_data.image_folder import TEST_EVERY, ImageFiles
 
-__all__ = [
-    "FOLDER",
-    "FOLDER_FORMS",
-    "FORMS",
-    "BadImages",
-    "ImageData",
-    "ImageFiles",
-    "Images",
-    "complaint",
-    "digest_of",
-    "fetch",
-    "in_words",
-    "kind_of",
-    "load",
-    "planned",
-]
-
 FORMS = "digits, mnist:PATH, fashion_mnist:PATH, svhn:PATH, cifar10:PATH or cifar100:PATH"
 FOLDER = "images"
 FOLDER_FORMS = FORMS.replace(" or ", ", ") + f" or {FOLDER}:FOLDER"

@@ -18,11 +18,7 @@ TOP = 2
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
-    """All metrics of all rows, shape (rows,) each, and the status of each row, which is always ok.
-
-    columns: every declared parameter, one entry per row.
-    seeds: int array, shape (rows,).
-    """
+    """All metrics of all rows, shape (rows,) each, and the status of each row, which is always ok."""
     metrics = {metric.name: np.empty(len(seeds)) for metric in METRICS}
     names = ("data", "pair", "target_samples", "pretrain_length", "repeats")
     for row, given in enumerate(zip(*(np.asarray(columns[name]).tolist() for name in names), strict=True)):

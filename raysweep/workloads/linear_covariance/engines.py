@@ -23,11 +23,7 @@ TARGET, NOISE = 0, 1  # places among the vectors; a shift has 2 + its place in S
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
-    """All metrics of all rows, shape (rows,) each, and the status of each row, which is always ok.
-
-    columns: every declared parameter, one entry per row.
-    seeds: int array, shape (rows,).
-    """
+    """All metrics of all rows, shape (rows,) each, and the status of each row, which is always ok."""
     columns = {name: np.asarray(values) for name, values in columns.items()}
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)

@@ -23,9 +23,6 @@ _ENGINES = {name: f"raysweep.workloads.linear_spectrum.{name}" for name in ("flo
 def compute(columns: Columns, seeds: Array) -> Results:
     """All metrics of all rows, shape (rows,) each, and the status of each row.
 
-    columns: every declared parameter, one entry per row.
-    seeds: int array, shape (rows,).
-
     The metrics after fine-tuning are NaN for a diverged row, and for a row of engine theory if its closed form fails.
     ValueError on an unknown engine.
     """

@@ -20,9 +20,6 @@ _ENGINES = {name: f"raysweep.workloads.linear_transfer.{name}" for name in ("lim
 def compute(columns: Columns, seeds: np.ndarray) -> Results:
     """All metrics of all rows, shape (rows,) each, and the status of each row.
 
-    columns: every declared parameter, one entry per row.
-    seeds: int array, shape (rows,).
-
     Each engine is imported only if a row asks for it. ValueError on an unknown engine.
     """
     seeds = np.asarray(seeds)

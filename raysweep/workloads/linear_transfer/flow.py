@@ -34,9 +34,6 @@ _ELEMENTS = {"cpu": 100_000, "cuda": 20_000_000}  # rows times modes at once: wh
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks |β - b_t|² of the three trainings and their transferabilities, shape (rows,) each, and the status.
 
-    columns: every declared parameter, one entry per row.
-    seeds: int, shape (rows,).
-
     The status is ok, or not_converged (with its numbers) if a training reached integrator.STEP_CAP. A row is diverged
     only if its numbers overflow, because the loss of a flow cannot rise.
     """

@@ -39,9 +39,6 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
     The metrics include pretrain_scale and pretrain_loss as measured. A training that diverged has NaN; the other
     trainings of its row keep their values.
-
-    columns: every declared parameter, one entry per row.
-    seeds: int, shape (rows,).
     """
     device = devices.device()
     columns = {name: np.asarray(values) for name, values in columns.items()}

@@ -18,7 +18,7 @@ from typing import Any
 
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.image_data import ImageFiles
+from raysweep.workloads.image_data.image_folder import ImageFiles
 from raysweep.workloads.vision import shapes, tasks
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raysweep.workloads.image_data import ImageFiles
+from raysweep.workloads.image_data.image_folder import ImageFiles
 
 CPU = torch.device("cpu")
 

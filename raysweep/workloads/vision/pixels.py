@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from raysweep.workloads import image_data
-from raysweep.workloads.image_data import ImageFiles, Images
+from raysweep.workloads.image_data import Images
+from raysweep.workloads.image_data.image_folder import ImageFiles
 from raysweep.workloads.vision import tasks
 from raysweep.workloads.vision.decoded import Decoded
 from raysweep.workloads.vision.tasks import Row

@@ -13,6 +13,7 @@ from conftest import process
 from sklearn.datasets import load_digits
 
 from raysweep.workloads import image_data
+from raysweep.workloads.image_data.idx import BadImages
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path,
     assert complaint is not None
     for part in (*message, str(tmp_path / files)):
         assert part in complaint
-    with pytest.raises(image_data.BadImages):
+    with pytest.raises(BadImages):
         image_data.load(f"{kind}:{tmp_path / files}")
 
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from raysweep.workloads import cache, image_data
-from raysweep.workloads.image_data import ImageFiles
+from raysweep.workloads.image_data.image_folder import ImageFiles
 
 
 @pytest.fixture(autouse=True)

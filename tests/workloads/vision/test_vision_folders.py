@@ -19,7 +19,7 @@ from PIL import Image
 import raysweep
 from raysweep.plan.identity import stage_id
 from raysweep.workloads import cache
-from raysweep.workloads.image_data import ImageFiles
+from raysweep.workloads.image_data.image_folder import ImageFiles
 from raysweep.workloads.vision import PARAMETERS, WORKLOAD, pixels
 
 NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, "finetune_steps": 5}

@@ -1,8 +1,8 @@
-"""What was found of slices before: their steps and their intervals, by a digest of all that they depend on.
+"""The steps and the intervals of slices that were computed before, by a digest of all that they depend on.
 
 A plan is made again after each round, and by every process that looks at a sweep, while most of its steps are the same
 and each takes up to a second. So a driver leaves them in the sweep's folder. They save time: what is not there or
-cannot be read is computed again. A step that an earlier release found stays, so that a sweep that is complete stays
+cannot be read is computed again. A step of an earlier release stays, so that a sweep that is complete stays
 complete; intervals are those of the present code, as in the report.
 """
 
@@ -22,7 +22,7 @@ VERSION = 2  # of steps: to be raised where those of earlier releases are not to
 SOURCES = ("raysweep.search", "raysweep.fits")
 
 
-class KnownSteps:
+class StepCache:
     """Steps and intervals of slices that were computed before.
 
     plain: what `as_plain` returned in this process or another one.
@@ -31,39 +31,39 @@ class KnownSteps:
     def __init__(self, plain: Mapping[str, Any] | None = None) -> None:
         plain = plain or {}
         entries = plain.get("found") if plain.get("version") == VERSION else None
-        self._found: dict[str, dict[str, Any]] = dict(entries) if isinstance(entries, dict) else {}
+        self._entries: dict[str, dict[str, Any]] = dict(entries) if isinstance(entries, dict) else {}
 
     def as_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
-        return {"version": VERSION, "found": self._found}
+        return {"version": VERSION, "found": self._entries}
 
     def step(self, key: str, points: int, compute: Callable[[], Step]) -> Step:
         """The step of this key; it is computed if it is not known."""
-        if (known := _step(self._found.get(key), points)) is not None:
-            return known
-        found = compute()
-        needed = None if found.needed is None else found.needed.tolist()
-        numbers = {"half": found.half, "then": found.then, "place": found.place}
-        ways = [[[way.counts.tolist(), way.gain] for way in group] for group in found.choices]
-        plain = {"counts": found.counts.tolist(), "state": found.state, "needed": needed, "choices": ways}
-        self._found[key] = {**plain, **_words(numbers)}
-        return found
+        if (step := _step(self._entries.get(key), points)) is not None:
+            return step
+        computed = compute()
+        needed = None if computed.needed is None else computed.needed.tolist()
+        numbers = {"half": computed.half, "then": computed.then, "place": computed.place}
+        ways = [[[way.counts.tolist(), way.gain] for way in group] for group in computed.choices]
+        plain = {"counts": computed.counts.tolist(), "state": computed.state, "needed": needed, "choices": ways}
+        self._entries[key] = {**plain, **_words(numbers)}
+        return computed
 
     def fitted(self, key: str, compute: Callable[[], Fitted]) -> Fitted:
-        """The place and interval of this key; they are computed if the present code has not found them."""
+        """The place and interval of this key; they are computed if the present code has not done so."""
         key = f"{key}-{source_digest(SOURCES)}"
         try:
-            return Fitted(**_numbers(self._found[key], "place", "low", "high"))
+            return Fitted(**_numbers(self._entries[key], "place", "low", "high"))
         except (KeyError, TypeError, ValueError):
-            found = compute()
-            self._found[key] = _words(vars(found))
-            return found
+            computed = compute()
+            self._entries[key] = _words(vars(computed))
+            return computed
 
 
-def digest(said: object, curve: Curve, *arrays: np.ndarray | None) -> str:
-    """A digest of what a step depends on. said: plain values."""
+def digest(plain: object, curve: Curve, *arrays: np.ndarray | None) -> str:
+    """A digest of what a step depends on. plain: plain values."""
     every = [curve.x, curve.counts, curve.values, *(np.zeros(0) if array is None else array for array in arrays)]
-    return hashlib.sha256(repr(said).encode() + b"".join(array.tobytes() for array in every)).hexdigest()[:32]
+    return hashlib.sha256(repr(plain).encode() + b"".join(array.tobytes() for array in every)).hexdigest()[:32]
 
 
 def _words(numbers: Mapping[str, float]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _step(plain: Any, points: int) -> Step | None:
 
 
 def _counts(plain: Any, points: int) -> np.ndarray:
-    found = np.asarray(plain, dtype=np.int64)
-    if found.shape != (points,):
+    counts = np.asarray(plain, dtype=np.int64)
+    if counts.shape != (points,):
         raise ValueError(f"expected {points} counts")
-    return found
+    return counts
