@@ -65,26 +65,15 @@ class Machines:
                 advice = "; without GPUs: --set resources.gpus_per_trial=0 --set resources.where=[]" * (kind == "GPU")
                 return InputError(_asked(needs, kind), f"a trial asks for {asked}, Ray here has {there:g}{advice}")
         share = " and ".join(f"{amount:g} {kind}" for kind, amount in needs.share.items())
-        asked = (
-            f"a trial asks for {share} on one machine"
-            if needs.gang == 1
-            else f"a trial asks for {needs.gang} workers with {share} each"
-        )
-        up = ", ".join(
-            f"{count} x {_words(dict(kind))}"
-            for kind, count in Counter(tuple(machine.items()) for machine in self.up).items()
-        )
+        asked = f"{share} on one machine" if needs.gang == 1 else f"{needs.gang} workers with {share} each"
+        kinds = Counter(tuple(machine.items()) for machine in self.up).items()
+        up = ", ".join(f"{count} x {_words(dict(kind))}" for kind, count in kinds)
         more = ", ".join(f"up to {min(count, self.at_most)} x {_words(machine)}" for machine, count in self.more)
-        nowhere = [
-            kind
-            for kind, amount in needs.share.items()
-            if all(machine.get(kind, 0) < amount for machine in self._kinds())
-        ]
+        most = {kind: max((machine.get(kind, 0) for machine in self._kinds()), default=0) for kind in needs.share}
+        nowhere = [kind for kind, amount in needs.share.items() if most[kind] < amount]
         kind = nowhere[0] if nowhere else "GPU" if needs.gpus else "CPU"
-        return InputError(
-            _asked(needs, kind),
-            f"{asked}; there is {up or 'no machine'}" + (f", and the autoscaler may add {more}" if more else ""),
-        )
+        added = f", and the autoscaler may add {more}" if more else ""
+        return InputError(_asked(needs, kind), f"a trial asks for {asked}; there is {up or 'no machine'}{added}")
 
 
 def check(there: Machines, needs: Sequence[Resources]) -> None:

@@ -68,12 +68,12 @@ def report(
     sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
     first = sweeps[0]
     labels, states, tables = tables_of(sweeps, states)
+    parts = list(zip(sweeps, labels, states, tables, strict=True))
 
     def curves() -> pandas.DataFrame:
-        parts = zip(sweeps, labels, states, strict=True)
-        return pandas.concat([sweep.curves(state, ()).assign(sweep=label) for sweep, label, state in parts])
+        return pandas.concat([sweep.curves(state, ()).assign(sweep=label) for sweep, label, state, _ in parts])
 
-    begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
+    begun = [(sweep, table) for sweep, _, _, table in parts if len(table)]
     if not begun:
         why = states[0].outdated or states[0].strays
         raise InputError(first.name, "there are no rows to report yet" + (f" ({why})" if why else ""))
@@ -85,29 +85,22 @@ def report(
     folder = paths.locate(directory, "directory") if directory is not None else home
     if directory is None:
         files.check_not_read_only(folder)
-    notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
-    notes += [
-        f"{label}: {line}."
-        for sweep, label, state in zip(sweeps, labels, states, strict=True)
-        for line in _left_out(sweep, state)
-    ]
-    notes += _caveats(sweeps)
     facts = [
-        f"{label}: {stage_store.of_sweep(sweep.folder, sweep.record)}"
-        for sweep, label in zip(sweeps, labels, strict=True)
-        if sweep.stored
+        f"{label}: {stage_store.of_sweep(sweep.folder, sweep.record)}" for sweep, label, *_ in parts if sweep.stored
     ]
-    notes += [
-        f"{label}: {text}"
-        for sweep, label, state in zip(sweeps, labels, states, strict=True)
-        if (text := _stopped(sweep, state))
-    ]
+    notes = [f"{label}: no row is there yet." for _, label, _, table in parts if table.empty]
+    notes += [f"{label}: {line}." for sweep, label, state, _ in parts for line in _left_out(sweep, state)]
+    notes += _caveats(sweeps)
+    notes += [f"{label}: {text}" for sweep, label, state, _ in parts if (text := _stopped(sweep, state))]
     notes += [
         f"{label}: {line.strip()}."
-        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        for sweep, label, state, _ in parts
         if sweep.space.precision
         for line in verdict.lines(state, sweep.is_part)
     ]
+    analysis_files: dict[str, Path] = {}
+    for sweep in reversed(sweeps):
+        analysis_files |= user_files.recall_analyses(sweep.record.sweep_id)
     with copies.workplace(folder) as room:
         written = write_report(
             frame,
@@ -115,9 +108,7 @@ def report(
             room,
             Written(", ".join(labels), notes, facts, sum(state.missing().rows for state in states), reload),
             curves=curves,
-            analysis_files=dict(
-                item for sweep in reversed(sweeps) for item in user_files.recall_analyses(sweep.record.sweep_id).items()
-            ),
+            analysis_files=analysis_files,
             on_step=on_step,
             on_answer=on_answer,
         )

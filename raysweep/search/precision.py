@@ -81,7 +81,6 @@ def plan(space: Space, cells: Cells, value: Value, cache: StepCache | None = Non
     _check_first_round(space.budget, cost.of(merged(members, steps, counts), counts))
     complete = True
     while complete:
-        steps = [_chosen(slice_, step, counts, cost) for slice_, step in zip(members, steps, strict=True)]
         steps = affordable(space.budget, members, steps, counts, cost)
         wanted = merged(members, steps, counts)
         rows = [(cell, draw) for cell in range(len(cells)) for draw in range(counts[cell], wanted[cell])]
@@ -94,7 +93,9 @@ def plan(space: Space, cells: Cells, value: Value, cache: StepCache | None = Non
         complete = rows_of.read(rows)
         counts = wanted
         if complete:
-            steps = _steps(members, rows_of, counts, len(space.seeds), cache)
+            steps = cache.round(
+                rows_of.digest, partial(_steps, members, rows_of, counts, len(space.seeds), cost, cache)
+            )
     expected = _expected(members, steps, counts)
     return Plan(every_round, list(zip(members, steps, strict=True)), complete, counts, expected, cost.spent)
 
@@ -106,14 +107,16 @@ def _begin(slice_: Slice, most: int) -> Step:
     return Step((racing if slice_.kind == "optimum" else bracketing).first(Ask(slice_, most)), OPEN)
 
 
-def _steps(members: Sequence[Slice], rows_of: SliceRows, counts: np.ndarray, most: int, cache: StepCache) -> list[Step]:
+def _steps(
+    members: Sequence[Slice], rows_of: SliceRows, counts: np.ndarray, most: int, cost: DeclaredCost, cache: StepCache
+) -> list[Step]:
     """The next step of each slice from the finished rows. Where best values are sought, slices wait for each other."""
     curves, exact = rows_of.curves(members, counts)
     asks = [Ask(slice_, most, noiseless) for slice_, noiseless in zip(members, exact, strict=True)]
 
     def judged(place: int) -> Step:
         slice_, curve = members[place], curves[place]
-        key = digest(("step", most, *slices.said(slice_), exact[place]), curve, slice_.heavy)
+        key = digest(("step", most, *slices.asked(slice_), exact[place]), curve, slice_.heavy)
         engine = racing.step if slice_.kind == "optimum" else bracketing.step
         return cache.step(key, len(slice_.x), partial(engine, curve, asks[place]))
 
@@ -129,7 +132,7 @@ def _steps(members: Sequence[Slice], rows_of: SliceRows, counts: np.ndarray, mos
     for race in races.values():
         runners = [(curves[place], asks[place], partial(judged, place)) for place in race]
         steps |= zip(race, racing.in_turn(runners), strict=True)
-    return [steps[place] for place in range(len(members))]
+    return [_chosen(slice_, steps[place], counts, cost) for place, slice_ in enumerate(members)]
 
 
 def _chosen(slice_: Slice, step: Step, counts: np.ndarray, cost: DeclaredCost) -> Step:

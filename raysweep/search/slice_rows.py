@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 from raysweep.fits.lost_draws import LARGEST, can_be_fitted, most
 from raysweep.search.completed import completed
 from raysweep.search.curves import Curve
-from raysweep.search.slices import Slice
+from raysweep.search.slices import Slice, asked
 
 Value = Callable[[int, int, str], float | None]
 """(cell, seed, metric) -> the metric of a row; None if the row is not there, infinite if it diverged or failed, NaN if
@@ -32,6 +33,12 @@ class SliceRows:
             for cell in slice_.cells:
                 self._metrics.setdefault(cell, []).append(slice_.metric)
         self._values: dict[tuple[int, str], list[float]] = {}
+        self._digest = hashlib.sha256(repr([len(seeds), *map(asked, members)]).encode())
+
+    @property
+    def digest(self) -> str:
+        """A digest of what is asked of the slices and of all rows that were read."""
+        return self._digest.hexdigest()
 
     def read(self, rows: Sequence[tuple[int, int]]) -> bool:
         """Read the rows (cell, draw) of a round. False if one of them is not there."""
@@ -43,6 +50,7 @@ class SliceRows:
                 closed = self._value(cell, self._seeds[draw], f"{metric}_theory")
                 exact = closed is not None and math.isclose(value, closed, rel_tol=1e-12, abs_tol=1e-300)
                 closed = math.nan if closed is None else _rounded(value if exact else closed)
+                self._digest.update(repr((cell, draw, metric, value, closed)).encode())
                 self._values.setdefault((cell, metric), []).append(_rounded(value))
                 self._values.setdefault((cell, f"{metric}_theory"), []).append(closed)
         return True

@@ -96,7 +96,7 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
     return out
 
 
-def said(own: Slice) -> tuple[object, ...]:
+def asked(own: Slice) -> tuple[object, ...]:
     """What is asked of a slice, besides its rows, as plain values."""
     return own.kind, own.fit, own.level, own.together, own.wanted, own.logarithmic, own.said, own.maximize
 

@@ -32,10 +32,17 @@ class StepCache:
         plain = plain or {}
         entries = plain.get("found") if plain.get("version") == VERSION else None
         self._entries: dict[str, dict[str, Any]] = dict(entries) if isinstance(entries, dict) else {}
+        self._rounds: dict[str, list[Step]] = {}
 
     def as_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
         return {"version": VERSION, "found": self._entries}
+
+    def round(self, key: str, compute: Callable[[], list[Step]]) -> list[Step]:
+        """The steps of all slices after a round; this process alone remembers them."""
+        if key not in self._rounds:
+            self._rounds[key] = compute()
+        return self._rounds[key]
 
     def step(self, key: str, points: int, compute: Callable[[], Step]) -> Step:
         """The step of this key; it is computed if it is not known."""

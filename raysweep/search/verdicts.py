@@ -12,7 +12,7 @@ import numpy as np
 from raysweep.search import bracketing, endings, racing
 from raysweep.search.curves import NOWHERE, REACHED, doubt
 from raysweep.search.slice_rows import SliceRows, Value
-from raysweep.search.slices import Ask, Slice, said
+from raysweep.search.slices import Ask, Slice, asked
 from raysweep.search.step_cache import StepCache, digest
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def verdicts(
     for (slice_, state), curve, exact in zip(members, *rows.curves(slices, rows.read_all(draws)), strict=True):
         fitted, most = NOWHERE, int(curve.counts.max(initial=0))
         if state not in endings.NOTHING_THERE and np.isfinite(curve.values).any():
-            key = digest(("interval", *said(slice_), exact), curve, slice_.heavy)
+            key = digest(("interval", *asked(slice_), exact), curve, slice_.heavy)
             fit = racing.fitted if slice_.kind == "optimum" else bracketing.fitted
             fitted = cache.fitted(key, partial(fit, curve, Ask(slice_, max(most, 1), exact)))
         half = fitted.half(slice_.logarithmic)

@@ -26,15 +26,13 @@ _KEPT = 2  # the last one, and the one before in case the last is damaged
 
 def unfinished(store: Folder) -> dict[str, str]:
     """stage -> how far its last intermediate checkpoint is, in words; weights are not read."""
-    reached_by_stage = {}
+    texts = {}
     for name, stage, _ in _records(store):
         with contextlib.suppress(Damaged):
             record = checkpoints.look(store, name, stage)
             if record is not None:  # they are sorted, so the last one counts
-                reached_by_stage[stage] = (
-                    f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
-                )
-    return reached_by_stage
+                texts[stage] = f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
+    return texts
 
 
 def reached(meta: Mapping[str, Any]) -> str:

@@ -55,17 +55,15 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
             raise InputError(stage, f"is in use by {busy[stage]}; try again later")
     entries, begun = store.files.names("entries"), store.files.names(intermediate.FOLDER)
     chosen = sorted(stages or published - users.keys() - busy.keys())
-    candidates = [(stage, "stage", _files_of(stage, "entries", entries)) for stage in chosen]
+    items = [(stage, "stage", _files_of(stage, "entries", entries)) for stage in chosen]
     if not stages:
         unfinished = {name.split(".")[0] for name in begun} - {""} - users.keys() - busy.keys()
-        candidates += [
-            (stage, "progress", _files_of(stage, intermediate.FOLDER, begun)) for stage in sorted(unfinished)
-        ]
+        items += [(stage, "progress", _files_of(stage, intermediate.FOLDER, begun)) for stage in sorted(unfinished)]
         for folder in ASIDE if damaged else ():
-            candidates += [(name.split(".")[0], folder, [f"{folder}/{name}"]) for name in store.files.names(folder)]
-        taken = {name for _, _, names in candidates for name in names}
-        candidates += [(stage, "leftover", [name]) for stage, name in _leftovers(store, busy) if name not in taken]
-    return [Removal(stage, kind, tuple(names), _size(store, names)) for stage, kind, names in candidates]
+            items += [(name.split(".")[0], folder, [f"{folder}/{name}"]) for name in store.files.names(folder)]
+        taken = {name for _, _, names in items for name in names}
+        items += [(stage, "leftover", [name]) for stage, name in _leftovers(store, busy) if name not in taken]
+    return [Removal(stage, kind, tuple(names), _size(store, names)) for stage, kind, names in items]
 
 
 def _files_of(stage: str, folder: str, names: Iterable[str]) -> list[str]:

@@ -165,9 +165,7 @@ class Store:
             return checkpoints.read(self.files, record_name(stage), stage)
         except Damaged:
             with self.leased(stage) as lease:
-                return (
-                    self._whole(stage, leased=True) if lease else None
-                )  # otherwise the holder of the lease handles it
+                return self._whole(stage, leased=True) if lease else None  # the holder of the lease handles it
 
     def _whole(self, stage: str, leased: bool = False) -> Entry | None:
         """A published stage; None if there is none, or a damaged one, which the holder of its lease sets aside."""

@@ -39,10 +39,8 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
     numbers: if a stage logged at others, the points are numbered from 0. Points that are not finite are left out.
     """
     points: list[Point] = []
-    names = dict.fromkeys(
-        (stage, name) for curves in draws for stage, curve in curves.items() for name in curve if name != STEP
-    )
-    for stage, name in names:
+    logged = [(stage, name) for curves in draws for stage, curve in curves.items() for name in curve if name != STEP]
+    for stage, name in dict.fromkeys(logged):
         steps, means = _mean([curves.get(stage, {}) for curves in draws], name)
         if len(steps) > LONGEST:
             kept = np.linspace(0, len(steps) - 1, LONGEST).round().astype(int)

@@ -273,9 +273,8 @@ class _Walk:
         for stage, instance in zip(stages, call, strict=True):
             meta = self._look(stage.id) or {}
             code = code_version(self._workload, self._chain.stages[stage.index])
-            self.computation.enter_stored(
-                stage.stage, stage.id, instance.rows, meta, self._chain.metrics[stage.index], code
-            )
+            declared = self._chain.metrics[stage.index]
+            self.computation.enter_stored(stage.stage, stage.id, instance.rows, meta, declared, code)
             artifacts.append(
                 Artifact(
                     lambda stage=stage, instance=instance: self._tensors(stage, instance),  # type: ignore[misc]

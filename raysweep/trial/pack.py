@@ -120,9 +120,8 @@ def publish(job: Job, pack: str, rows: list[Row]) -> None:
     (seconds of the epoch). Raises Halted if the ledger cannot be written."""
     host, now = socket.gethostname(), round(time(), 3)
     try:
-        segments.write_segment(
-            job.segment(pack), [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
-        )
+        finished: list[Row] = [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
+        segments.write_segment(job.segment(pack), finished)
     except OSError as error:
         raise Halted(job.ledger, f"the ledger cannot be written ({error.strerror})") from None
 
@@ -212,9 +211,8 @@ def compute_rows(
             failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
             left = np.asarray([not error for error in errors])
             others = iter(compute_rows(job, cells[left], seeds[left], attempt, is_half=True) if left.any() else [])
-            return [
-                {**row, "error": error} if error else next(others) for row, error in zip(failed, errors, strict=True)
-            ]
+            pairs = zip(failed, errors, strict=True)
+            return [{**row, "error": error} if error else next(others) for row, error in pairs]
     if len(seeds) == 1:
         row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, perf_counter() - started, {})
         return [{**row, "error": problem}]

@@ -35,9 +35,8 @@ def text(name: str, compute: Callable[[], str]) -> str:
             return str(kept["content"])
     content = compute()
     with contextlib.suppress(OSError):
-        _replace(
-            path, json.dumps({"sha256": hashlib.sha256(content.encode()).hexdigest(), "content": content}).encode()
-        )
+        sealed = {"sha256": hashlib.sha256(content.encode()).hexdigest(), "content": content}
+        _replace(path, json.dumps(sealed).encode())
     return content
 
 

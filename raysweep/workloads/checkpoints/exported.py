@@ -40,6 +40,5 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
         for path in folder.iterdir()
         if any(fnmatch.fnmatch(path.name, each) for each in hub.PATTERNS) and ".safetensors" not in path.name
     } | {hub.CONFIG: f"{json.dumps(config, indent=1)}\n".encode()}
-    return Exported(
-        files, weights, f"Fine-tuned from {row['model']} {row['revision']} ({identity}), with its tokenizer."
-    )
+    note = f"Fine-tuned from {row['model']} {row['revision']} ({identity}), with its tokenizer."
+    return Exported(files, weights, note)

@@ -51,9 +51,8 @@ class Form:
 
     def refused(self, folder: Path) -> str:
         """What to say where only the version for Python is there."""
-        if any((folder / name).exists() for name in (self.python, self.archive.replace("binary", "python"))) or (
-            folder.name == self.python
-        ):
+        pickled = (self.python, self.archive.replace("binary", "python"))
+        if folder.name == self.python or any((folder / name).exists() for name in pickled):
             return (
                 f"it has {self.title} in the version for Python, which is made of pickles: to read one can run any "
                 f"code, so the binary version is read alone; expected the folder {self.folder} of {SITE}/{self.archive}"

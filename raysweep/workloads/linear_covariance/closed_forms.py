@@ -35,9 +35,8 @@ def risks(columns: Columns) -> dict[str, Array]:
         difference, target = squares(part, counts)
         nothing = np.zeros_like(target)
         result["risk_scratch"][rows] = covariance.risk(values, counts, n, noise, nothing, target, target)
-        result["risk_finetune"][rows] = covariance.risk(
-            values, counts, n, noise, target + difference, target, difference, np.asarray(part["depth"], float)
-        )
+        depth, source = np.asarray(part["depth"], float), target + difference
+        result["risk_finetune"][rows] = covariance.risk(values, counts, n, noise, source, target, difference, depth)
     with np.errstate(invalid="ignore"):
         result["transferability_finetune"] = result["risk_scratch"] - result["risk_finetune"]
     return result

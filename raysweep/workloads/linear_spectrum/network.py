@@ -40,9 +40,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     metrics = {name: np.full(len(seeds), np.nan) for name in ("pretrain_loss", *AFTER)}
     status = np.zeros(len(seeds), dtype=int)
     for rows in _chunks(columns, seeds, device):
-        chunk_metrics, status[rows] = _chunk(
-            {name: values[rows] for name, values in columns.items()}, seeds[rows], device
-        )
+        part = {name: values[rows] for name, values in columns.items()}
+        chunk_metrics, status[rows] = _chunk(part, seeds[rows], device)
         for name, values in chunk_metrics.items():
             metrics[name][rows] = values
     return metrics, WORDS[status]
@@ -72,9 +71,8 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
     start = perturbed(start, task.noises, seeds)
     with np.errstate(over="ignore", invalid="ignore"):
         goal = modes.goal_modes(product(start), target, task.penalty[:, None, None])
-    end, outcome = _descend(
-        start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device
-    )
+    limits = (TOLERANCE, AT_REST, STEP_CAP)
+    end, outcome = _descend(start, goal, (1 + task.penalty) * task.lr, task.steps, limits, device)
     status = np.maximum(status, outcome)
     with np.errstate(over="ignore", invalid="ignore"):
         metrics = measured(product(end), source, target, before)
@@ -98,9 +96,8 @@ def _pretrain(columns: Columns, task: Tasks, device: torch.device) -> tuple[Arra
     counted = np.isfinite(steps) & (steps > 0)
     rate[counted] = length[counted] / steps[counted]
     start = diagonal(np.repeat(scale[:, None], dim, axis=1), depth)
-    end, status = _descend(
-        start, goal[:, :, None] * np.eye(dim), rate, steps, (PRETRAIN_TOLERANCE, AT_REST, PRETRAIN_CAP), device
-    )
+    limits = (PRETRAIN_TOLERANCE, AT_REST, PRETRAIN_CAP)
+    end, status = _descend(start, goal[:, :, None] * np.eye(dim), rate, steps, limits, device)
     return end[inverse.reshape(-1)], status[inverse.reshape(-1)]
 
 

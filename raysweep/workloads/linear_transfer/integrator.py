@@ -114,9 +114,8 @@ class _State:
         """Which rows are at their stopping time, or converged if that is inf."""
         multiple = torch.exp(0.5 * self.power * _log_square(self.vector, self.fixed_square))
         distance = torch.where(self.eigenvalues > 0, multiple[:, None] * self.vector - self.target, 0.0).norm(dim=1)
-        return torch.where(
-            torch.isinf(self.time), distance <= CONVERGED * self.scale, self.time - self.elapsed <= 1e-14 * self.time
-        )
+        over = self.time - self.elapsed <= 1e-14 * self.time
+        return torch.where(torch.isinf(self.time), distance <= CONVERGED * self.scale, over)
 
     def advance(self) -> None:
         """Try one step on every row. A row whose error is too large stays where it is and gets a shorter step."""

@@ -117,9 +117,8 @@ def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Ar
     )
     under = n < dim
     keep = np.zeros(len(n))
-    keep[under] = finetune.rescaling(
-        log_scale[under], depth[under], k["null_ss"][under], np.maximum(fitted[under], 0.0)
-    )
+    fitted = np.maximum(fitted, 0.0)
+    keep[under] = finetune.rescaling(log_scale[under], depth[under], k["null_ss"][under], fitted[under])
     transferability = np.where(under, keep * (2 * unseen_overlap - keep * k["null_ss"]), 0.0)
     unmoved = keep**2 * k["null_ss"] - 2 * keep * unseen_overlap + unseen  # |P⊥(r e_s - b_t)|²
     risk_finetune = np.maximum(unmoved, 0.0) + noise**2 * k["fit_fit"]

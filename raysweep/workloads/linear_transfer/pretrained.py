@@ -64,12 +64,8 @@ def trained_starts(
     networks that these rows use; pass it as `pretrained` for later rows.
     """
     dim, depth = int(columns["dim"][0]), int(columns["depth"][0])
-    keys = [
-        (dim, depth, int(seed), float(scale), float(norm), float(length))
-        for seed, scale, norm, length in zip(
-            seeds, columns["init_scale"], columns["source_norm"], columns["pretrain_length"], strict=True
-        )
-    ]
+    starts = zip(seeds, columns["init_scale"], columns["source_norm"], columns["pretrain_length"], strict=True)
+    keys = [(dim, depth, int(seed), float(scale), float(norm), float(length)) for seed, scale, norm, length in starts]
     distinct = sorted(set(keys))
     missing = [key for key in distinct if key not in pretrained]
     used = {key: pretrained[key] for key in distinct if key in pretrained}

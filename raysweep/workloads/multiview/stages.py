@@ -84,9 +84,8 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     row, activation = rows.row(), _activation(rows.row())
     kernels, head = (_sent(parent.tensors()[name], context) for name in ("kernels", "head"))
     training = _task(row, "training", int(row["target_samples"]), context)
-    multi, single, training_error = (
-        network.wrong(*some, kernels, head, activation) for some in (*_tests(row, context), training)
-    )
+    samples = (*_tests(row, context), training)
+    multi, single, training_error = (network.wrong(*some, kernels, head, activation) for some in samples)
     error = _mixed(row, multi, single)
     from_scratch: Artifact | None = parent
     while from_scratch and "error_scratch" not in from_scratch.metrics:

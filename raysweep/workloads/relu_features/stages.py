@@ -35,9 +35,8 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
         task = descent.on_population(_on(teacher, device), _on(weights[some], device))
         parts.append(descent.descend(task, _on(start, device).expand(len(weights[some]), *start.shape), _recipe(row)))
     trained = descent.joined(parts)
-    measured = [
-        _measured(features, start, teacher, source) for features, source in zip(trained.features, weights, strict=True)
-    ]
+    pairs = zip(trained.features, weights, strict=True)
+    measured = [_measured(features, start, teacher, source) for features, source in pairs]
     metrics = {name: np.array([each[name] for each in measured]) for name in measured[0]}
     metrics |= {"pretrain_loss": trained.loss, "pretrain_converged": trained.loss <= row["tolerance"]}
     tensors = {"features": trained.features, "outputs": trained.outputs}

@@ -50,9 +50,8 @@ class Task:
     def labels(self, angles: Array, noises: Array) -> tuple[Array, Array]:
         """The labels of the target and of the test samples at angles in degrees, (rows, samples) each."""
         turn, spread = np.deg2rad(np.asarray(angles, float))[:, None], np.asarray(noises, float)[:, None]
-        target, test = (
-            np.cos(turn) * first + np.sin(turn) * second for first, second in (self.target_labels, self.test_labels)
-        )
+        functions = (self.target_labels, self.test_labels)
+        target, test = (np.cos(turn) * first + np.sin(turn) * second for first, second in functions)
         return target + spread * self.target_noise, test + spread * self.test_noise
 
 
