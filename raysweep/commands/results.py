@@ -28,7 +28,7 @@ def write_dataset(sweeps: Iterable[Sweep], path: AnyPath) -> None:
     from raysweep.query import labelled
 
     sweeps = list(sweeps)
-    files.replace(path, labelled.as_bytes(labelled.dataset(table(sweeps), sweeps)))
+    files.replace(path, bytes(labelled.dataset(table(sweeps), sweeps).to_netcdf(engine="scipy")))  # of version 3
 
 
 def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from raysweep.report.report import Report
     from raysweep.space.schema import Space
 
-SHOWN = 20
-"""Rows of a table in a notebook; of a longer one those in the middle are left out."""
-
 
 class Findings(list[Finding]):
     """What the analyses of a table find: a list of findings that shows itself as their answers.
@@ -115,7 +112,7 @@ class Findings(list[Finding]):
 
     def _repr_html_(self) -> str:
         answers = "".join(f"<p>{html.escape(line)}</p>" for line in self.answers)
-        return answers + self.table.to_html(index=False, max_rows=SHOWN)
+        return answers + self.table.to_html(index=False, max_rows=20)
 
 
 def analyse(

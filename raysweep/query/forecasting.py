@@ -98,7 +98,10 @@ class Forecaster:
             for ahead in aheads:
                 ranks = np.r_[0.5, tail, 1 - tail, QUANTILES]
                 estimate, low, high, *quantiles = subject.scale(np.quantile(ahead.new, ranks)).tolist()
-                entry = {"of": subject.name, "where": {name: _plain(value) for name, value in ahead.where.items()}}
+                entry = {
+                    "of": subject.name,
+                    "where": {name: np.asarray(value).item() for name, value in ahead.where.items()},
+                }
                 entry |= {"estimate": estimate, "low": low, "high": high, "quantiles": quantiles}
                 entry |= {"outside": {name: factor for name, factor in ahead.beyond.items() if factor > 1}}
                 entries.append({**entry, "inside_estimate": float(subject.scale(np.median(ahead.edge))), **ahead.more})
@@ -128,7 +131,7 @@ def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
         "law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)},
         "place": options["place"],
         "at": {name: float(value) for name, value in at.items()},
-        "constants": {name: _plain(value) for name, value in {**space.fixed, **single}.items()},
+        "constants": {name: np.asarray(value).item() for name, value in {**space.fixed, **single}.items()},
         "level": question.level,
         "forecasts": entries,
         "not_forecast": reasons,
@@ -248,7 +251,3 @@ def _question(
         raise InputError("--at", f"{stray[0]} is not in the law, which is over {', '.join(options['over'])}")
     chosen, _ = restricted(rows, options, workload)
     return Question(for_analyses(chosen, [options["metric"]]), options, workload, "law", design)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -43,8 +43,3 @@ def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> xarray.Datase
         values = table.drop_duplicates(first).set_index(first).loc[data[first].to_numpy()]
         data = data.assign_coords({name: (first, values[name].to_numpy()) for name in others})
     return data.assign_attrs(sweep=", ".join(sweep.name for sweep in sweeps), workload=sweeps[0].space.workload)
-
-
-def as_bytes(data: xarray.Dataset) -> bytes:
-    """A data set as a file of netCDF 3, which every netCDF reader opens."""
-    return bytes(data.to_netcdf(engine="scipy"))

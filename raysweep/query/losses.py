@@ -98,9 +98,6 @@ def here(table: pd.DataFrame, values: Mapping[str, Any]) -> np.ndarray:
     """Which rows have these values, up to rounding where they are numbers."""
     same = np.ones(len(table), dtype=bool)
     for name, value in values.items():
-        column = table[name]
-        if isinstance(value, (str, bool)) or column.dtype.kind not in "if":
-            same &= np.asarray(column == value)
-        else:
-            same &= np.isclose(column.to_numpy(float), value)
+        column, is_number = table[name], table[name].dtype.kind in "if" and not isinstance(value, (str, bool))
+        same &= np.isclose(column.to_numpy(float), value) if is_number else np.asarray(column == value)
     return same

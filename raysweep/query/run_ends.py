@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.errors import InputError
 from raysweep.query.columns import absent
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES, STOPPED
 
@@ -49,13 +48,6 @@ def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> p
 def few_words(words: pd.Series) -> str:
     """The words of a column with how many runs have them."""
     return ", ".join(f"{count:,} {word}" for word, count in words.map(str).value_counts().head(5).items())
-
-
-def without_end(words: pd.Series) -> InputError:
-    """The error for runs of which none has a value, by the words of their column of statuses."""
-    if (reported(words) != "").any():
-        return InputError(str(words.name), "no run that ended has a value")
-    return InputError(str(words.name), f"no run has ended: {few_words(words)}; expected one of {', '.join(ENDED)}")
 
 
 def run_again(statuses: pd.Series, *cell: pd.Series) -> pd.Series:

@@ -28,21 +28,22 @@ EXPECTED = "runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:UR
 def load(source: str) -> pd.DataFrame:
     """The runs of a source, one per row. source: a file, or TOOL:PLACE. Raises InputError if it cannot be read."""
     tool, _, place = source.partition(":")
-    if tool in TOOLS:
-        return TOOLS[tool](place)
+    if (frame := TOOLS[tool](place) if tool in TOOLS else _file(source)).empty:
+        raise InputError("--from", f"{source} has no runs")
+    return frame
+
+
+def _file(source: str) -> pd.DataFrame:
     path = Path(source)
     reader = FILES.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if reader is None:
         raise InputError("--from", f"expected {EXPECTED}, got {source}")
     if not path.is_file():
-        raise InputError(str(path), "no such file")
+        raise InputError(source, "no such file")
     try:
-        frame = reader(path)
+        return reader(path)
     except (ValueError, OSError, EOFError, ImportError) as problem:
-        raise InputError(str(path), f"cannot be read: {problem}".rstrip()) from None
-    if frame.empty:
-        raise InputError(str(path), "has no row")
-    return frame
+        raise InputError(source, f"cannot be read: {problem}".rstrip()) from None
 
 
 def _csv(path: Path) -> pd.DataFrame:
@@ -150,8 +151,6 @@ def _mlflow(place: str) -> pd.DataFrame:
             runs += page
     except server.Unreachable as problem:
         raise InputError("--from", str(problem)) from None
-    if not runs:
-        raise InputError("--from", f"the experiment {name} has no runs")
     parameters = dict.fromkeys(key for run in runs for key in run.data.params)
     lines = [
         {
@@ -184,8 +183,6 @@ def _optuna(place: str) -> pd.DataFrame:
         attributes = {key: value for key, value in trial.user_attrs.items() if isinstance(value, (int, float))}
         values = dict(zip(metrics, trial.values or [None] * len(metrics), strict=True))
         lines.append({**attributes, **trial.params, **values, STATUS: trial.state.name})
-    if not lines:
-        raise InputError("--from", f"the study {name} has no trials")
     frame = _frame(lines, "trial")
     frame.attrs[SOURCE_DIRECTIONS] = dict(zip(metrics, (one.name.lower() for one in study.directions), strict=True))
     return frame
@@ -202,8 +199,6 @@ def _ray(place: str) -> pd.DataFrame:
         results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
         status = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
         lines.append({**config, **results, STATUS: status})
-    if not lines:
-        raise InputError("--from", f"no result.json below {place}")
     return _frame(lines)
 
 
@@ -228,8 +223,6 @@ def _lm_eval(place: str) -> pd.DataFrame:
             labels.append(f"{file} ({task})")
             numbers = {key.partition(",")[0]: value for key, value in values.items() if isinstance(value, (int, float))}
             lines.append({**shared, "task": task, "shots": (content.get("n-shot") or {}).get(task), **numbers})
-    if not lines:
-        raise InputError("--from", f"no results of lm-eval below {place}")
     return _frame(lines, "file", labels)
 
 

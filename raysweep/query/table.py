@@ -14,7 +14,7 @@ from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
 from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, plain_column, values_on
-from raysweep.query.run_ends import few_words, reported, run_again, status_column, statuses_of, without_end
+from raysweep.query.run_ends import ENDED, few_words, reported, run_again, status_column, statuses_of
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
@@ -105,7 +105,8 @@ def read(
     statuses = statuses.mask(nowhere, "")
     kept = (statuses != "").to_numpy()
     if not kept.any():
-        raise without_end(frame.loc[~nowhere, status]) if status else InputError(first, "no run has a value")
+        words = f" and ended: {few_words(frame[status])}; expected one of {', '.join(ENDED)}" if status else ""
+        raise InputError(status or first, f"no run has a value{words}")
     frame, statuses = frame[kept], statuses[kept]
     columns = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
     for axis in columns:

@@ -113,10 +113,10 @@ def test_a_failed_run_that_was_run_again_counts_no_more(tmp_path: Path) -> None:
 def test_runs_that_have_not_ended_are_counted_with_their_words() -> None:
     frame = pd.DataFrame({"lr": [1, 2, 3], "loss": 0.5, "state": ["RUNNING", "RUNNING", "SCHEDULED"]})
     with pytest.raises(
-        InputError, match="state: no run has ended: 2 RUNNING, 1 SCHEDULED; expected one of ok, not_conv"
+        InputError, match="state: no run has a value and ended: 2 RUNNING, 1 SCHEDULED; expected one of ok, not_conv"
     ):
         table.read(frame, ["loss"], ["lr"], status="state")
-    with pytest.raises(InputError, match="state: no run that ended has a value"):
+    with pytest.raises(InputError, match="state: no run has a value and ended: 3 FINISHED"):
         table.read(frame.assign(loss=None, state="FINISHED"), ["loss"], ["lr"], status="state")
 
 
