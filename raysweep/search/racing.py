@@ -88,7 +88,7 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
         return replace(rest, counts=raised(curve.counts, near, enough))
     if place in (0, len(alive) - 1) and loses.sum() == len(alive) - 1:
         return replace(rest, state=endings.EDGE, place=float(curve.x[best]))
-    draws, half = int(curve.counts[near].max()), _normal_half(curve, ask)
+    draws, half = int(curve.counts[near].min()), _normal_half(curve, ask)
     needed = math.ceil(min(draws * (MARGIN * half / ask.slice.wanted) ** 2, MANY))
     if needed <= draws or draws >= ask.most:
         if not fit:
@@ -110,7 +110,7 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
         return replace(rest, state=endings.ALL_DRAWS if math.isfinite(half) else endings.NO_TURN, half=half)
     if not loses.any() and _flat(np.delete(worse, place, axis=1), ask.most):
         return replace(rest, state=endings.NOT_FLAT)
-    target = min(max(jump(draws, min(needed, 4 * draws), ask.most), draws + MORE), ask.most)
+    target = min(max(jump(draws, min(needed, 2 * draws), ask.most), draws + MORE), ask.most)
     return replace(
         rest,
         counts=raised(curve.counts, near, target),
