@@ -4,7 +4,7 @@
 
 POOLS is a folder: the rows of each question are computed there once, through raysweep, and kept. Every replication
 takes its draws from the pool at random, with replacement, so the mean of all rows of the pool is the truth. The same
-numbers everywhere, but for the seconds: every replication has a random seed of its own. What is measured is kept in
+numbers everywhere, but for the seconds: every replication has a random seed of its slice_. What is measured is kept in
 POOLS too, and with --continue it is not measured again.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.search.contestants import CONTESTANTS, Found, World
+from benchmarks.search.contestants import CONTESTANTS, Result, World
 from benchmarks.search.places import Answer, floor, half_width, true_places
 from benchmarks.search.pools import Pool, load
 from benchmarks.search.questions import MOST, questions
@@ -49,7 +49,7 @@ def prepared(key: str, folder: Path) -> tuple[Pool, np.ndarray]:
 
 def draws_of_slices(pool: Pool, counts: np.ndarray) -> int:
     """How many draws the slices take together: what a search costs where a draw is cheap to share along the axis."""
-    return sum(int(counts[list(own.cells)].max()) for own in pool.slices)
+    return sum(int(counts[list(slice_.cells)].max()) for slice_ in pool.slices)
 
 
 def declared_seconds(pool: Pool, counts: np.ndarray) -> float:
@@ -65,19 +65,19 @@ def replicate(key: str, folder: Path, name: str, number: int) -> dict[str, Any]:
     rng = np.random.default_rng([number, 14])
     world = World(pool, pool.values[rng.integers(len(pool.values), size=MOST)], sought)
     started = time.process_time()
-    found = CONTESTANTS[name](world, rng)
+    result = CONTESTANTS[name](world, rng)
     seconds = time.process_time() - started
-    return {"search": name, "number": number, "choosing": seconds, **judged(pool, places, found)}
+    return {"search": name, "number": number, "choosing": seconds, **judged(pool, places, result)}
 
 
-def judged(pool: Pool, places: np.ndarray, found: Found) -> dict[str, Any]:
-    """What a search took and found. Slices without a place count only by their rows.
+def judged(pool: Pool, places: np.ndarray, result: Result) -> dict[str, Any]:
+    """What a search took and result. Slices without a place count only by their rows.
 
     places: the true ones, (slices,), NaN where there is none.
     """
     each = [
-        (own, answer, place)
-        for own, answer, place in zip(pool.slices, found.answers, places, strict=True)
+        (slice_, answer, place)
+        for slice_, answer, place in zip(pool.slices, result.answers, places, strict=True)
         if np.isfinite(place)
     ]
 
@@ -86,10 +86,10 @@ def judged(pool: Pool, places: np.ndarray, found: Found) -> dict[str, Any]:
 
     strict = [holds(answer, place, ("low_strict", "high_strict")) for _, answer, place in each]
     return {
-        "rows": int(found.counts.sum()),
-        "draws": draws_of_slices(pool, found.counts),
-        "declared": declared_seconds(pool, found.counts),
-        "within": float(np.mean([half_width(own, answer) <= WITHIN * own.wanted for own, answer, _ in each])),
+        "rows": int(result.counts.sum()),
+        "draws": draws_of_slices(pool, result.counts),
+        "declared": declared_seconds(pool, result.counts),
+        "within": float(np.mean([half_width(slice_, answer) <= WITHIN * slice_.wanted for slice_, answer, _ in each])),
         "pointwise": float(np.mean([holds(answer, place, ("low", "high")) for _, answer, place in each])),
         "all": float(all(strict)),
     }
@@ -98,8 +98,8 @@ def judged(pool: Pool, places: np.ndarray, found: Found) -> dict[str, Any]:
 def measured(key: str, folder: Path, jobs: Sequence[tuple[str, int]], workers: int, go_on: bool) -> pd.DataFrame:
     """One row per replication of the jobs, (search, number). go_on: those in the folder are not measured again."""
     kept = folder / f"{key}.csv"
-    known = pd.read_csv(kept) if go_on and kept.exists() else pd.DataFrame({"search": [], "number": []})
-    there = set(zip(known["search"], known["number"], strict=True))
+    earlier = pd.read_csv(kept) if go_on and kept.exists() else pd.DataFrame({"search": [], "number": []})
+    there = set(zip(earlier["search"], earlier["number"], strict=True))
     missing = [job for job in jobs if job not in there]
     one = functools.partial(replicate, key, folder)
     prepared(key, folder)  # before there are several processes
@@ -110,7 +110,7 @@ def measured(key: str, folder: Path, jobs: Sequence[tuple[str, int]], workers: i
         rows = processes.map(one, *zip(*missing, strict=True))
     else:
         rows = map(one, *zip(*missing, strict=True))
-    table = known
+    table = earlier
     for row in rows:
         table = pd.concat([each for each in (table, pd.DataFrame([row])) if len(each)], ignore_index=True)
         table.to_csv(kept, index=False)  # after each of them, because a run may be ended
@@ -154,15 +154,15 @@ def section(key: str, folder: Path, table: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("folder", type=Path, metavar="POOLS")
-    asked.add_argument("--workers", type=int, default=1)
-    asked.add_argument("--only", nargs="*", choices=list(questions()), default=list(questions()))
-    asked.add_argument("--searches", nargs="*", choices=list(CONTESTANTS), default=list(CONTESTANTS))
-    asked.add_argument("--replications", type=int, default=100, help="of ours; a hundredth of it of the others")
-    asked.add_argument("--continue", dest="go_on", action="store_true", help="keep what an earlier run has measured")
-    asked.add_argument("--write", type=Path, help="the document in which the tables stand, instead of the terminal")
-    options = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="POOLS")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--only", nargs="*", choices=list(questions()), default=list(questions()))
+    parser.add_argument("--searches", nargs="*", choices=list(CONTESTANTS), default=list(CONTESTANTS))
+    parser.add_argument("--replications", type=int, default=100, help="of ours; a hundredth of it of the others")
+    parser.add_argument("--continue", dest="go_on", action="store_true", help="keep what an earlier run has measured")
+    parser.add_argument("--write", type=Path, help="the document in which the tables stand, instead of the terminal")
+    options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     sections = []
     for key in options.only:

@@ -36,43 +36,43 @@ class World:
     @property
     def exact(self) -> np.ndarray:
         """Whether the values of a slice have no noise, (slices,): they are its closed form."""
-        found = []
-        for own in self.pool.slices:
-            cells = list(own.cells)
+        exact = []
+        for slice_ in self.pool.slices:
+            cells = list(slice_.cells)
             values, theory = self.values[:1, cells], self.pool.theory[cells]
-            found.append(bool(np.isfinite(theory).any() and np.allclose(values, theory, rtol=1e-12, atol=1e-300)))
-        return np.array(found)
+            exact.append(bool(np.isfinite(theory).any() and np.allclose(values, theory, rtol=1e-12, atol=1e-300)))
+        return np.array(exact)
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Result:
     """counts: the draws of each cell, (cells,). answers: of each slice; None where it has none."""
 
     counts: np.ndarray
     answers: list[Answer | None]
 
 
-Contestant = Callable[[World, np.random.Generator], Found]
+Contestant = Callable[[World, np.random.Generator], Result]
 
 
 def answers(world: World, counts: np.ndarray) -> list[Answer | None]:
     """What the fits say of each slice."""
-    found = []
-    for own, exact in zip(world.pool.slices, world.exact, strict=True):
-        cells = list(own.cells)
-        found.append(fitted(own, world.values[:, cells], counts[cells], bool(exact)))
-    return found
+    out = []
+    for slice_, exact in zip(world.pool.slices, world.exact, strict=True):
+        cells = list(slice_.cells)
+        out.append(fitted(slice_, world.values[:, cells], counts[cells], bool(exact)))
+    return out
 
 
 def joint_answers(world: World, counts: np.ndarray) -> list[Answer | None]:
     """What the report of a `precision` says of each slice: draws are completed where best values are sought."""
     if world.pool.slices[0].kind != "optimum" or world.exact.any():
         return answers(world, counts)
-    asked = np.where(np.arange(counts.max())[:, None] < counts, world.values[: counts.max()], np.nan)
-    every = completed([asked[:, list(own.cells)] for own in world.pool.slices])
+    draws = np.where(np.arange(counts.max())[:, None] < counts, world.values[: counts.max()], np.nan)
+    every = completed([draws[:, list(slice_.cells)] for slice_ in world.pool.slices])
     return [
-        fitted(own, values, len(values) * np.isfinite(values).any(axis=0), False)
-        for own, values in zip(world.pool.slices, every, strict=True)
+        fitted(slice_, values, len(values) * np.isfinite(values).any(axis=0), False)
+        for slice_, values in zip(world.pool.slices, every, strict=True)
     ]
 
 
@@ -84,10 +84,10 @@ class _Judge:
         self.order = np.flatnonzero(world.sought).tolist()
 
     def is_open(self, place: int, counts: np.ndarray) -> bool:
-        own = self.world.pool.slices[place]
-        cells = list(own.cells)
-        answer = fitted(own, self.world.values[:, cells], counts[cells], bool(self.exact[place]), pointwise=False)
-        return half_width(own, answer) > own.wanted
+        slice_ = self.world.pool.slices[place]
+        cells = list(slice_.cells)
+        answer = fitted(slice_, self.world.values[:, cells], counts[cells], bool(self.exact[place]), pointwise=False)
+        return half_width(slice_, answer) > slice_.wanted
 
     def all_within(self, counts: np.ndarray) -> bool:
         for place in self.order:
@@ -108,7 +108,7 @@ def ladder(most: int) -> Iterator[int]:
     yield most
 
 
-def grid(world: World, rng: np.random.Generator) -> Found:
+def grid(world: World, rng: np.random.Generator) -> Result:
     """Equally many draws in every cell, more and more of them."""
     judge = _Judge(world)
     counts = np.zeros(world.values.shape[1], dtype=np.int64)
@@ -116,17 +116,17 @@ def grid(world: World, rng: np.random.Generator) -> Found:
         counts = np.full(world.values.shape[1], draws)
         if judge.all_within(counts):
             break
-    return Found(counts, answers(world, counts))
+    return Result(counts, answers(world, counts))
 
 
-def bisection(world: World, rng: np.random.Generator) -> Found:
+def bisection(world: World, rng: np.random.Generator) -> Result:
     """`search: boundary` or `optimum` with equally many draws in the cells that it chooses, more and more of them. What
     it chose with fewer draws and does not choose again counts as computed."""
     pool, judge = world.pool, _Judge(world)
-    own = pool.slices[0]
+    slice_ = pool.slices[0]
     plain = {key: value for key, value in pool.space.as_dict().items() if key not in ("precision", "budget")}
-    options = {"metric": own.metric, "x": own.axis, "budget": len(pool.cells)}
-    space = space_files.read({**plain, "search": {own.kind: options}})
+    options = {"metric": slice_.metric, "x": slice_.axis, "budget": len(pool.cells)}
+    space = space_files.read({**plain, "search": {slice_.kind: options}})
     spent = np.zeros(len(pool.cells), dtype=np.int64)
     counts = spent
     for draws in ladder(len(world.values)):
@@ -136,14 +136,14 @@ def bisection(world: World, rng: np.random.Generator) -> Found:
         spent = np.maximum(spent, counts)
         if judge.all_within(counts):
             break
-    return Found(spent, answers(world, counts))
+    return Result(spent, answers(world, counts))
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
-def uniform(world: World, rng: np.random.Generator) -> Found:
+def uniform(world: World, rng: np.random.Generator) -> Result:
     """By turns a half of the cells, drawn at random, gets as many draws again, and then the other half."""
     judge = _Judge(world)
     cells, draws = world.values.shape[1], FIRST
@@ -154,10 +154,10 @@ def uniform(world: World, rng: np.random.Generator) -> Found:
         else:
             draws = min(2 * draws, len(world.values))
             counts[:] = draws
-    return Found(counts, answers(world, counts))
+    return Result(counts, answers(world, counts))
 
 
-def straddle(world: World, rng: np.random.Generator) -> Found:
+def straddle(world: World, rng: np.random.Generator) -> Result:
     """In each slice that is not located yet, more draws for the two cells about whose sign least is known: those with
     the largest 1.96 standard errors less the size of the mean (Bryan et al. 2005)."""
     judge = _Judge(world)
@@ -167,32 +167,32 @@ def straddle(world: World, rng: np.random.Generator) -> Found:
         waiting = [place for place in waiting if judge.is_open(place, counts)]
         for place in list(waiting):
             cells = np.array(world.pool.slices[place].cells)
-            known = [_finite(world.values[: counts[cell], cell]) for cell in cells]
-            doubt = [1.96 * values.std(ddof=1) / math.sqrt(len(values)) - abs(values.mean()) for values in known]
+            observed = [_finite(world.values[: counts[cell], cell]) for cell in cells]
+            doubt = [1.96 * values.std(ddof=1) / math.sqrt(len(values)) - abs(values.mean()) for values in observed]
             chosen = cells[np.argsort(doubt)[-2:]]
             counts[chosen] = np.minimum(np.ceil((1 + BATCH) * counts[chosen]), len(world.values))
             if counts[chosen].min() >= len(world.values):
                 waiting.remove(place)
-    return Found(counts, answers(world, counts))
+    return Result(counts, answers(world, counts))
 
 
-def ours(world: World, rng: np.random.Generator) -> Found:
+def ours(world: World, rng: np.random.Generator) -> Result:
     """`precision` in the space. It is not told which slices have a place."""
     pool = world.pool
     counts = np.zeros(len(pool.cells), dtype=np.int64)
     metric = pool.slices[0].metric
 
-    def value(cell: int, seed: int, asked: str) -> float | None:
+    def value(cell: int, seed: int, name: str) -> float | None:
         if seed >= counts[cell]:
             return None
-        return float(world.values[seed, cell] if asked == metric else pool.theory[cell])
+        return float(world.values[seed, cell] if name == metric else pool.theory[cell])
 
     cache = StepCache()
     while last := precision.rounds(pool.space, pool.cells, value, cache)[-1]:
         for cell, seed in last:
             assert seed == counts[cell], "every cell gets the first draws"
             counts[cell] += 1
-    return Found(counts, joint_answers(world, counts))
+    return Result(counts, joint_answers(world, counts))
 
 
 CONTESTANTS: dict[str, Contestant] = {

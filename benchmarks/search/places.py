@@ -32,21 +32,21 @@ class Answer:
     high_strict: float
 
 
-def coordinate(own: Slice, x: np.ndarray) -> np.ndarray:
+def coordinate(slice_: Slice, x: np.ndarray) -> np.ndarray:
     """x, or its logarithm where places are sought in it."""
-    return np.log(x) if own.logarithmic else x
+    return np.log(x) if slice_.logarithmic else x
 
 
-def half_width(own: Slice, answer: Answer | None) -> float:
+def half_width(slice_: Slice, answer: Answer | None) -> float:
     """Half the interval that counts, in the unit of what is wanted; infinite if there is none."""
     if answer is None or not (math.isfinite(answer.low_strict) and math.isfinite(answer.high_strict)):
         return math.inf
-    if own.logarithmic:
+    if slice_.logarithmic:
         return math.log(answer.high_strict / answer.low_strict) / 2
     return (answer.high_strict - answer.low_strict) / 2
 
 
-def fitted(own: Slice, values: np.ndarray, counts: np.ndarray, exact: bool, pointwise: bool = True) -> Answer | None:
+def fitted(slice_: Slice, values: np.ndarray, counts: np.ndarray, exact: bool, pointwise: bool = True) -> Answer | None:
     """What the fits of a report say of a slice; None if the place is not located.
 
     values: (draws, points), of which each point has the first ones.
@@ -56,40 +56,40 @@ def fitted(own: Slice, values: np.ndarray, counts: np.ndarray, exact: bool, poin
     """
     there = np.flatnonzero(counts)
     draws = int(counts.max(initial=0))
-    known = np.where(np.arange(draws)[:, None] < counts[there], values[:draws, there], np.nan)
-    if own.kind == "boundary":
+    observed = np.where(np.arange(draws)[:, None] < counts[there], values[:draws, there], np.nan)
+    if slice_.kind == "boundary":
         scale = None
-        if own.heavy is not None and draws >= SIGN_DRAWS:
-            scale = "sign" if own.heavy[there].any() else "linear"
-        zero = find_zero(own.x[there], known, own.single, own.strict, scale, exact, own.said)
+        if slice_.heavy is not None and draws >= SIGN_DRAWS:
+            scale = "sign" if slice_.heavy[there].any() else "linear"
+        zero = find_zero(slice_.x[there], observed, slice_.single, slice_.strict, scale, exact, slice_.declared_log)
         if zero.status != Status.LOCATED:
             return None
         best = zero.crossings[0]
         return Answer(best.low, best.high, best.low_simultaneous, best.high_simultaneous)
-    strict = _optimum(own, own.x[there], known, own.strict, exact)
-    wide = _optimum(own, own.x[there], known, own.single, exact) if pointwise and strict else strict
+    strict = _optimum(slice_, slice_.x[there], observed, slice_.strict, exact)
+    wide = _optimum(slice_, slice_.x[there], observed, slice_.single, exact) if pointwise and strict else strict
     return Answer(*wide, *strict) if strict and wide else None
 
 
-def _optimum(own: Slice, x: np.ndarray, values: np.ndarray, level: float, exact: bool) -> tuple[float, float] | None:
+def _optimum(slice_: Slice, x: np.ndarray, values: np.ndarray, level: float, exact: bool) -> tuple[float, float] | None:
     import pandas as pd
 
     draw, point = np.nonzero(np.isfinite(values))
     frame = pd.DataFrame({"x": x[point], "y": values[draw, point], "draw": draw})
-    turn = "max" if own.maximize else "min"
-    fit = fit_optimum(frame, "x", "y", None, "draw", level, turn=turn, exact=exact, logarithmic=own.logarithmic)
+    turn = "max" if slice_.maximize else "min"
+    fit = fit_optimum(frame, "x", "y", None, "draw", level, turn=turn, exact=exact, logarithmic=slice_.logarithmic)
     return (fit.low, fit.high) if fit.status == Status.LOCATED else None
 
 
 def true_places(pool: Pool) -> np.ndarray:
     """For each slice the place for all draws of the pool, by a cubic spline on the fine axis; NaN if not clear."""
-    return np.array([_true(own, *fine) for own, fine in zip(pool.slices, pool.fine, strict=True)])
+    return np.array([_true(slice_, *fine) for slice_, fine in zip(pool.slices, pool.fine, strict=True)])
 
 
-def _true(own: Slice, x: np.ndarray, values: np.ndarray) -> float:
-    u = coordinate(own, x)
-    if own.kind == "optimum":
-        mean = np.nanmean(values, axis=0) * (-1 if own.maximize else 1)
+def _true(slice_: Slice, x: np.ndarray, values: np.ndarray) -> float:
+    u = coordinate(slice_, x)
+    if slice_.kind == "optimum":
+        mean = np.nanmean(values, axis=0) * (-1 if slice_.maximize else 1)
         finite = np.isfinite(mean)
         u, mean, at = u[finite], mean[finite], int(np.argmin(mean[finite]))
         if at in (0, len(u) - 1):
@@ -98,8 +98,8 @@ def _true(own: Slice, x: np.ndarray, values: np.ndarray) -> float:
         roots = CubicSpline(u[near], mean[near]).derivative().roots(extrapolate=False)
         curve = CubicSpline(u[near], mean[near])
         place = float(min(roots, key=curve)) if len(roots) else math.nan
-        return math.exp(place) if own.logarithmic else place
-    heavy = own.heavy is not None and bool(own.heavy.any())
+        return math.exp(place) if slice_.logarithmic else place
+    heavy = slice_.heavy is not None and bool(slice_.heavy.any())
     middle = np.nanmedian(values, axis=0) if heavy else np.nanmean(values, axis=0)
     error = _deviation(values, heavy) / math.sqrt(len(values))
     sure = np.flatnonzero(np.abs(middle) > CLEAR * error)
@@ -126,22 +126,23 @@ def floor(pool: Pool, places: np.ndarray) -> np.ndarray:
     beside the place, and as many draws as make the normal interval of the shift as narrow as asked for, at the level
     that is asked for: it does not stop by an interval, so it needs no stricter one."""
     counts = np.zeros(len(pool.cells), dtype=np.int64)
-    for own, place in zip(pool.slices, places, strict=True):
+    for slice_, place in zip(pool.slices, places, strict=True):
         if math.isfinite(place):
-            pair, draws = _pair(pool, own, place)
+            pair, draws = _pair(pool, slice_, place)
             counts[list(pair)] = np.maximum(counts[list(pair)], draws)
     return counts
 
 
-def _pair(pool: Pool, own: Slice, place: float) -> tuple[tuple[int, int], int]:
+def _pair(pool: Pool, slice_: Slice, place: float) -> tuple[tuple[int, int], int]:
     """The two cells of the oracle, and their draws."""
-    values = pool.values[:, list(own.cells)]
-    u, at = coordinate(own, own.x), float(coordinate(own, np.array(place)))
+    values = pool.values[:, list(slice_.cells)]
+    u, at = coordinate(slice_, slice_.x), float(coordinate(slice_, np.array(place)))
     right = int(np.clip(np.searchsorted(u, at), 1, len(u) - 1))
-    z, heavy = normal_quantile(1 - (1 - own.level) / own.together), own.heavy is not None and bool(own.heavy.any())
+    z = normal_quantile(1 - (1 - slice_.level) / slice_.together)
+    heavy = slice_.heavy is not None and bool(slice_.heavy.any())
     middle = np.nanmedian(values, axis=0) if heavy else np.nanmean(values, axis=0)
-    slope = CubicSpline(u, middle).derivative() if own.kind == "optimum" else None
-    found = []
+    slope = CubicSpline(u, middle).derivative() if slice_.kind == "optimum" else None
+    pairs = []
     for a in range(max(right - BESIDE, 0), right):
         for b in range(right, min(right + BESIDE, len(u))):
             if slope is not None:
@@ -151,6 +152,6 @@ def _pair(pool: Pool, own: Slice, place: float) -> tuple[tuple[int, int], int]:
                 noise = (1 - share) * values[:, [a]] + share * values[:, [b]]
                 moved = (middle[b] - middle[a]) / (u[b] - u[a])
             deviation = float(_deviation(noise, heavy)[0] / abs(moved))
-            found.append((max(1, math.ceil((z * deviation / own.wanted) ** 2)), (own.cells[a], own.cells[b])))
-    draws, pair = min(found)
+            pairs.append((max(1, math.ceil((z * deviation / slice_.wanted) ** 2)), (slice_.cells[a], slice_.cells[b])))
+    draws, pair = min(pairs)
     return pair, draws

@@ -65,7 +65,7 @@ def load(question: Question, folder: Path) -> Pool:
     values, theory = _rows(whole, of_pool, metric, folder)
     others = [name for name in space.axes if name != x]
     where = {key: place for place, key in enumerate(_keys(of_pool, [*others, x]))}
-    own = np.array([where[key] for key in _keys(cells, [*others, x])])
+    positions = np.array([where[key] for key in _keys(cells, [*others, x])])
     by_others: dict[tuple[Any, ...], list[int]] = {}
     for place, key in enumerate(_keys(of_pool, others)):
         by_others.setdefault(key, []).append(place)
@@ -75,7 +75,7 @@ def load(question: Question, folder: Path) -> Pool:
         at = of_pool.columns[x][places].astype(float)
         order = np.argsort(at)
         fine.append((at[order], values[:, places[order]]))
-    return Pool(space, cells, members, values[:, own], theory[own], fine)
+    return Pool(space, cells, members, values[:, positions], theory[positions], fine)
 
 
 def _finer(question: Question, space: Space, x: str) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def _finer(question: Question, space: Space, x: str) -> dict[str, Any]:
     at = space.axes[x]
     kind = "geomspace" if "optimum" in space.precision else "linspace"
     finer = {kind: [at[0], at[-1], (len(at) - 1) * question.finer + 1]}
-    found = {key: value for key, value in question.space.items() if key not in ("precision", "budget", "analysis")}
-    return {**found, "axes": {**question.space["axes"], x: finer}, "seeds": question.draws}
+    plain = {key: value for key, value in question.space.items() if key not in ("precision", "budget", "analysis")}
+    return {**plain, "axes": {**question.space["axes"], x: finer}, "seeds": question.draws}
 
 
 def _keys(cells: Cells, names: list[str]) -> list[tuple[Any, ...]]:

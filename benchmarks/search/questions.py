@@ -24,10 +24,10 @@ def packaged(
     """
     space = space_files.read(name).as_dict()
     axes = {axis: changes.pop(axis, values) for axis, values in space["axes"].items()}
-    own = {"name": "_".join([name, *changes]), "workload": space["workload"], "axes": axes}
+    plain = {"name": "_".join([name, *changes]), "workload": space["workload"], "axes": axes}
     fixed = {**space["fixed"], "symmetric": False, **changes}
-    asked = {**own, "fixed": fixed, "analysis": [analysis], "seeds": MOST, "precision": precision}
-    return Question(title, asked, draws, finer)
+    whole = {**plain, "fixed": fixed, "analysis": [analysis], "seeds": MOST, "precision": precision}
+    return Question(title, whole, draws, finer)
 
 
 def questions() -> dict[str, Question]:

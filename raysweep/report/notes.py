@@ -52,7 +52,7 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if shares := facts.get("shares"):
         large = [f"{called(name, workload)} {100 * share:.0f} %" for name, share in shares.items() if share >= 0.005]
         small = ["each other axis less than 1 %"] if len(large) < len(shares) else []
-        rest = f"combinations of axes {100 * max(0, 1 - sum(shares.values())):.0f} %"
+        rest = f"combinations of axes and chance {100 * max(0, 1 - sum(shares.values())):.0f} %"
         out.append(f"Share of variance: {', '.join([*large, *small, rest])}.")
     if facts.get("one_draw"):
         out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")

@@ -23,7 +23,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
     Outcome.NO_EFFECT: "no effect",
-    Outcome.UNDECIDED: "not decided",
+    Outcome.UNDECIDED: "undecided",
     Outcome.UNCLEAR: "not clear",
     Outcome.ALIKE: "not told from the best",
 }
@@ -174,6 +174,13 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
+
+FURTHER: Mapping[Outcome, str] = {
+    Outcome.BOUND_LOW: "an upper bound",
+    Outcome.BOUND_HIGH: "a lower bound",
+    Outcome.UNDECIDED: "undecided",
+}
+"""The same after what most settings say, followed by in how many."""
 
 POWERS: Mapping[Outcome, str] = {
     Outcome.RISES: "rises with {axis}",

@@ -226,7 +226,7 @@ def page_of(
         sweep=about.sweep,
         question=asked,
         set_up=varied_in_short(design, workload),
-        meanings=meanings(design, workload, cited),
+        meanings=meanings(design, workload, findings[top].metric if top is not None else "", cited),
         rows=f"{seeds_words(frame)}; {rows_words(frame)}",
         parts=parts,
         warnings=about.warnings,
@@ -242,12 +242,13 @@ def page_of(
     )
 
 
-def meanings(design: Design, workload: Workload, cited: str) -> str:
-    """What the symbols of the varied parameters stand for, and which papers letters name."""
+def meanings(design: Design, workload: Workload, metric: str, cited: str) -> str:
+    """What the symbols of the varied parameters and a metric with a label stand for, and which papers letters name."""
     symbols = [
         f"{symbol}: {called(name, workload)}"
         for name in design.varied()
         if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
     ]
-    texts = [", ".join(symbols), cited]
+    labelled = (f"{one.label}: {one.description}" for one in workload.metrics if one.name == metric and one.label)
+    texts = [", ".join(symbols), capitalized(next(labelled, "")), cited]
     return "".join(f"{capitalized(text) if text == cited else text}. " for text in texts if text).strip()

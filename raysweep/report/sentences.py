@@ -17,7 +17,7 @@ from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
 from raysweep.report.names import as_called, called, capitalized, settings, unit_of, without_common_beginning
-from raysweep.report.phrases import LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
+from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -83,14 +83,15 @@ def _answer(finding: Finding, workload: Workload) -> str:
         whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
         text = _longer(text, whole, "; over all cells {}")
     text = _longer(text, _besides(finding, workload), "{}")
-    text = _longer(text, theory_words(finding, workload), "; {}")
+    theory, last = theory_words(finding, workload), finding.kind == "curves"
+    text = _longer(text, "" if last else theory, "; {}")
     for group in others:
-        other = without_common_beginning(first, clause(finding, group, workload))
+        other = FURTHER.get(group.outcome) or without_common_beginning(first, clause(finding, group, workload))
         longer = _longer(text, other + ("" if finding.kind == "best" else f" in {group.count}"), "; {}")
         if longer == text and finding.kind == "best":
             break  # what is worse says little without what cannot be told from the best
         text = longer
-    return text
+    return _longer(text, theory if last else "", "; {}")
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
@@ -152,7 +153,7 @@ def _answer_of_axes(finding: Finding, workload: Workload) -> str:
         else:
             text = f"the best {called(finding.x, workload)} {power} in {some_of(lead.count, len(table), 'setting')}"
     undecided = (finding.table["outcome"] == Outcome.UNDECIDED).sum() // len(over)
-    return _longer(text, f"not decided in {undecided}", "; {}") if undecided else text
+    return _longer(text, f"undecided in {undecided}", "; {}") if undecided else text
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:

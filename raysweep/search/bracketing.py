@@ -103,12 +103,12 @@ def _bracket(labels: np.ndarray, mean: np.ndarray) -> tuple[int, int] | None:
     pairs = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
 
     def clearness(pair: tuple[int, int]) -> float:
-        own = []
+        largest = []
         for node in pair:
             other = np.flatnonzero(labels == -labels[node])
             low, high = other[other < node].max(initial=-1) + 1, other[other > node].min(initial=len(labels))
-            own.append(float(np.nanmax(np.abs(mean[low:high]))))
-        return min(own)
+            largest.append(float(np.nanmax(np.abs(mean[low:high]))))
+        return min(largest)
 
     return max(pairs, key=clearness, default=None)
 
@@ -172,9 +172,10 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
         mean = standard_error(values)[0]
         values = mean + shrink * (values - mean)
     scale = None
-    if ask.slice.heavy is not None and len(values) >= SIGN_DRAWS:
-        scale = "sign" if ask.slice.heavy[there].any() else "linear"
-    zero = find_zero(curve.x[there], values, ask.slice.single, ask.slice.strict, scale, ask.exact, ask.slice.said)
+    one = ask.slice
+    if one.heavy is not None and len(values) >= SIGN_DRAWS:
+        scale = "sign" if one.heavy[there].any() else "linear"
+    zero = find_zero(curve.x[there], values, one.single, one.strict, scale, ask.exact, one.declared_log)
     if zero.status != Status.LOCATED:
         return NOWHERE
     best = zero.crossings[0]

@@ -64,12 +64,12 @@ def completed(slices: Sequence[np.ndarray]) -> list[np.ndarray]:
     counts[counts < FEWEST] = 0
     ends = np.cumsum([v.shape[1] for v in slices])
     plain, level = values.copy(), np.zeros(values.shape[1])
-    for own in np.split(np.arange(values.shape[1]), ends[:-1]):
-        shared = values[:, own[(counts[own] == counts[own].max(initial=0)) & (counts[own] > 0)]]
+    for cells in np.split(np.arange(values.shape[1]), ends[:-1]):
+        shared = values[:, cells[(counts[cells] == counts[cells].max(initial=0)) & (counts[cells] > 0)]]
         if shared.size:
             shared = shared.mean(axis=1, keepdims=True)
-            level[own] = np.nanmean(shared)
-            plain[:, own] -= shared
+            level[cells] = np.nanmean(shared)
+            plain[:, cells] -= shared
     draws, *fewer = np.unique(counts[counts > 0])[::-1].tolist() or [0]
     filled = plain[:draws].copy()
     for count in fewer:

@@ -34,7 +34,7 @@ class Slice:
     together: of how many slices all are to hold at once; 1 if pointwise.
     wanted: the half-width that is asked for; on a logarithmic axis of an optimum, the logarithm of the factor.
     logarithmic: whether places are sought in log x.
-    said: the scale that the space or the workload states (True: log); None if they state none.
+    declared_log: the scale that the space or the workload states (True: log); None if they state none.
     maximize: whether the best value is the largest.
     heavy: which cells have draws without a variance, (points,); None if the workload does not say.
     """
@@ -51,7 +51,7 @@ class Slice:
     together: int
     wanted: float
     logarithmic: bool
-    said: bool | None
+    declared_log: bool | None
     maximize: bool
     heavy: np.ndarray | None
 
@@ -96,20 +96,29 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
     return out
 
 
-def asked(own: Slice) -> tuple[object, ...]:
+def asked(slice_: Slice) -> tuple[object, ...]:
     """What is asked of a slice, besides its rows, as plain values."""
-    return own.kind, own.fit, own.level, own.together, own.wanted, own.logarithmic, own.said, own.maximize
+    return (
+        slice_.kind,
+        slice_.fit,
+        slice_.level,
+        slice_.together,
+        slice_.wanted,
+        slice_.logarithmic,
+        slice_.declared_log,
+        slice_.maximize,
+    )
 
 
-def enough(own: Slice) -> bool:
+def enough(slice_: Slice) -> bool:
     """Whether a slice has the values of the axis on which a place can be sought."""
-    return len(own.x) >= precision.FEWEST_VALUES[own.kind]
+    return len(slice_.x) >= precision.FEWEST_VALUES[slice_.kind]
 
 
 def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: Mapping[str, Any]) -> list[Slice]:
     workload, x, metric, fit = space.declaration, options["x"], options["metric"], options["fit"]
     scale = space.scale.get(x)
-    said = workload.logarithmic(x) if scale is None else scale == "log"
+    declared = workload.logarithmic(x) if scale is None else scale == "log"
     others = [name for name in space.axes if name not in _moving_with(space, x)]
     inside = _chosen(options.get("where") or {}, cells)
     members: dict[tuple[Any, ...], list[int]] = {}
@@ -118,14 +127,14 @@ def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: 
     level = float(options.get("level", LEVEL))
     sizes = _slices_at_once(list(members), others, fit, options)
     slices: list[Slice] = []
-    for key, own in members.items():
-        along = cells.columns[x][np.asarray(own)].astype(float)
+    for key, positions in members.items():
+        along = cells.columns[x][np.asarray(positions)].astype(float)
         order = [place for place in np.argsort(along, kind="stable").tolist() if math.isfinite(along[place])]
         at = along[order]
-        log = kind == "optimum" and len(at) > 0 and precision.is_logarithmic(fit, at.tolist(), said)
+        log = kind == "optimum" and len(at) > 0 and precision.is_logarithmic(fit, at.tolist(), declared)
         if log:  # 0 has no logarithm and stays outside the fit
             order, at = [place for place in order if along[place] > 0], at[at > 0]
-        chosen = tuple(own[place] for place in order)
+        chosen = tuple(positions[place] for place in order)
         wanted = space.precision[kind]
         slices.append(
             Slice(
@@ -141,7 +150,7 @@ def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: 
                 together=1 if space.precision[precision.POINTWISE] else sizes[key],
                 wanted=math.log(wanted) if log else wanted,
                 logarithmic=log,
-                said=said,
+                declared_log=declared,
                 maximize=workload.maximized(metric),
                 heavy=_heavy(workload, metric, cells, chosen) if kind == "boundary" and chosen else None,
             )

@@ -134,12 +134,10 @@ class Database:
             for run_id, content in zip(ids, contents, strict=True):
                 now = _now()
                 ended = None if content.status == "RUNNING" else now
+                artifacts, experiment = f"{place}/{run_id}/artifacts", int(experiment_id)
                 database.execute(
                     "INSERT INTO runs VALUES (?, ?, 'UNKNOWN', '', '', 'unknown', ?, ?, ?, '', 'active', ?, ?, NULL)",
-                    [
-                        *(run_id, content.name, content.status, now, ended),
-                        *(f"{place}/{run_id}/artifacts", int(experiment_id)),
-                    ],
+                    (run_id, content.name, content.status, now, ended, artifacts, experiment),
                 )
                 tags = content.tags | {"mlflow.runName": content.name}
                 _log(database, run_id, content.metrics, content.params, tags)

@@ -56,10 +56,8 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
     if not isinstance(result.metrics, Mapping):
         raise InputError(path, f"expected metrics as a mapping from names to numbers, got {shown(result.metrics)}")
     if unknown := sorted(map(str, set(result.metrics) - set(declared))):
-        raise InputError(
-            path,
-            f"gave the metric {unknown[0]}, which is not declared for it (declared: {', '.join(declared) or 'none'})",
-        )
+        listed = ", ".join(declared) or "none"
+        raise InputError(path, f"gave the metric {unknown[0]}, which is not declared for it (declared: {listed})")
     metrics = {name: _numbers(path, name, values, rows, stage.together) for name, values in result.metrics.items()}
     try:
         trees.check(result.tensors)

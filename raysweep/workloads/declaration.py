@@ -211,11 +211,8 @@ class Workload:
             self._check_names()
         stages = self.stages or (Stage("compute", self.compute, together=ANY, cost=self.cost),)
         object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
-        object.__setattr__(
-            self,
-            "chain",
-            Chain.build(self.name, stages, self.parameters, {metric.name: metric.stage for metric in self.metrics}),
-        )
+        measured = {metric.name: metric.stage for metric in self.metrics}
+        object.__setattr__(self, "chain", Chain.build(self.name, stages, self.parameters, measured))
         for stage in stages:
             if stage.version > self.identity_version:  # its rows would keep the numbers of the artifacts before
                 raise ValueError(

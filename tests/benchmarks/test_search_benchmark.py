@@ -90,7 +90,7 @@ def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_
     places = np.array([47.0, 62.0])
 
     def told(*answers: Answer | None) -> tuple[float, float, float]:
-        found = judged(pool, places, contestants.Found(counts, list(answers)))
+        found = judged(pool, places, contestants.Result(counts, list(answers)))
         return found["within"], found["pointwise"], found["all"]
 
     assert told(good, narrow) == (1, 0.5, 1)

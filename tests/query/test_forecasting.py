@@ -128,7 +128,7 @@ def test_what_cannot_be_scored_is_counted_by_its_reason(storage: Path, tmp_path:
     assert lines[1].startswith("best lr: 1 of 1 inside")
     assert lines[2:] == [
         "best lr: 2 of 6 not scored: at the upper edge or above",
-        "best lr: 1 of 6 not scored: not decided",
+        "best lr: 1 of 6 not scored: undecided",
         "best lr: 2 of 6 not scored: no usable rows",
     ]
 

@@ -95,7 +95,7 @@ RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR
 def test_laws_over_several_axes_name_each_axis_with_its_own_count() -> None:
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
     assert laws({"N": n, "D": d}) == (
-        "The best lr falls with N in 10 of 13 settings and rises with D in 5 of 13; not decided in 3."
+        "The best lr falls with N in 10 of 13 settings and rises with D in 5 of 13; undecided in 3."
     )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
     assert laws(every) == (

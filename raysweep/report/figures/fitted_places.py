@@ -15,7 +15,7 @@ from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
-from raysweep.report.names import axis_label, called, plain, unit_of
+from raysweep.report.names import axis_label, called, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         *((reference, f"{reference.get_label()}: the line across.") for reference in references),
     ]
     text = drawing.legend_below(sheet.figure, entries, 4 if len(sheet.axes) > 1 else 3)
-    caption = f"The {what} in {plain(x)} against {plain(along)}. {text}"
+    caption = f"The {what} in {called(x, workload)} against {called(along, workload)}. {text}"
     return sheet.figure, caption + sheet.left_out(plot.every)
 
 

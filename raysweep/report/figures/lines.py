@@ -16,7 +16,7 @@ from raysweep.numbers import NOTHING
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FIT, THEORY
-from raysweep.report.names import BARS, axis_label, called, plain
+from raysweep.report.names import BARS, axis_label, called
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             "Orange ticks: the closed form's place.",
         ),
     ]
-    caption = f"{called(metric, workload)} against {plain(x)}: {points}."
+    caption = f"{called(metric, workload)} against {called(x, workload)}: {points}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
     return sheet.figure, text + sheet.left_out(plot.every)
 

@@ -68,7 +68,7 @@ def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tup
 
 def _draw_shares(panel: Axes, plot: HistoryPlot, workload: Workload) -> None:
     few = list(plot.shares.items())[:NAMED]
-    names = [*(called(name, workload) for name, _ in few), "combinations"]
+    names = [*(called(name, workload) for name, _ in few), "combinations, chance"]
     sizes = [100 * share for share in (*(share for _, share in few), plot.rest)]
     places = np.arange(len(names))[::-1]
     panel.barh(places, sizes, color=[QUALITATIVE[0]] * len(few) + ["#BBBBBB"], height=0.66)

@@ -131,14 +131,8 @@ def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple
 
 def of_bytes(documents: Documents) -> Text:
     """A text whose tokens are the bytes of split documents, with one separator after each document."""
-    return Text(
-        documents.digest,
-        {
-            part: np.frombuffer(SEPARATOR.join(contents) + SEPARATOR, np.uint8)
-            for part, contents in documents.splits.items()
-        },
-        BYTES,
-    )
+    joined = ((part, SEPARATOR.join(contents) + SEPARATOR) for part, contents in documents.splits.items())
+    return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined}, BYTES)
 
 
 @dataclass(frozen=True)

@@ -86,10 +86,8 @@ def _describe(task: Tasks) -> dict[str, Array]:
 def _losses(task: Tasks, learned: Array, weights: Array, tuned: Array) -> tuple[Array, Array]:
     """Source and target loss of these modes; without fine-tuning, plus the excess that noise adds at these weights."""
     excess = np.where(tuned, 0.0, spectrum.noise_excess(weights, task.noise, task.depth))
-    return (
-        ((learned - task.source) ** 2).sum(1) + excess,
-        spectrum.turned_loss(learned, task.target, task.angle) + excess,
-    )
+    source = ((learned - task.source) ** 2).sum(1)
+    return source + excess, spectrum.turned_loss(learned, task.target, task.angle) + excess
 
 
 def _near(task: Tasks, end: Array, whole: Array) -> Array:

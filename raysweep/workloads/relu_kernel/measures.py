@@ -94,11 +94,8 @@ def _weights(
     kernel: Kernel, end_points: EndPoints, index: int, target: Array, carried: Array, scale: float
 ) -> dict[str, float]:
     """D Thm 2: how far the weights moved."""
-    bound, expected, distance = (
-        kernel.length(target - carried),
-        kernel.length(target - end_points.pretrained[0]),
-        end_points.distance[index],
-    )
+    bound, expected = kernel.length(target - carried), kernel.length(target - end_points.pretrained[0])
+    distance = end_points.distance[index]
     return {
         "deviation": distance,
         "bound_thm2": bound,
