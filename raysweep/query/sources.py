@@ -6,6 +6,8 @@ nothing is unpickled.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gzip
 import json
 import re
@@ -59,7 +61,23 @@ def _csv(path: Path) -> pd.DataFrame:
     if texts.shape[1] == 1:
         raise ValueError("expected commas between columns, got one column")
     texts = texts.set_axis(texts.iloc[0].str.strip(), axis=1).iloc[1:].rename(index=lambda row: row + 1)
-    return texts[(texts != "").any(axis=1)].rename_axis("line").apply(typed)
+    frame = texts[(texts != "").any(axis=1)].rename_axis("line").apply(typed)
+    for name in frame.columns[~frame.columns.duplicated(keep=False)]:  # W&B's own export has texts of dicts
+        with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError):
+            parts = [dict(flat(_object(text), f"{name}/")) for text in frame[name]]
+            frame = frame.join(_frame(parts, "line", frame.index), rsuffix=" ")
+    return frame
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """The dict that a text of Python or JSON says; ValueError and the like if it is none."""
+    if not isinstance(text, str) or not text.startswith("{"):
+        raise ValueError(text)
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        bare = r"(?<=: )-?(nan|inf)(?=[,}])"
+        return dict(ast.literal_eval(re.sub(bare, lambda word: repr(word[0]), text)))
 
 
 def typed(texts: pd.Series) -> pd.Series:

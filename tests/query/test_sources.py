@@ -53,6 +53,21 @@ def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Pa
         load(str(packed))
 
 
+def test_config_and_summary_of_a_wandb_export_are_columns(tmp_path: Path) -> None:
+    configs = [{"lr": 0.1, "model": {"depth": 2}, "name": "nan"}, {"lr": 0.2, "model": {"depth": 4}, "name": "b"}]
+    runs = {"summary": [{"loss": math.nan}, {"loss": 2.5}], "config": configs, "name": ["wise-fog-1", "{}"]}
+    pd.DataFrame(runs).to_csv(tmp_path / "project.csv")  # as W&B's documentation writes it: the texts of dicts
+    frame = load(str(tmp_path / "project.csv"))
+    assert frame[["config/lr", "config/model/depth"]].to_numpy().tolist() == [[0.1, 2], [0.2, 4]]
+    assert frame["config/name"].tolist() == ["nan", "b"]
+    read = table.read(frame, ["summary/loss"], ["config/lr"], ["config/model/depth"])
+    assert read.rows["status"].tolist() == ["diverged", "ok"]
+    pd.DataFrame({**runs, "config": [json.dumps(one) for one in configs]}).to_csv(tmp_path / "json.csv")
+    assert load(str(tmp_path / "json.csv"))["config/lr"].tolist() == [0.1, 0.2]
+    (tmp_path / "texts.csv").write_text('a,b\n"{x","{1: 2}"\n{},{y}\n')
+    assert load(str(tmp_path / "texts.csv")).columns.tolist() == ["a", "b"]
+
+
 def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
     pd.DataFrame({"lr": [1.0, 2.0], "loss": [3.0, 4.0]}).to_parquet(tmp_path / "runs.parquet")
     (tmp_path / "runs.jsonl").write_text(
