@@ -120,7 +120,7 @@ def test_noise_of_known_structure_is_recognized() -> None:
         z, _ = sample(evidence, len(NOISE), np.random.default_rng(0), 100)
         p = noise_parameters(z, data)
         of_a_draw = np.hypot(p.tilt, p.smooth)
-        assert (np.median(p.own / np.hypot(p.own, of_a_draw)) > 0.7) == (kind == "own")
+        assert (np.median(p.independent / np.hypot(p.independent, of_a_draw)) > 0.7) == (kind == "own")
 
 
 def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
