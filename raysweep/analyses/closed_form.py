@@ -122,7 +122,7 @@ def zeros(
 
 
 def refined(curve: Curve, brackets: tuple[np.ndarray, np.ndarray], values: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """The zeros of `curve` between `ends`, where it has `values` of opposite signs, to the last digits.
+    """The zeros of `curve` between `brackets`, where it has `values` of opposite signs, to the last digits.
 
     Chandrupatla (1997), doi.org/10.1016/s0965-9978(96)00051-8: steps of inverse quadratic interpolation where they are
     safe, else halves. `scipy.optimize.elementwise.find_root` does the same, but takes 0.2 s to import.

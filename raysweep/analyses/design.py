@@ -91,7 +91,7 @@ class Design:
         ]
 
     def follows(self, name: str, names: Sequence[str]) -> bool:
-        """Whether the parameters `known` determine the value of `name`, because every space declares this with a zip.
+        """Whether the parameters `names` determine the value of `name`, because every space declares this with a zip.
 
         Only declarations count. If the finished cells only happen to show such a relation, the answer is False.
         """

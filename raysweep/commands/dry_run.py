@@ -162,7 +162,12 @@ def stage_lines(plan: StagePlan, user: str = "") -> list[str]:
         shown.append(f"  what is reused is also of: {names}")
     again = f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "
     times = f"{plan.plain / plan.seconds:,.1f} times as much, " if plan.seconds > 1e-3 * plan.plain else ""
-    shown.append(f"{again}{spent(plan.plain, unit)}: {times}{spent(plan.plain - plan.seconds, unit)} saved")
+    saved = (
+        f": {times}{spent(plan.plain - plan.seconds, unit)} saved"
+        if plan.plain > 1.001 * plan.seconds
+        else ": the same"
+    )
+    shown.append(f"{again}{spent(plan.plain, unit)}{saved}")
     if plan.continued:
         shown.append(f"  without the shared trunk, every checkpoint trained from the start: {spent(plan.alone, unit)}")
     return shown

@@ -16,6 +16,8 @@ from raysweep.report.names import called, listed, setting, unit_of, without_comm
 from raysweep.report.phrases import CLAUSES, DENIED, IN_X, MEANT, NOT_MEASURED, OTHERWISE, OUTCOMES, SIGNS
 from raysweep.workloads.declaration import Workload
 
+SYMBOL = 3
+"""Letters at most of a name that takes no article: x, lr."""
 EQUAL = 1e-6
 """Theory agrees with an exact value up to this share of it."""
 
@@ -36,6 +38,8 @@ def clause(finding: Finding, group: Group, workload: Workload, subject: str = "i
             at=at_words(finding, group, workload),
             place=place_words(finding, group, workload),
             count=group.count,
+            are="is" if group.count == 1 else "are",
+            comma="," if len(finding.table) > 1 else "",
             **_further(finding, group, workload),
             **sides,
         )
@@ -72,7 +76,9 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
 def at_words(finding: Finding, group: Group, workload: Workload) -> str:
     """Where on its axis: "an overlap angle of 57.1° [56.8°, 57.4°]", or "between" two estimates."""
     x, place = called(finding.x, workload), place_words(finding, group, workload)
-    return f"{'an' if x[:1].lower() in tuple('aeiou') else 'a'} {x} {place if spans(group) else f'of {place}'}"
+    if len(x) <= SYMBOL:
+        return f"{x} {place}"
+    return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} {place if spans(group) else f'of {place}'}"
 
 
 def spans(group: Group) -> bool:
@@ -137,6 +143,8 @@ def theory_words(finding: Finding, workload: Workload) -> str:
     exact = high - low <= NOTHING * compared["estimate"].abs()
     if exact.all():
         apart = ((compared["estimate"] - compared["theory"]).abs() / compared["theory"].abs()).fillna(0).max()
+        if finding.kind == "curves" and apart > EQUAL:  # values near 0 may differ by any share
+            return ""
         return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
     compared, low, high = compared[~exact], low[~exact], high[~exact]
     outside = int(((compared["theory"] < low) | (compared["theory"] > high)).sum())

@@ -14,7 +14,8 @@ from raysweep.workloads.declaration import Workload
 def title(finding: Finding, workload: Workload) -> str:
     """The title of a finding."""
     workload, facts = as_called(finding, workload), finding.facts
-    form = TITLES.get(finding.kind) or f"{plain(finding.kind).capitalize()}{': {metric}' * bool(finding.metric)}"
+    kind = finding.kind if ":" in finding.kind else plain(finding.kind).capitalize()  # a file's name stays as it is
+    form = TITLES.get(finding.kind) or f"{kind}{': {metric}' * bool(finding.metric)}"
     names = {"metric": finding.metric, "x": finding.x, **{key: facts.get(key, "") for key in ("length", "meets")}}
     called_by = {key: called(name, workload) for key, name in names.items()}
     text = capitalized(form.format(**called_by, stage=facts.get("stage", facts.get("about", ""))))

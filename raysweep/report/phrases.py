@@ -90,7 +90,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "best": {
         Outcome.BEST: "the best {metric} is {place}",
         Outcome.ALIKE: "{count} cannot be told from it",
-        Outcome.WORSE: "{count} are worse",
+        Outcome.WORSE: "{count} {are} worse",
     },
     "search": dict.fromkeys((Outcome.BEST, Outcome.MEASURED), "the best {metric} is {place}"),
     "curves": {
@@ -134,16 +134,16 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "learning_curves": {
         Outcome.MEASURED: "{metric} is {place} at the end",
-        Outcome.UNDECIDED: "{metric} is not known, because too few draws are ok,",
+        Outcome.UNDECIDED: "{metric} is not known for lack of ok draws",
     },
-    "landscape": {Outcome.MEASURED: "{metric} rises by {place} above its middle on average"},
+    "landscape": {Outcome.MEASURED: "the rise of {metric} above its middle is {place} on average"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies;
 {at}: the same with the name of the axis."""
 
 MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{metric}: {below} below {at}, {above} above,",
+        Outcome.LOCATED: "{metric}: {below} below {at}, {above} above{comma}",
         Outcome.POSITIVE: "{metric}: {positive} everywhere",
         Outcome.NEGATIVE: "{metric}: {negative} everywhere",
     },
@@ -196,6 +196,7 @@ SUBJECTS: Mapping[str, str] = {
     "boundary": "the zero of {metric}",
     "inflection": "the turning point of {metric}",
     "optimum": "the best {x} for {metric}",
+    "comparison": "the difference of {metric}",
 }
 """What {it} is where such a clause comes first, by kind."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from raysweep.analyses.counts import Group, groups_of
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
@@ -30,7 +32,11 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
-    texts = [_answer(one, workload) for one in _by_metric(finding)]
+    parts = _by_metric(finding)
+    extremes = _extremes(finding, workload) if len(parts) == 1 and finding.kind == "curves" else ""
+    if extremes:
+        return capitalized(_longer(extremes, theory_words(finding, workload), "; {}")) + "."
+    texts = [_answer(one, workload) for one in parts]
     text = texts[0]
     for other in texts[1:]:
         text = _longer(text, other, "; {}")
@@ -65,8 +71,6 @@ def _answer(finding: Finding, workload: Workload) -> str:
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
-    if finding.kind == "curves" and (text := _extremes(finding, workload)):
-        return _longer(text, theory_words(finding, workload), "; {}")
     workload, several = as_called(finding, workload), len(finding.table) > 1
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
@@ -111,9 +115,13 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
 
 
 def _extremes(finding: Finding, workload: Workload) -> str:
-    """Where a measured metric is lowest and highest; empty if that is not measured, or takes too many words."""
+    """Where a measured metric is lowest and highest; empty if that is not measured, is at several places, or takes too
+    many words."""
     measured = finding.table[finding.table["estimate"].notna()]
     if (finding.table["outcome"] != Outcome.MEASURED).any() or len(measured) < 2:
+        return ""
+    ordered = measured["estimate"].sort_values().to_numpy()
+    if np.isclose(ordered[0], ordered[1]) or np.isclose(ordered[-1], ordered[-2]):
         return ""
     varied = varying(finding.keys, measured)
     low, high = (measured.loc[at] for at in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))

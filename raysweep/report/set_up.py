@@ -27,7 +27,8 @@ def question(design: Design, workload: Workload) -> str:
     described = dict.fromkeys(_description(space) for space in asking)
     if any(described):
         return " ".join(filter(None, described))
-    asked = dict.fromkeys(_asked(*opened(entry), workload) for entry in design.analyses())
+    entries = sorted(map(opened, design.analyses()), key=lambda entry: not entry[1].get("question"))
+    asked = dict.fromkeys(_asked(*entry, workload) for entry in entries)
     return " ".join(map(capitalized, asked)) or workload.summary
 
 

@@ -26,7 +26,7 @@ LONGEST_KEY = 240
 """Characters of a key. MLflow takes 250; a prefix may be added."""
 DESCRIPTION = (
     "The histories (`STAGE/METRIC`) are learning curves: means over the ok draws, at the steps that all of them "
-    f"logged, {LONGEST} points at most. `raysweep results SWEEP --curves` has every draw, with some 500 points at most."
+    f"logged, {LONGEST} points at most. `raysweep results SWEEP --curves` has every draw, with 513 points at most."
 )
 
 
