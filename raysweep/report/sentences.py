@@ -36,6 +36,8 @@ def sentence(finding: Finding, workload: Workload) -> str:
     extremes = _extremes(finding, workload) if len(parts) == 1 and finding.kind == "curves" else ""
     if extremes:
         return capitalized(_longer(extremes, theory_words(finding, workload), "; {}")) + "."
+    if len(parts) > 1 and finding.kind == "curves":  # each metric is said before theory
+        parts = [replace(one, table=one.table.assign(theory=np.nan)) for one in parts]
     texts = [_answer(one, workload) for one in parts]
     text = texts[0]
     for other in texts[1:]:
