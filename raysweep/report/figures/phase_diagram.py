@@ -15,7 +15,7 @@ from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
 from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY, placed
-from raysweep.report.names import axis_label, called, plain, settings
+from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     for panel, one, curve, signs, border in zip(axes, maps, curves, cells, borders, strict=True):
         upright = [(np.full(2, value), border[1][[0, -1]]) for value in lines.values()]
         regions.write_regions(panel, border, signs, words, [*curve, *upright, *zero_lines(one.table, y)])
-    caption = f"{called(metric, workload)} (mean over draws) over {plain(x)} and {plain(y)}. {text}"
+    caption = (
+        f"{called(metric, workload)} (mean over draws) over {called(x, workload)} and {called(y, workload)}. {text}"
+    )
     return figure, caption + (f" {len(maps)} of {plot.every} maps." if len(maps) < plot.every else "")
 
 
