@@ -163,6 +163,7 @@ def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
         (held_out_lines, ("Gompertz",)),
     ):
         patch.setattr(lines, "CURVES", {name: lines.CURVES[name] for name in names})
+    patch.setattr(coverage, "HELD_OUT", (held_out_lines.lines, list(held_out_lines.CURVES)))
     patch.setattr(regimes, "SLOPES", regimes.SLOPES[:1])
     patch.setattr(regimes, "FORMS", dict(islice(regimes.FORMS.items(), 1)))
     for name, collection in turns.COLLECTIONS.items():
