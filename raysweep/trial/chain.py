@@ -11,6 +11,7 @@ import importlib
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -277,7 +278,7 @@ class _Walk:
             self.computation.enter_stored(stage.stage, stage.id, instance.rows, meta, declared, code)
             artifacts.append(
                 Artifact(
-                    lambda stage=stage, instance=instance: self._tensors(stage, instance),  # type: ignore[misc]
+                    partial(self._tensors, stage, instance),
                     meta.get("metrics", {}),
                     meta.get("status", OK),
                     meta.get("curve", {}),
@@ -369,7 +370,7 @@ def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> li
     """The artifacts of stages that are not kept: their tensors stay where the function left them."""
     return [
         Artifact(
-            (lambda: result.tensors) if not together else lambda position=position: result.entry(position),  # type: ignore[misc]
+            partial(result.entry, position) if together else lambda: result.tensors,
             {name: float(values[position]) for name, values in result.metrics.items()},
             str(result.status[position]),
             {},
