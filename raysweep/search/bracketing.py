@@ -108,7 +108,7 @@ def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, few: int, rest: St
     """The next step if the points `inside`, which have so few draws or more, bracket the zero."""
     x, counts, wanted, strict = curve.x, curve.counts, ask.slice.wanted, ask.slice.strict
     most_drawn = int(inside[np.argmax(counts[inside])])
-    a, b = change_of_sign(inside, curve.values[: counts[most_drawn]])
+    a, b = change_of_sign(inside, curve.values)
     lines = [zero_of_line(x, curve.values, a, b, lead, _heavy(ask)) for lead in dict.fromkeys((most_drawn, a, b))]
     line = min(lines, key=lambda line: int(line.needed(counts, strict, wanted).sum()))
     place, draws, noise = line.place, int(counts[line.lead]), 0.0 if ask.exact else line.half(strict)
@@ -130,13 +130,13 @@ def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, few: int, rest: St
         if interval.half() > wanted:
             coarse, more = shape_and_draws(interval.half(), fitted(curve, ask, EVEN).half(), wanted)
             coarse |= interval.half() > WIDER * noise
-        stuck = coarse and not more and (draws >= SOME or ask.exact)  # fewer draws hardly tell noise from shape
-        further = shaped(curve, a, b, place, few) if coarse else counts
-        if stuck and (further == counts).all():
-            further = raised(counts, inside, draws)
-        if (further > counts).any():
-            return replace(rest, counts=further, then=wanted, needed=further)
-        if stuck:
+        first, last = np.searchsorted(curve.there, [a, b])
+        near = curve.there[max(first - 1, 0) : last + 2]
+        even = raised(counts, near, min(draws, 4 * int(counts[near].min())))
+        for further in (shaped(curve, a, b, place, few), even) if coarse else ():
+            if (further > counts).any():
+                return replace(rest, counts=further, then=wanted, needed=further)
+        if coarse and not more and (draws >= SOME or ask.exact):  # fewer draws hardly tell their noise from the shape
             return replace(rest, state=endings.COARSE)
         times = min(max(more, 1.1), CAREFUL)
     elif (needed <= counts).all():
