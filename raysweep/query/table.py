@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SOURCE_DIRECTIONS = "raysweep_directions"
 """Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
-MISSING = ("na", "n/a", "null", "none")
+MISSING = ("na", "n/a", "null", "none", "-")
 """What files write, in any letters, for a number that is not there."""
 
 

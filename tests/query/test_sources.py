@@ -68,6 +68,20 @@ def test_config_and_summary_of_a_wandb_export_are_columns(tmp_path: Path) -> Non
     assert load(str(tmp_path / "texts.csv")).columns.tolist() == ["a", "b"]
 
 
+def test_the_table_of_runs_that_the_web_page_of_wandb_exports_is_read(tmp_path: Path) -> None:
+    names = '"Name","State","Notes","User","Tags","Created","Runtime","Sweep","batch_size","lr","optimizer","val/loss"'
+    run = '"{}","{}","-","ada","","2024-03-01T12:00:0{}.000Z","341","x7k2","64","{}","adamw","{}"'
+    ended = [("finished", "0.5"), ("finished", "NaN"), ("finished", "Infinity"), ("crashed", "0.75"), ("running", "")]
+    ended += [("finished", "-"), ("finished", "0.25")]
+    lines = [run.format(f"wise-fog-{n}", state, n, 10.0**-n, loss) for n, (state, loss) in enumerate(ended)]
+    (tmp_path / "wandb_export.csv").write_text("\n".join([names, *lines]) + "\n")
+    read = table.read(load(str(tmp_path / "wandb_export.csv")), ["val/loss"], ["lr", "batch_size", "optimizer"])
+    assert read.rows["status"].tolist() == ["ok", "diverged", "diverged", "failed", "ok"]
+    assert (read.missing, read.space["fixed"]) == (2, {"batch_size": 64, "optimizer": "adamw"})
+    assert read.space["axes"] == {"lr": [1e-6, 1e-3, 1e-2, 1e-1, 1.0]}
+    assert read.guesses.set_index("column").loc["State", "role"] == "status"
+
+
 def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
     pd.DataFrame({"lr": [1.0, 2.0], "loss": [3.0, 4.0]}).to_parquet(tmp_path / "runs.parquet")
     (tmp_path / "runs.jsonl").write_text(
