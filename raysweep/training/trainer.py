@@ -15,13 +15,16 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from raysweep.training import devices, draws, graphs, parallel, prefetch, sizes
+
+if TYPE_CHECKING:
+    from raysweep.trial.context import Context
 
 BETAS, CLIP = (0.9, 0.95), 1.0  # O Table 3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as AdamW calls them
@@ -120,8 +123,13 @@ def _spread(values: Any, like: Tensor) -> Tensor:
 
 
 def weights_of(module: nn.Module, everywhere: bool = True) -> dict[str, Tensor]:
-    """The whole weights of a module by name, in the host's memory. everywhere: on all workers, or on the first only."""
-    return _whole(module.named_parameters(), everywhere)
+    """The whole weights of a module that are trained, by name, in the host's memory. everywhere: on all workers, or on
+    the first only."""
+    return _whole(_trained(module).items(), everywhere)
+
+
+def _trained(module: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
 
 
 def _whole(tensors: Iterable[tuple[str, Tensor]], everywhere: bool) -> dict[str, Tensor]:
@@ -140,7 +148,7 @@ class Trainer:
     def __init__(self, module: nn.Module, losses: Losses, recipe: Recipe) -> None:
         self.module, self.losses, self.recipe = module, losses, recipe
         self.step = 0
-        self._named = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+        self._named = _trained(module)
         groups: dict[tuple[float, bool], dict[str, Any]] = {}
         for name, weight in self._named.items():
             factor, decays = recipe.lr_factors.get(name, 1.0), weight.ndim > 1
@@ -170,7 +178,8 @@ class Trainer:
         return {"weights": weights_of(self.module, everywhere), **moments, "step": self.step, "frozen": not self.alive}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state. Its weights are those of the module already."""
+        """Go on from a state."""
+        load(self.module, state["weights"])
         for name, weight in self._named.items():
             for kind in MOMENTS:
                 self._state(weight)[kind].copy_(_spread(state[kind][name], weight))
@@ -185,6 +194,18 @@ class Trainer:
             state["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
             state |= {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
         return state
+
+    def train_stage(self, batches: Batches, until: int, context: Context) -> None:
+        """Take the steps of a stage, up to this one. Losses are logged, and a stage that was cut off goes on."""
+        if (state := context.restored()) is not None:
+            self.restore(state)
+
+        def after_step(trained: Trainer, loss: Tensor) -> None:
+            context.log(trained.step, training_loss=loss)
+            if trained.step < until:
+                context.checkpoint(trained.state)
+
+        self.train(batches, until, after_step)
 
     def train(self, batches: Batches, until: int, after_step: Callable[[Trainer, Tensor], None] | None = None) -> None:
         """Take steps up to this one. After each, call after_step(trainer, mean loss of the step)."""

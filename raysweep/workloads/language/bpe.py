@@ -63,37 +63,21 @@ class Vocabulary:
         return np.array([*map(len, letters), 1], float)
 
 
-class Tokenized(dict[str, np.ndarray]):
-    """The splits of a text as tokens; each is tokenized at its first use."""
-
-    def __init__(self, documents: Documents, words: Vocabulary, digest: str) -> None:
-        super().__init__()
-        self._documents, self._words, self._digest = documents, words, digest
-
-    def __missing__(self, part: str) -> np.ndarray:
-        name, documents = f"tokens-{self._digest}-{part}", self._documents.splits[part]
-        return self.setdefault(part, cache.array(name, lambda: self._words.join(documents)))
-
-
 def parse(name: str) -> tuple[int, str]:
-    """The size of the vocabulary and the name of the text in a name `bpe:…`; BadText if the name is wrong."""
+    """The size of the vocabulary and the name of the text in a name `bpe:…`. BadText if the name is wrong, or if the
+    package that learns vocabularies is not installed."""
     size, _, text = name.partition(":")[2].partition(":")
     if not (size.isascii() and size.isdigit() and text):
         raise BadText(f"expected {FORM}, got {name!r}")
     if not SMALLEST <= int(size) <= LARGEST:
         raise BadText(f"expected a vocabulary of {SMALLEST} to {LARGEST:,} tokens, got {name!r}")
-    return int(size), text
-
-
-def needed() -> None:
-    """Raise BadText if the package that trains vocabularies is not installed."""
     if importlib.util.find_spec("tokenizers") is None:
         raise BadText(f"{FORM} needs the package tokenizers: pip install 'raysweep[bpe]'")
+    return int(size), text
 
 
 def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
     """The vocabulary trained on a text's training documents."""
-    needed()
     from tokenizers import Tokenizer
 
     serialized = cache.text(f"bpe-{VERSION}-{size}-{documents.digest}", lambda: _train(size, documents.splits["train"]))

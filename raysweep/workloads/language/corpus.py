@@ -25,7 +25,7 @@ from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Text, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Text, Tokenized, of_bytes, split
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
 FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
@@ -106,14 +106,13 @@ def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
 def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
     """The documents of a text `bpe:…`, and the tokens learned from them. signature: of the files that they are of."""
     size, inner = bpe.parse(name)
-    bpe.needed()
     texts = documents(inner)
     return texts, bpe.vocabulary(size, texts, name)
 
 
 def _tokenized(texts: Documents, words: Vocabulary) -> Text:
     digest = bpe.digest_of(texts, words)
-    return Text(digest, bpe.Tokenized(texts, words, digest), words.token_bytes())
+    return Text(digest, Tokenized(texts, f"tokens-{digest}", words.join), words.token_bytes())
 
 
 def documents(name: str) -> Documents:
@@ -151,20 +150,26 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
     It reads the text, unless it is a large built-in one. source: as for `load`.
     """
     try:
-        inner = bpe.parse(name)[1] if name.startswith("bpe:") else name
-        if inner != name:
-            bpe.needed()
-        kind, _, rest = inner.partition(":")
-        if kind in INSTALLED and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL):
+        if long_enough(bpe.parse(name)[1] if name.startswith("bpe:") else name):
             return None
         corpus = load(name, source)
     except BadText as error:
         return str(error)
     if isinstance(corpus, tasks.Task) and 2 * corpus.longest_label() > context:
         return f"{name}: expected labels of at most {context // 2} tokens, half a context"
-    if isinstance(corpus, Text):
-        for part in SPLITS:
-            if (length := len(corpus.splits[part])) <= context:
-                needed = f"expected at least {context + 1:,}, one context and the token after it"
-                return f"{name}: its {part} documents have {length:,} tokens, {needed}"
+    return too_short(name, corpus, context) if isinstance(corpus, Text) else None
+
+
+def long_enough(name: str) -> bool:
+    """Whether a text is so large a built-in one that it need not be read to check it."""
+    kind, _, rest = name.partition(":")
+    return kind in INSTALLED and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL)
+
+
+def too_short(name: str, text: Text, context: int) -> str | None:
+    """Which part of a text is too short for this context, or None."""
+    for part in SPLITS:
+        if (length := len(text.splits[part])) <= context:
+            needed = f"expected at least {context + 1:,}, one context and the token after it"
+            return f"{name}: its {part} documents have {length:,} tokens, {needed}"
     return None

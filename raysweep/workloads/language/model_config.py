@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.training.schedules import trunk_and_anneal, trunk_steps
+from raysweep.training.schedules import trunk_steps
 from raysweep.training.sizes import PIECE_BYTES
 
 BASE_WIDTH, BASE_HEAD_WIDTH = 256, 64
@@ -47,8 +47,7 @@ def steps_of(parameters: Mapping[str, Any]) -> int:
 
 def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
     """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
-    shared = parameters["pretrain_schedule"] == "wsd"
-    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0]) if shared else []
+    return trunk_steps(steps_of(parameters)) if parameters["pretrain_schedule"] == "wsd" else []
 
 
 @dataclass(frozen=True)

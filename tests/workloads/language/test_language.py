@@ -154,7 +154,7 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
 
     parameters = row(**lengths[1]) | {"seed": 0}
     shape, text = config_of(parameters), Grammar(0.0)
-    factor = schedules.trunk_and_anneal(150)[1]
+    factor = schedules.schedule("wsd", 150)
     reference = pretraining.trainer_of("pretrain", parameters, shape, shape.initial(0), factor, 150)
     reference.train(lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
     weights = pretrained(row(**lengths[1]), 0, store)["weights"]
