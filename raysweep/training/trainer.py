@@ -83,9 +83,10 @@ def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False
 def spread(module: nn.Module, where: torch.device) -> None:
     """Spread the weights of a module over the workers of a gang, if there is one: of each of its layers by itself."""
     if parallel.workers() > 1:
+        from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = parallel.mesh(where.type)
+        mesh = DeviceMesh.from_group(torch.distributed.group.WORLD, where.type)
         layers = [layer for each in module.modules() if isinstance(each, nn.ModuleList) for layer in each]
         for part in (*reversed(layers), module):  # a list within a layer before the layer
             fully_shard(part, mesh=mesh, reshard_after_forward=True)

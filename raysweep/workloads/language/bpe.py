@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import cache
-from raysweep.workloads.language.texts import BadText, Documents
+from raysweep.workloads.language.texts import BadText, Documents, Text, Tokenized
 
 FORM = "bpe:VOCABULARY:TEXT"
 VERSION = 1  # raise it when the same text would give another vocabulary
@@ -51,11 +51,14 @@ class Vocabulary:
         """Documents one after the other, each followed by the end-of-document token, uint16."""
         arrays = [np.zeros(0, np.uint16)]
         for at in range(0, len(documents), BATCH):
-            batch = [document.decode() for document in documents[at : at + BATCH]]
-            arrays += [
-                np.array([*one.ids, self.separator], np.uint16) for one in self.tokenizer.encode_batch_fast(batch)
-            ]
+            batch = self.tokenizer.encode_batch_fast([document.decode() for document in documents[at : at + BATCH]])
+            arrays += [np.array([*one.ids, self.separator], np.uint16) for one in batch]
         return np.concatenate(arrays)
+
+    def read(self, documents: Documents) -> Text:
+        """The text of documents in these tokens."""
+        digest = hashlib.sha256(f"bpe/{VERSION}/{self.digest}/{documents.digest}".encode()).hexdigest()[:16]
+        return Text(digest, Tokenized(documents, f"tokens-{digest}", self.join), self.token_bytes())
 
     def token_bytes(self) -> np.ndarray:
         """Bytes of each token, (size,). The end of a document counts as one byte, as it does in texts of bytes."""
@@ -90,10 +93,6 @@ def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
     learned = json.loads(serialized)["model"]
     content = json.dumps([VERSION, size, learned["vocab"], learned["merges"]], sort_keys=True)
     return Vocabulary(size, hashlib.sha256(content.encode()).hexdigest()[:16], tokenizer)
-
-
-def digest_of(documents: Documents, vocabulary: Vocabulary) -> str:
-    return hashlib.sha256(f"bpe/{VERSION}/{vocabulary.digest}/{documents.digest}".encode()).hexdigest()[:16]
 
 
 def _train(size: int, documents: Sequence[bytes]) -> str:

@@ -31,20 +31,14 @@ CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity
 
 
 class Before(NamedTuple):
-    """What rows share that start from one pretraining and are measured alike.
+    """What rows share that start from one pretraining and are measured alike."""
 
-    source, validation, test: the held-out text of the source, and the documents of the target.
-    metrics: what is measured before perturbation and fine-tuning.
-    quadratic: the quadratic model of the source loss; None if curvature is not measured.
-    bytes: mean number of bytes that a token stands for, of the text of each of two losses.
-    """
-
-    source: Examination
-    validation: Examination
+    source: Examination  # on held-out text
+    validation: Examination  # on documents of the target
     test: Examination
-    metrics: dict[str, float]
-    quadratic: hessian.Quadratic | None
-    bytes: dict[str, float]
+    metrics: dict[str, float]  # before perturbation and fine-tuning
+    quadratic: hessian.Quadratic | None  # the quadratic model of the source loss, if curvature is measured
+    bytes: dict[str, float]  # mean number of bytes that a token stands for, of the text of each of two losses
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:

@@ -65,14 +65,11 @@ class Part:
     lr_factor: float
 
     def initial(self, seed: int) -> np.ndarray:
-        return self._drawn(seed, "initial") if self.deviation else np.ones(self.shape)
+        return self.noise(seed, "initial") if self.deviation else np.ones(self.shape)
 
-    def noise(self, seed: int) -> np.ndarray:
+    def noise(self, seed: int, role: str = "noise") -> np.ndarray:
         """A perturbation of strength 1, from N(0, Σ), Σ the covariance of the initialization (O §3.3, eq. 1, App. C.2):
         none of gains. All rows of one seed use one direction, at different strengths."""
-        return self._drawn(seed, "noise")
-
-    def _drawn(self, seed: int, role: str) -> np.ndarray:
         return self.deviation * draws.normal(seed, f"language/{role}/{self.name}", *self.shape)
 
 

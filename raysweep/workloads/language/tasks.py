@@ -43,9 +43,6 @@ class Task:
     train_tokens: ClassVar[int] = 0
     token_bytes: ClassVar[None] = None
 
-    def longest_label(self) -> int:
-        return max(len(self.encode(label)) for label in self.labels)
-
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """One example a row, int32 (count, length + 1); only the label's tokens are to be predicted."""
         examples = self.draw(split, seed, role, first, count)
