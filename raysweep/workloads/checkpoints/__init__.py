@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.checkpoints import data, harness, hub
-from raysweep.workloads.checkpoints.metrics import METRICS
-from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
+from raysweep.workloads.language.metrics import METRICS as LANGUAGE
 from raysweep.workloads.language.texts import BadText
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
@@ -63,6 +63,23 @@ PARAMETERS = (
     Finetuning("epochs", float, 0.0, "passes over the target, with finetune_steps: 0", minimum=0, absent=0.0),
     Finetuning("packing", bool, False, "conversations share rows, for the same gradient", absent=False),
     Evaluation("tasks", str, "", "names of tasks of lm-eval, or files (.yaml), by commas; their time is not estimated"),
+)
+
+_LOSSES = "pretrain_loss pretrain_loss_after sensitivity finetune_loss finetune_loss_validation finetune_loss_before"
+_NAMES = f"""{_LOSSES} pretrain_perplexity pretrain_perplexity_after sensitivity_perplexity finetune_perplexity
+    distance_moved finetune_epochs""".split()
+Accuracy = partial(Metric, direction="maximize", share=True)
+METRICS = (
+    *(metric for metric in LANGUAGE if metric.name in _NAMES),
+    Metric("steps_taken", "steps of fine-tuning, stated or by epochs", label="steps of fine-tuning"),
+    Accuracy(
+        "task_accuracy",
+        "mean accuracy (acc) on `tasks` after noise on the weights or fine-tuning; NaN without tasks",
+        label="accuracy on tasks",
+        error="task_accuracy_error",
+    ),
+    Metric("task_accuracy_error", "its standard error over examples, by lm-eval", label="error of accuracy on tasks"),
+    Accuracy("task_accuracy_before", "the same of the checkpoint itself", label="accuracy on tasks before"),
 )
 
 

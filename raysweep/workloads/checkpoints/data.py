@@ -48,7 +48,7 @@ class Chats:
 
     def batch(self, seed: int, first: int, count: int, length: int, packs: bool = False) -> np.ndarray:
         """Conversations first … first+count-1 of a seed's stream, int32 (count, longest); if `packs`, in as few rows as
-        they fit into. Each epoch has an order of its own."""
+        they fit into."""
         chosen = passes(self.splits["train"], seed, f"checkpoints/order/{self.digest}", first, count)
         return padded(packed(chosen, length) if packs else chosen, length)
 
