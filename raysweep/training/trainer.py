@@ -66,17 +66,13 @@ class Recipe:
 
 
 def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
-    """A module with these weights, by name, on the device of this process; spread over the workers of a gang.
-
-    module: may be on the device meta, so that its weights are allocated once. compiles: where there is a compiler.
-    """
+    """A module of the device meta with these weights, by name, on the device of this process; spread over the workers
+    of a gang. compiles: where there is a compiler."""
     where = devices.device()
     if compiles and compiler():
         module.compile()
     spread(module, where)
-    meta = any(weight.is_meta for weight in module.parameters())
-    module = module.to_empty(device=where) if meta else module.to(where)
-    load(module, weights)
+    load(module.to_empty(device=where), weights)
     return module.eval()
 
 
@@ -156,6 +152,12 @@ class Trainer:
             group = {"params": [], "factor": factor, "weight_decay": decays * recipe.weight_decay / factor}
             groups.setdefault((factor, decays), group)["params"].append(weight)
         self.optimizer = torch.optim.AdamW(list(groups.values()), betas=BETAS, fused=True)
+        for weight in self._named.values():  # as AdamW itself does at its first step
+            moments = {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
+            self.optimizer.state[weight] = {
+                "step": torch.zeros((), dtype=torch.float32, device=weight.device),
+                **moments,
+            }
         self._where = next(iter(self._named.values())).device
         self._alive = torch.ones((), dtype=torch.bool, device=self._where)
         self._records = recipe.records and self._where.type == "cuda" and not recipe.dropout and parallel.workers() == 1
@@ -173,7 +175,8 @@ class Trainer:
         """
 
         def kept(kind: str) -> dict[str, Tensor]:
-            return _whole(((name, self._state(weight)[kind]) for name, weight in self._named.items()), everywhere)
+            moments = ((name, self.optimizer.state[weight][kind]) for name, weight in self._named.items())
+            return _whole(moments, everywhere)
 
         moments = {kind: kept(kind) for kind in MOMENTS}
         return {"weights": weights_of(self.module, everywhere), **moments, "step": self.step, "frozen": not self.alive}
@@ -183,18 +186,10 @@ class Trainer:
         load(self.module, state["weights"])
         for name, weight in self._named.items():
             for kind in MOMENTS:
-                self._state(weight)[kind].copy_(_spread(state[kind][name], weight))
-            self._state(weight)["step"].fill_(state["step"])
+                self.optimizer.state[weight][kind].copy_(_spread(state[kind][name], weight))
+            self.optimizer.state[weight]["step"].fill_(state["step"])
         self.step = int(state["step"])
         self._alive.fill_(not state["frozen"])
-
-    def _state(self, weight: Tensor) -> dict[str, Tensor]:
-        """What the optimizer keeps of a tensor, in the form that AdamW itself gives it at its first step."""
-        state: dict[str, Tensor] = self.optimizer.state[weight]
-        if not state:
-            state["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
-            state |= {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
-        return state
 
     def train_stage(self, batches: Batches, until: int, context: Context) -> None:
         """Take the steps of a stage, up to this one. Losses are logged, and a stage that was cut off goes on."""

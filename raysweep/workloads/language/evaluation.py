@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,14 +125,12 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
     tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
     predictions = trainer.predictions(sequences)
 
-    def loss_of(some: Tensor) -> Callable[[Tensor], Tensor]:
-        def called(row: Tensor) -> Callable[..., Tensor]:
-            return lambda *inputs: functional_call(module, hessian.named(row, module), inputs)
-
-        return lambda row: model.losses(called(row), some).sum() / predictions
+    def loss(row: Tensor, some: Tensor) -> Tensor:
+        weights = hessian.named(row, module)
+        return model.losses(lambda *inputs: functional_call(module, weights, inputs), some).sum() / predictions
 
     parts = tokens.split(sizes.samples(len(tokens), config.curvature_bytes()))
-    return hessian.Quadratic(flat, [loss_of(some) for some in parts])
+    return hessian.Quadratic(flat, [partial(loss, some=some) for some in parts])
 
 
 def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:
