@@ -152,12 +152,11 @@ class Trainer:
             group = {"params": [], "factor": factor, "weight_decay": decays * recipe.weight_decay / factor}
             groups.setdefault((factor, decays), group)["params"].append(weight)
         self.optimizer = torch.optim.AdamW(list(groups.values()), betas=BETAS, fused=True)
-        for weight in self._named.values():  # as AdamW itself does at its first step
-            moments = {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
-            self.optimizer.state[weight] = {
-                "step": torch.zeros((), dtype=torch.float32, device=weight.device),
-                **moments,
-            }
+        named = self._named.items()
+        self._moments = {kind: {name: torch.zeros_like(each.detach()) for name, each in named} for kind in MOMENTS}
+        for name, weight in named:  # as AdamW itself does at its first step
+            count = torch.zeros((), dtype=torch.float32, device=weight.device)
+            self.optimizer.state[weight] = {"step": count} | {kind: self._moments[kind][name] for kind in MOMENTS}
         self._where = next(iter(self._named.values())).device
         self._alive = torch.ones((), dtype=torch.bool, device=self._where)
         self._records = recipe.records and self._where.type == "cuda" and not recipe.dropout and parallel.workers() == 1
@@ -173,21 +172,17 @@ class Trainer:
 
         The data of a step follow from its number. everywhere: on all workers of a gang, or on the first only.
         """
-
-        def kept(kind: str) -> dict[str, Tensor]:
-            moments = ((name, self.optimizer.state[weight][kind]) for name, weight in self._named.items())
-            return _whole(moments, everywhere)
-
-        moments = {kind: kept(kind) for kind in MOMENTS}
+        moments = {kind: _whole(each.items(), everywhere) for kind, each in self._moments.items()}
         return {"weights": weights_of(self.module, everywhere), **moments, "step": self.step, "frozen": not self.alive}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         load(self.module, state["weights"])
-        for name, weight in self._named.items():
-            for kind in MOMENTS:
-                self.optimizer.state[weight][kind].copy_(_spread(state[kind][name], weight))
-            self.optimizer.state[weight]["step"].fill_(state["step"])
+        for kind, moments in self._moments.items():
+            for name, values in moments.items():
+                values.copy_(_spread(state[kind][name], values))
+        for kept in self.optimizer.state.values():
+            kept["step"].fill_(state["step"])
         self.step = int(state["step"])
         self._alive.fill_(not state["frozen"])
 
