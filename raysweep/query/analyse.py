@@ -85,7 +85,7 @@ class Findings(list[Finding]):
         """
         import pandas as pd
 
-        from raysweep.query.forecasting import Forecaster
+        from raysweep.query.forecasting import entries_at
 
         try:
             values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
@@ -94,16 +94,13 @@ class Findings(list[Finding]):
             raise InputError("at", "expected a number of each axis, or equally many") from None
         if not points:
             raise InputError("at", "expected a value of an axis at least")
-        forecaster, lines, not_forecast = Forecaster.of(self, [*at]), [], dict[str, str]()
-        for point in points:
-            entries, reasons = forecaster.at(point)
-            not_forecast |= reasons
-            for entry in entries:
-                line = {**point, **entry["where"], **{name: entry[name] for name in ("of", "estimate", "low", "high")}}
-                lines.append({**line, "outside": max(entry["outside"].values(), default=1.0)})
-        if not lines:
-            raise InputError("", next(iter(not_forecast.values())))
-        table = pd.DataFrame(lines)
+        _, found, not_forecast = entries_at(self, points)
+        table = pd.DataFrame(
+            {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
+            | {"outside": max(one["outside"].values(), default=1.0)}
+            for point, entries in zip(points, found, strict=True)
+            for one in entries
+        )
         table.attrs["not_forecast"] = not_forecast
         return table
 

@@ -33,9 +33,8 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """The loss of a question, by name. keys: the axes that tell its values apart. table: the keys and `estimate`."""
+    """keys: the axes that tell the losses of a question apart. table: the keys and `estimate`."""
 
-    name: str
     keys: Sequence[str]
     table: pd.DataFrame
     _fitted: dict[Any, Any] = field(default_factory=dict)
@@ -55,43 +54,39 @@ class Losses:
             rows = with_choice(rows, axis, keys)
         means = means_table(rows, [*keys, *searched], metric, workload)
         means["estimate"] = means["median"].where(means["no_variance"].astype(bool), means["mean"])
-        return cls(metric, keys, means.groupby(keys, dropna=False)["estimate"].min().reset_index())
+        return cls(keys, means.groupby(keys, dropna=False)["estimate"].min().reset_index())
 
-    def _curves(self, at: Mapping[str, float]) -> tuple[str, list[tuple[Mapping[str, Any], np.ndarray, LossCurve]]]:
-        """The axis along which the loss goes on to `at`, and (setting of the others, logs of the lengths, curve) each.
-
-        Raises InputError if several axes of `at` have values that were not computed, or no setting has enough lengths.
-        """
+    def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
+        """What each curve says of a new value. Raises InputError if several axes of `at` have values that were not
+        computed, or no setting has enough lengths."""
         new = [name for name, value in at.items() if not here(self.table, {name: value}).any()]
         if len(new) > 1:
             raise InputError("--at", f"losses go on along one axis, and {' and '.join(new)} were not computed there")
         along = new[0] if new else next(iter(at))
         rest = {name: value for name, value in at.items() if name != along}
         if (line := (along, *rest.items())) not in self._fitted:
-            lengths = self.table[along].astype(float)
-            table = self.table[np.isfinite(lengths) & (lengths > 0) & here(self.table, rest)]
-            others = [key for key in self.keys if key not in at]
-            curves = [(where, part) for where, part in groups(table, others) if part[along].nunique() >= FEWEST]
-            if not curves:
-                raise InputError("--at", f"fewer than {FEWEST} values of {along} in every setting")
-            logs = [np.log(part[along].to_numpy(float)) for _, part in curves]
-            fits = fit_losses(
-                [(x, part["estimate"].to_numpy(float)) for x, (_, part) in zip(logs, curves, strict=True)]
-            )
-            self._fitted[line] = [(where, x, fit) for (where, _), x, fit in zip(curves, logs, fits, strict=True)]
-        return along, self._fitted[line]
-
-    def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
-        """What each curve says of a new value. Raises InputError if several axes of `at` have values that were not
-        computed, or no setting has enough lengths."""
-        along, curves = self._curves(at)
-        for where, logs, curve in curves:
+            self._fitted[line] = self._curves(along, rest, [key for key in self.keys if key not in at])
+        for where, logs, curve in self._fitted[line]:
             log = np.log([at[along]])
             inside = np.clip(log, logs.min(), logs.max())
             edge = curve.at(inside, np.random.default_rng(0), new=False)
             beyond = {along: float(np.exp(np.abs(log - inside)[0]))}
             more = {"along": along, "settings": len(logs), "families": curve.families}
             yield Ahead(where, curve.at(log, np.random.default_rng(0)), edge, beyond, more)
+
+    def _curves(
+        self, along: str, rest: Mapping[str, float], others: list[str]
+    ) -> list[tuple[Mapping[str, Any], np.ndarray, LossCurve]]:
+        """(setting of the others, logs of the lengths, curve) for each setting with enough lengths."""
+        lengths = self.table[along].astype(float)
+        table = self.table[np.isfinite(lengths) & (lengths > 0) & here(self.table, rest)]
+        parts = [(where, part) for where, part in groups(table, others) if part[along].nunique() >= FEWEST]
+        if not parts:
+            raise InputError("--at", f"fewer than {FEWEST} values of {along} in every setting")
+        logs = [np.log(part[along].to_numpy(float)) for _, part in parts]
+        losses = [part["estimate"].to_numpy(float) for _, part in parts]
+        curves = fit_losses(list(zip(logs, losses, strict=True)))
+        return [(where, x, curve) for (where, _), x, curve in zip(parts, logs, curves, strict=True)]
 
 
 def here(table: pd.DataFrame, values: Mapping[str, Any]) -> np.ndarray:

@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """name: such as "best lr". over: the axes of the laws. keys: those that tell the laws apart. table: the places.
+    """over: the axes of the laws. keys: those that tell the laws apart. table: the places. sweep, name: for errors.
 
     laws: (the setting of the keys, its law) each.
     """
 
-    name: str
     over: Sequence[str]
     keys: Sequence[str]
     table: pd.DataFrame
     laws: Sequence[tuple[Mapping[str, Any], Law]]
+    sweep: str = ""
+    name: str = ""
     scale = staticmethod(np.exp)
 
     @classmethod
@@ -49,15 +50,13 @@ class Places:
             table = pd.concat([part for *_, part in best.laws])
         if gone := [axis for axis in over if axis not in at]:
             raise InputError("--at", f"missing {gone[0]}; the law is over {', '.join(over)}")
-        return cls(f"{kind} {question.options['lr']}", over, keys, table, laws)
-
-    def why_not(self) -> str:
-        """Why there is no law of any setting; empty if there is one."""
-        reasons = [str(law.reason).replace("_", " ") for _, law in self.laws]
-        return "" if not all(reasons) else reasons[0] if reasons else "no rows"
+        return cls(over, keys, table, laws, question.design.names[0], f"{kind} {question.options['lr']}")
 
     def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
-        """What each law says of a new setting, in log."""
+        """What each law says of a new setting, in log. Raises InputError without any law."""
+        if all(reasons := [law.reason for _, law in self.laws]):
+            why = str(reasons[0]).replace("_", " ") if reasons else "no rows"
+            raise InputError(self.sweep, f"has no law of the {self.name}: {why}")
         logs = np.log([[float(at[axis]) for axis in self.over]])
         for where, law in self.laws:
             if not law.reason:

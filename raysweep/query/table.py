@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
-from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, plain_column, values_on
+from raysweep.query.columns import Axis, axis_of, few_values, numbers_in, place, plain_column, values_on
 from raysweep.query.run_ends import ENDED, few_words, reported, run_again, status_column, statuses_of
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
@@ -25,6 +24,7 @@ SOURCE_DIRECTIONS = "raysweep_directions"
 """Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
 MISSING = ("na", "n/a", "null", "none", "-")
 """What files write, in any letters, for a number that is not there."""
+NAN = ("nan", "-nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,52 +82,49 @@ def read(
     """
     import pandas as pd
 
-    frame, settings = as_frame(table), [*axes, *by]
+    frame, settings, scale = as_frame(table), [*axes, *by], scale or {}
     directed = [_metric(str(one), frame.attrs.get(SOURCE_DIRECTIONS, {})) for one in metrics]
+    directions, first = dict(directed), directed[0][0]
     seed, error, status = (one if one is None else str(one) for one in (seed, error, status))
     used = [*(metric for metric, _ in directed), *settings, *(one for one in (seed, error, status) if one)]
     if status is None and (status := status_column(frame, used)):
         used.append(status)
-    directions = dict(directed)
     _check(frame, directions, settings, used, status)
-    for option, names in (("scale", list(scale or ())), ("labels", labels)):
+    for option, names in (("scale", scale), ("labels", labels)):
         if strange := [column for column in names if column not in settings]:
             raise unknown(option, "axis", strange[0], settings)
     for column in used:
-        frame[column] = plain_column(frame[column], MISSING if column in (*directions, error) else ())
+        gaps = MISSING if column in (*directions, error) else NAN if column in settings else ()
+        frame[column] = plain_column(frame[column], gaps)
     values = {metric: numbers_in(frame[metric], metric) for metric in directions}
     for metric, numbers in values.items():
         if 0 < numbers[np.isfinite(numbers)].abs().max() < 1 / LARGEST:
             raise InputError(metric, f"no value is as large as {1 / LARGEST:g}, so that squares are 0; multiply it")
-    first = next(iter(directions))
     statuses = statuses_of(frame, status, values[first])
-    nowhere = np.all([absent(frame[axis]).to_numpy() for axis in settings], axis=0)  # a run above others
-    statuses = statuses.mask(nowhere, "")
-    kept = (statuses != "").to_numpy()
+    nowhere = frame[settings].map(lambda value: value is None).all(axis=1) & bool(settings)  # a run above others
+    kept = (statuses != "") & ~nowhere
     if not kept.any():
         words = f" and ended: {few_words(frame[status])}; expected one of {', '.join(ENDED)}" if status else ""
         raise InputError(status or first, f"no run has a value{words}")
     frame, statuses = frame[kept], statuses[kept]
     columns = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
     for axis in columns:
-        axis.scale = (scale or {}).get(axis.name, axis.scale)
+        axis.scale = scale.get(axis.name, axis.scale)
     varied = [axis for axis in columns if len(axis.values) > 1]
     if not any(axis.role == "axis" for axis in varied):
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
-    cells = rows.groupby([axis.name for axis in varied], sort=False)
-    texts = map(repr, cells.head(1).itertuples(index=False, name=None))
-    ids = np.array([hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts], dtype=object)
-    rows["cell"] = ids[cells.ngroup()]
+    rows.insert(0, "sweep", name)
+    rows.insert(1, "cell", rows.groupby([axis.name for axis in varied], sort=False).ngroup().astype(str))
     again = run_again(statuses, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
     frame, rows, statuses = frame[~again], rows[~again].copy(), statuses[~again]
-    rows["seed"] = _seeds(frame, rows, [*directions, seed, error, status], seed, repeats)
-    rows["sweep"], rows["status"] = name, statuses
+    rows.insert(2, "seed", _seeds(frame, rows, [*directions, seed, error, status], seed, repeats))
+    rows.insert(3, "status", statuses)
     for metric, numbers in values.items():
         rows[metric] = numbers.loc[frame.index]
     if error:
         rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
-        if (wrong := (rows["status"] == OK) & ~(errors >= 0)).any():
+        if (wrong := (statuses == OK) & ~(errors >= 0)).any():
             value, where = errors[wrong].iloc[0], place(frame.index[wrong], 0)
             got = "none" if np.isnan(value) else number(value)
             raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
@@ -140,12 +137,9 @@ def read(
         notes[status] = f"{again.sum():,} failed and run again: the other run counts"
     zipped = _together(rows, varied) if together else []
     roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}
-    roles |= {seed or "": "seed", error or "": "standard error", status or "": "status"}
-    roles.pop("", None)
-    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions]
+    roles |= {one: role for one, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if one}
     space, guesses = _space(columns, zipped, directions, rows, name, source), _guesses(columns, zipped, roles, notes)
-    order += [f"{first}{ERROR}"] if error else []
-    return Table(rows[order].reset_index(drop=True), space, guesses, int((~kept).sum()))
+    return Table(rows.reset_index(drop=True), space, guesses, int((~kept).sum()))
 
 
 def _check(
@@ -170,37 +164,21 @@ def _check(
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """A table as a pandas data frame of its own, its columns named by texts. A null of polars or pyarrow is None."""
+    """A table as a pandas data frame of its own, its columns named by texts. A null of other libraries is None."""
     import pandas as pd
+    import pyarrow
 
-    if isinstance(table, pd.DataFrame):
-        frame = table.copy()
-    elif isinstance(table, Mapping):
+    if not isinstance(table, (pd.DataFrame, Mapping)) and hasattr(table, "__arrow_c_stream__"):  # polars, DuckDB, …
+        table = pyarrow.table(table).to_pydict()
+    if isinstance(table, Mapping):
         try:
-            frame = pd.DataFrame({name: _with_gaps(values) for name, values in table.items()})
+            table = pd.DataFrame(dict(table), dtype=object)
         except ValueError as problem:
             raise InputError("table", str(problem)) from None
-    elif hasattr(table, "to_pandas"):  # polars, pyarrow
-        frame = table.to_pandas()
-        for name in frame:
-            gaps = getattr(table[name], "null_count", 0)
-            if gaps() if callable(gaps) else gaps:
-                listed = getattr(table[name], "to_pylist", None) or table[name].to_list
-                frame[name] = pd.Series(listed(), index=frame.index, dtype=object)
-    elif hasattr(table, "__arrow_c_stream__"):  # DuckDB, Ibis and others
-        import pyarrow
-
-        return as_frame(pyarrow.table(table))
-    else:
+    if not isinstance(table, pd.DataFrame):
         raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
-    frame.columns = frame.columns.map(str)
+    frame = table.set_axis(table.columns.map(str), axis=1)
     return frame if frame.index.is_unique else frame.reset_index(drop=True)
-
-
-def _with_gaps(values: Any) -> Any:
-    """A column, in which pandas leaves None as it is."""
-    gaps = isinstance(values, (list, tuple)) and any(value is None for value in values)
-    return np.array(values, dtype=object) if gaps else values
 
 
 def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
@@ -222,10 +200,12 @@ def _seeds(
 
     others: columns of no setting.
     """
+    import pandas as pd
+
     positions = seeds = rows.groupby("cell", sort=False).cumcount()
     if seed is not None:
-        column = frame[seed]
-        seeds = column if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" else numbers_in(column, seed)
+        numbers_in(frame[seed], seed)
+        seeds = pd.to_numeric(frame[seed], errors="coerce")
         whole = (seeds >= 0) & (seeds < 2**63) & (seeds % 1 == 0)
         if not whole.all():
             raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")
@@ -236,8 +216,8 @@ def _seeds(
     several = alike.duplicated(keep=False)
     if several.any():
         same = frame[(alike == alike[several].iloc[0]).all(axis=1)]
-        settings = [column for column in frame if column not in rows.drop(columns="cell") and column not in others]
-        differ = [column for column in settings if same[column].map(str).nunique() > 1]
+        rest = frame.columns.difference([*rows.columns, *filter(None, others)], sort=False)
+        differ = [column for column in rest if same[column].map(str).nunique() > 1]
         which = place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
         way = "the same seed" if seed else "the same values on all axes"
@@ -280,8 +260,7 @@ def _space(
     varied = [axis for axis in axes if len(axis.values) > 1]
     values = {axis.name: list(axis.values) for axis in varied}
     for group in zipped:
-        pairs = rows[group].drop_duplicates().sort_values(group[0])
-        values |= {axis: pairs[axis].tolist() for axis in group}
+        values |= rows[group].drop_duplicates().sort_values(group[0]).to_dict("list")
     return {
         "name": name,
         "description": f"computed elsewhere ({source})" if source else "computed elsewhere",

@@ -145,7 +145,7 @@ def test_outside_is_measured_at_the_same_values_of_the_other_axes() -> None:
         (8, 100, (2, 2.5)),
     ):
         at = {"width": width, "tokens": tokens}
-        (ahead,) = Places("best lr", [*at], [], pd.DataFrame(), [({}, law)]).forecasts(at)
+        (ahead,) = Places([*at], [], pd.DataFrame(), [({}, law)]).forecasts(at)
         assert tuple(ahead.beyond.values()) == pytest.approx(outside)
 
 
