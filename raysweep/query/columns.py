@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep.errors import InputError, shown
 from raysweep.fits.draws import log_axis
 from raysweep.numbers import number
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEAR = 0.005
 """Values further apart than this share are not the same value, rounded."""
@@ -24,7 +22,7 @@ DIGITS = 3
 @dataclass
 class Axis:
     """A column as an axis. role: axis or by. kind: its type. values: sorted. joined: rounded values, with the values
-    that they are."""
+    that they are. group: the axes that vary together, itself included; empty if it varies alone."""
 
     name: str
     role: str
@@ -32,11 +30,11 @@ class Axis:
     values: list[Any]
     scale: str = ""
     joined: dict[float, float] = field(default_factory=dict)
+    group: list[str] = field(default_factory=list)
 
 
 def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
     """A column of Python's own values: of tensors their number; None for nothing, an empty text and those in `gaps`."""
-    import pandas as pd
 
     def plain(value: Any) -> Any:
         if isinstance(value, str):

@@ -10,20 +10,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep import plain_json
+from raysweep.analyses.findings import designed
 from raysweep.analyses.kinds.law import over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.reasons import Reason
-from raysweep.query.losses import BEST, TURN, Losses, here
-from raysweep.query.places import Places
+from raysweep.query.subjects import BEST, TURN, Losses, Places, here
 from raysweep.space.analyses import opened
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from raysweep.query.analyse import Findings
     from raysweep.query.stored_sweep import StoredSweep
 
@@ -91,19 +90,11 @@ def forecast(sweep: StoredSweep | Findings, at: Mapping[str, float]) -> dict[str
     question, (entries,), reasons = entries_at(sweep, [at])
     rows, space, options = question.rows, sweep.space, question.options
     single = {name: rows[name].iloc[0] for name in space.axes if name not in at and rows[name].nunique() == 1}
-    made = {
-        "version": VERSION,
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "sweep": sweep.name,
-        "rows": len(rows),
-        "law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)},
-        "place": options["place"],
-        "at": {name: float(value) for name, value in at.items()},
-        "constants": _plain({**space.fixed, **single}),
-        "level": question.level,
-        "forecasts": entries,
-        "not_forecast": reasons,
-    }
+    made: dict[str, Any] = {"version": VERSION, "made": datetime.now(UTC).isoformat(timespec="seconds")}
+    made |= {"sweep": sweep.name, "rows": len(rows), "place": options["place"], "level": question.level}
+    made |= {"law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)}}
+    made |= {"at": {name: float(value) for name, value in at.items()}, "constants": _plain({**space.fixed, **single})}
+    made |= {"forecasts": entries, "not_forecast": reasons}
     return made | {"digest": digest(made)}
 
 
@@ -199,8 +190,6 @@ def _question(
     sweep: StoredSweep | Findings, rows: pd.DataFrame, at: Collection[str], entry: Mapping[str, Any] | None = None
 ) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
-    from raysweep.analyses.findings import designed
-
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     asked = dict(reversed([opened(one) for one in ([entry] if entry else design.analyses())]))  # the first of each kind
     kind = next((kind for kind in PLACES if kind in asked), None)
@@ -208,9 +197,8 @@ def _question(
         raise InputError(
             sweep.name, f"asks for no best value and no turn; give its space an analysis {', '.join(PLACES)}"
         )
-    options = dict(asked[kind])
-    options |= {"lr": options[PLACES[kind]], "over": over_of(options) if kind == "law" else list(at)}
-    options |= {"place": TURN if kind == TURNS else BEST}
+    options = {**asked[kind], "lr": asked[kind][PLACES[kind]], "place": TURN if kind == TURNS else BEST}
+    options["over"] = over_of(options) if kind == "law" else list(at)
     if kind == TURNS:  # an axis of one value tells no curves apart by itself
         options["by"] = list(dict.fromkeys([*at, *(options.get("by") or ())]))
     best = [options[name] for name in ("lr", "at_best") if options.get(name) in at]

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
-from scipy.stats import multivariate_t
+from scipy.stats import multivariate_t, norm
 
 NOISES = np.geomspace(1e-3, 0.6, 22)
 """Of a value, as a share of the curve's range."""
@@ -124,7 +125,8 @@ def fit_losses(curves: Sequence[tuple[np.ndarray, np.ndarray]], seed: int = 0) -
         units.append((low, high, centre, scale))
         drawn.append([_drawn(form, (logs - low) / (high - low), (losses - centre) / scale, rng) for form in FORMS])
     apart = log_softmax(-0.5 * (np.log(NOISES[:, None] / NOISES) / APART) ** 2, axis=1)  # (shared, of a curve)
-    likely = np.array([logsumexp([one.likely() for one in parts], 0) for parts in drawn])
+    weights = [[one.weight[:, None] + one.value + np.log(one.form.share) for one in parts] for parts in drawn]
+    likely = np.array([logsumexp(np.concatenate(one), axis=0) for one in weights])
     shared = logsumexp(apart + likely[:, None], axis=-1)  # (curves, shared)
     noises = [logsumexp((PRIOR + shared.sum(0) - one)[:, None] + apart, axis=0) for one in shared]
     return [_curve(*one, rng) for one in zip(drawn, noises, units, strict=True)]
@@ -142,25 +144,18 @@ class _Drawn:
     mean: np.ndarray
     root: np.ndarray
 
-    def likely(self) -> np.ndarray:
-        """The log likelihood of the form at each noise."""
-        return np.asarray(logsumexp(self.weight[:, None] + self.value, axis=0) + np.log(self.form.share))
-
 
 def _drawn(form: Form, v: np.ndarray, losses: np.ndarray, rng: np.random.Generator) -> _Drawn:
     mean, sd = np.array(form.priors).T
     size, centre, root = len(mean), mean, np.diag(sd)
     for _ in range(ROUNDS):  # each proposal has the moments of the draws before it
         z = rng.standard_normal((PROPOSED, size)) / np.sqrt(rng.chisquare(DEGREES, (PROPOSED, 1)) / DEGREES)
-        wide = rng.random((PROPOSED, 1)) < FROM_PRIOR
-        theta = np.where(wide, mean + z * sd, centre + z @ root.T)
-        near = multivariate_t.logpdf(theta, centre, root @ root.T, df=DEGREES) + np.log(1 - FROM_PRIOR)
-        proposed = np.logaddexp(
-            near, multivariate_t.logpdf(theta, mean, np.diag(sd**2), df=DEGREES) + np.log(FROM_PRIOR)
-        )
-        apart = (theta - mean) / sd
-        weight = -0.5 * (apart**2).sum(1) - np.log(sd).sum() - 0.5 * size * np.log(2 * np.pi) - proposed
-        weight = np.where((np.abs(apart) < LIMIT).all(1), weight, -np.inf) - np.log(PROPOSED)
+        theta = np.where(rng.random((PROPOSED, 1)) < FROM_PRIOR, mean + z * sd, centre + z @ root.T)
+        density = partial(multivariate_t.logpdf, theta, df=DEGREES)
+        near, wide = density(centre, root @ root.T), density(mean, np.diag(sd**2))
+        weight = norm.logpdf(theta, mean, sd).sum(1)
+        weight -= np.logaddexp(near + np.log(1 - FROM_PRIOR), wide + np.log(FROM_PRIOR)) + np.log(PROPOSED)
+        weight[(np.abs(theta - mean) >= LIMIT * sd).any(1)] = -np.inf
         theta = np.clip(theta, mean - LIMIT * sd, mean + LIMIT * sd)
         drawn = _Drawn(form, theta, weight, *_linear(_design(form, v, theta), losses))
         share = softmax(logsumexp(drawn.value + PRIOR, axis=1) + weight)

@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from pyarrow import parquet
 
 from raysweep.errors import InputError
 from raysweep.query.table import SOURCE_DIRECTIONS, as_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.tracking import server
 
 STATUS = "status"
 """The column in which a reader says how a run ended; a table of a file need not have one."""
@@ -51,8 +52,6 @@ def _file(source: str) -> pd.DataFrame:
 
 def _csv(path: Path) -> pd.DataFrame:
     """Texts; an empty one is a missing value. The index is the line of the file."""
-    import pandas as pd
-
     as_texts: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
     try:
         texts = pd.read_csv(path, skip_blank_lines=False, skipinitialspace=True, **as_texts).fillna("")
@@ -94,25 +93,20 @@ def _jsonl(path: Path) -> pd.DataFrame:
     return _frame(list(lines.values()), "line", list(lines))
 
 
-def _parquet(path: Path) -> pd.DataFrame:
-    """A null is None; NaN is a number."""
-    import pyarrow.parquet
-
-    return as_frame(pyarrow.parquet.read_table(path))
-
-
 def _frame(
     lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Sequence[Any] | None = None
 ) -> pd.DataFrame:
     """A row per line. What a line lacks is None, which is no number. noun, labels: what the source calls its rows."""
-    import pandas as pd
-
     names = dict.fromkeys(name for line in lines for name in line)
     index = pd.Index(range(len(lines)) if labels is None else labels, name=noun)
     return pd.DataFrame({name: [line.get(name) for line in lines] for name in names}, index, dtype=object)
 
 
-FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
+FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": _csv,
+    ".parquet": lambda path: as_frame(parquet.read_table(path)),
+    ".jsonl": _jsonl,
+}
 
 
 def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -123,8 +117,6 @@ def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
     """The address and the name of ADDRESS#NAME, which is there. Raises InputError otherwise."""
-    from raysweep.tracking import server
-
     address, _, name = place.rpartition("#")
     if not address or not name:
         raise InputError("--from", f"expected {tool}:{what}, got {tool}:{place}")
@@ -137,8 +129,6 @@ def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
 
 def _mlflow(place: str) -> pd.DataFrame:
     """The runs of an experiment: parameters, which are texts, last values of metrics, and status."""
-    from raysweep.tracking import server
-
     try:
         uri, name = _parts(place, "mlflow", "URI#EXPERIMENT")
         client = server.connect(uri)
@@ -210,7 +200,7 @@ def _lm_eval(place: str) -> pd.DataFrame:
         if not isinstance(arguments, dict):
             arguments = dict(part.partition("=")[::2] for part in str(arguments).split(","))
         revision = str(arguments.get("revision") or "")
-        step = re.search(r"step[-_]?(\d+)", revision) or re.search(r"step[-_]?(\d+)", file)
+        step = re.search(r"step[-_]?(\d+)", f"{revision} {file}")
         model = str(arguments.get("pretrained") or path.parent.name)
         shared = {"model": model, "revision": revision, "step": int(step[1]) if step else None}
         results = content.get("results")

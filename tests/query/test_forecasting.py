@@ -17,7 +17,7 @@ from raysweep.errors import InputError
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.query import importing, table
 from raysweep.query.forecasting import VERSION, digest, forecast, score
-from raysweep.query.places import Places
+from raysweep.query.subjects import Places
 
 LAW = {"law": {"metric": "loss", "lr": "lr", "over": ["width", "tokens"]}}
 AT = {"width": 512, "tokens": 16e9}
