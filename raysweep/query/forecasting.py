@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +22,8 @@ from raysweep.fits.reasons import Reason
 from raysweep.query.subjects import BEST, TURN, Losses, Places, here
 from raysweep.space.analyses import opened
 
-if TYPE_CHECKING:
-    from raysweep.query.analyse import Findings
-    from raysweep.query.stored_sweep import StoredSweep
-
+Asking = Any
+"""A sweep, or the findings of a table: what has a name, a space and results."""
 VERSION = 3
 QUANTILES = np.arange(1, 100) / 100
 """Of the forecast, which a score reads."""
@@ -36,7 +34,7 @@ PLACES = {"law": "lr", "regime": "lr", "optimum": "x", TURNS: "x"}
 
 
 def entries_at(
-    sweep: StoredSweep | Findings, points: Sequence[Mapping[str, float]]
+    sweep: Asking, points: Sequence[Mapping[str, float]]
 ) -> tuple[Question, list[list[dict[str, Any]]], dict[str, str]]:
     """What is forecast where some axes have these values: the question, for each point an entry per subject and setting
     of the other axes, and why other subjects are not forecast, by name.
@@ -85,7 +83,7 @@ def entries_at(
     return question, found, reasons
 
 
-def forecast(sweep: StoredSweep | Findings, at: Mapping[str, float]) -> dict[str, Any]:
+def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
     """What is forecast at the values `at` of some axes, as `entries_at` says: plain data for JSON."""
     question, (entries,), reasons = entries_at(sweep, [at])
     rows, space, options = question.rows, sweep.space, question.options
@@ -98,9 +96,7 @@ def forecast(sweep: StoredSweep | Findings, at: Mapping[str, float]) -> dict[str
     return made | {"digest": digest(made)}
 
 
-def score(
-    made: Mapping[str, Any], sweep: StoredSweep | Findings, file: str = "FORECAST"
-) -> dict[str, list[dict[str, Any]]]:
+def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[dict[str, Any]]]:
     """Hold a forecast against rows: `settings`, an entry per forecast setting that the sweep has by now, `scores`, a
     summary by subject, and `not_scored`, how many settings have no value in the rows, by the outcome there or NO_ROWS.
 
@@ -162,13 +158,13 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: np.asarray(value).item() for name, value in values.items()}
 
 
-def _rows(sweep: StoredSweep | Findings) -> pd.DataFrame:
+def _rows(sweep: Asking) -> pd.DataFrame:
     if (rows := sweep.results()).empty:
         raise InputError(sweep.name, "there are no rows yet")
     return rows
 
 
-def _rows_for(sweep: StoredSweep | Findings, made: Mapping[str, Any]) -> pd.DataFrame:
+def _rows_for(sweep: Asking, made: Mapping[str, Any]) -> pd.DataFrame:
     """The rows of a sweep that have the constants of a forecast, with the values that are fixed. Raises InputError if
     it lacks an axis or the metric, or has no such row."""
     rows, law = _rows(sweep), made["law"]
@@ -187,7 +183,7 @@ def _rows_for(sweep: StoredSweep | Findings, made: Mapping[str, Any]) -> pd.Data
 
 
 def _question(
-    sweep: StoredSweep | Findings, rows: pd.DataFrame, at: Collection[str], entry: Mapping[str, Any] | None = None
+    sweep: Asking, rows: pd.DataFrame, at: Collection[str], entry: Mapping[str, Any] | None = None
 ) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
