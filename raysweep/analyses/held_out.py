@@ -23,16 +23,21 @@ def law_of(places: Sequence[Place], axes: np.ndarray, outcomes: Iterable[str]) -
     """The law of places; none if fewer are located than it has coefficients, as bounds alone fit any steeper power.
 
     axes: (places, axes), above 0. outcomes: of the places."""
-    located = sum(one == Outcome.LOCATED for one in outcomes)
-    return fit_law(places if located > axes.shape[1] else [], axes)
+    return fit_law(places if enough(outcomes, axes) else [], axes)
 
 
-def largest_out(places: Sequence[Place], axes: np.ndarray, level: float) -> np.ndarray:
+def enough(outcomes: Iterable[str], axes: np.ndarray) -> bool:
+    """Whether as many of the places are located as a law has coefficients. axes: (places, axes)."""
+    return sum(one == Outcome.LOCATED for one in outcomes) > axes.shape[1]
+
+
+def largest_out(places: Sequence[Place], axes: np.ndarray, outcomes: np.ndarray, level: float) -> np.ndarray:
     """Whether each place at the largest values of the first axis lies in the interval that the law of the others
-    forecasts; NaN without a law. axes: (places, axes)."""
+    forecasts; NaN without a law. axes: (places, axes). outcomes: of the places."""
     values = np.unique(axes[:, 0])
     for count in (2, 1) if len(values) >= LONGEST else (1,):
-        hits = held_out(places, axes, np.isin(axes[:, 0], values[-count:]), level)
+        out = np.isin(axes[:, 0], values[-count:])
+        hits = held_out(places, axes, out, level) if enough(outcomes[~out], axes) else np.full(out.sum(), np.nan)
         if np.isfinite(hits).any():
             break
     return hits

@@ -86,9 +86,15 @@ PARAMETERS = (
 
 
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
-    of_adapters = ("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()
-    named = ("model", "revision", "pretrain_length", *of_adapters)
+    """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts.
+
+    Where nothing is trained, how it would be does not.
+    """
+    named = {"model", "revision", "pretrain_length"}
+    if not (row["finetune_steps"] or row["epochs"]):
+        named |= {name for name in values if name.startswith(("finetune_", "lora_"))} | {"packing"}
+    if row["finetune_method"] == "full":
+        named |= {"lora_rank", "lora_alpha"}
     identity = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
     identity["checkpoint"] = (

@@ -367,6 +367,21 @@ def test_epochs_are_so_many_steps(chats, texts):
     assert costs.finetune(table(rows[1])) == costs.finetune(table(rows[0]))
 
 
+def test_where_nothing_is_trained_rows_of_several_rates_are_measured_once(chats, monkeypatch):
+    measured, original = [], stages.evaluate
+    monkeypatch.setattr(stages, "evaluate", lambda rows, *others: measured.append(rows) or original(rows, *others))
+    untrained = [
+        {"finetune_steps": 0, "finetune_lr": rate, "finetune_method": method, "noise": noise}
+        for noise in (0.0, 0.5)
+        for method in ("full", "lora")
+        for rate in (1e-3, 1e-2)
+    ]
+    metrics, _ = compute(table(*({"target": chats, **row} for row in untrained)), np.zeros(8, int))
+    assert len(measured) == 2
+    assert len(set(metrics["finetune_loss"][:4])) == len(set(metrics["finetune_loss"][4:])) == 1
+    assert metrics["finetune_loss"][0] != metrics["finetune_loss"][4]
+
+
 def test_of_a_conversation_longer_than_a_context_the_beginning_is_cut():
     long, short = np.arange(10, dtype=np.int32), np.arange(3, dtype=np.int32)
     result = data.padded([long, short], 6)
