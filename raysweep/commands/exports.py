@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raysweep import terminal
 from raysweep.errors import InputError
-from raysweep.query import exporting, exporting_models
+from raysweep.query import exporting_models
 from raysweep.query.sweep import Sweep
 
 
@@ -22,6 +22,8 @@ def run(
     """Export to where `target` says; returns the names of the revisions of a hub."""
     tool, _, place = target.partition(":")
     if tool == "optuna" and place:
+        from raysweep.query import exporting
+
         terminal.say(f"{sweep.name}: {exporting.to_optuna(sweep, place, metric, study):,} trials in {place}")
         return []
     whole = tool == "hub" and place

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from raysweep.errors import InputError
 from raysweep.phrases import command, counted
 from raysweep.query import importing, sources
 from raysweep.query import table as tables
@@ -44,24 +41,17 @@ def run(
     if error is None and source.startswith("lm-eval:") and {metric, harness} <= {*frame}:
         without = frame.index[frame[metric].notna() & frame[harness].isna()]
         error = None if len(without) else harness
-    scales = {key.removeprefix("scale."): scale for key, scale in sets.items() if key.startswith("scale.")}
-    if isinstance(sets.get("scale"), Mapping):
-        scales = {**sets["scale"], **scales}
-    options |= {"error": error, "labels": listed(labels), "scale": scales, "together": sets.get("zip") != []}
+    asked: dict[str, Any] = {}
+    for key, value in sets.items():
+        space_files.apply_set(asked, key, value)
+    if isinstance(asked.get("analysis"), list):
+        options["questions"], sets = asked["analysis"], {key: one for key, one in sets.items() if key != "analysis"}
+    scale = asked["scale"] if isinstance(asked.get("scale"), Mapping) else {}
+    options |= {"error": error, "labels": listed(labels), "scale": scale, "together": asked.get("zip") != []}
     table = tables.read(frame, metrics, listed(axes), name=name, source=without_credentials(source), **options)
     if len(without):
         table.guesses.loc[len(table.guesses)] = [harness, "not used", "", "", "", f"{place(without, 0)} has none"]
-    if isinstance(sets.get("analysis"), list):
-        sets = {**sets, "analysis": importing.questions(sets["analysis"], table)}
-    if workload is None:
-        data = copy.deepcopy(table.space)
-        for key, value in sets.items():
-            if key.partition(".")[0] in ("axes", "seeds"):
-                raise InputError(f"--set {key}", "these are those of the table; --workload computes others")
-            space_files.apply_set(data, key, value)
-        space, function = importing.space_of(replace(table, space=data)), None
-    else:
-        space, function = importing.space_of_workload(table, workload, sets)
+    space, function = importing.space_of(table, sets, workload)
     lines = table.guesses.to_string(index=False, justify="left").splitlines()
     rows, cells = counted(len(table.rows), "row"), counted(int(table.rows["cell"].nunique()), "cell")
     statuses = ", ".join(f"{count:,} {status}" for status, count in table.rows["status"].value_counts().items())

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep.errors import InputError, shown
 from raysweep.fits.draws import log_axis
 from raysweep.numbers import number
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEAR = 0.005
 """Values further apart than this share are not the same value, rounded."""
@@ -25,7 +22,7 @@ DIGITS = 3
 @dataclass
 class Axis:
     """A column as an axis. role: axis or by. kind: its type. values: sorted. joined: rounded values, with the values
-    that they are."""
+    that they are. group: the axes that vary together, itself included; empty if it varies alone."""
 
     name: str
     role: str
@@ -33,35 +30,39 @@ class Axis:
     values: list[Any]
     scale: str = ""
     joined: dict[float, float] = field(default_factory=dict)
+    group: list[str] = field(default_factory=list)
 
 
 def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
-    """A column of Python's own values: of tensors their number, of texts in `gaps` None."""
-    import pandas as pd
+    """A column of Python's own values: of tensors their number; None for nothing, an empty text and those in `gaps`."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, str):
-            return None if value.strip().lower() in gaps else value
+            return value if value.strip() and value.strip().lower() not in gaps else None
+        if value is pd.NA or value is pd.NaT:
+            return None
         return value.item() if getattr(value, "ndim", 1) == 0 and not isinstance(value, np.generic) else value
 
-    if column.dtype.kind != "O":
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
         return column
     return pd.Series([plain(value) for value in column], column.index, dtype=object, name=column.name)
 
 
 def numbers_in(column: pd.Series, name: str) -> pd.Series:
-    """A column as floats; NaN for what is not there. Raises InputError for text that is no number."""
-    import pandas as pd
+    """A column as floats; NaN for what is not there. Raises InputError for what is no number."""
+    try:
+        return column.astype(object if column.dtype.kind in "mMc" else column.dtype).astype(float)
+    except (TypeError, ValueError, OverflowError):
+        at = next(position for position, value in enumerate(column) if not is_number(value))
+        raise InputError(name, f"expected numbers, got {shown(column.iloc[at])} in {place(column.index, at)}") from None
 
-    if column.dtype.kind in "mMc":
-        raise InputError(name, f"expected numbers, got {column.dtype}")
-    present = column[~absent(column)]
-    numbers = pd.to_numeric(present, errors="coerce").astype(float)
-    words = present[numbers.isna()].map(lambda value: str(value).strip().lower() not in ("nan", "-nan")).astype(bool)
-    if words.any():
-        first = words.idxmax()
-        raise InputError(name, f"expected numbers, got {shown(present[first])} in {place(words.index[words], 0)}")
-    return numbers.reindex(column.index)
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number, the text of one, or None."""
+    try:
+        return value is None or float(value) is not None
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def place(index: pd.Index, *positions: int) -> str:
@@ -73,23 +74,17 @@ def place(index: pd.Index, *positions: int) -> str:
 
 
 def absent(column: pd.Series) -> pd.Series:
-    """Where a column has nothing: None, NA or an empty text. A NaN among floats is a number that is not finite."""
-    import pandas as pd
-
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-        return pd.Series(False, column.index)
-    empty = column.map(lambda value: isinstance(value, str) and not value.strip()).astype(bool)
-    return empty | (column.isna() & ~column.map(lambda value: isinstance(value, float)).astype(bool))
+    """Where a column of Python's own values has nothing. NaN is a number that is not finite."""
+    return column.map(lambda value: value is None).astype(bool)
 
 
 def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     """The values of a column, sorted, and what they are. label: whether they are only names."""
-    gaps = absent(column) | column.isna()
-    if gaps.any() and not label:
+    if (gaps := column.isna()).any() and not label:
         where = place(column.index, int(np.argmax(gaps)))
         raise InputError(name, f"{where} has no value of it (--labels {name} takes that as a name, too)")
-    if column.dtype.kind == "b" and not label:
-        return Axis(name, role, "bool", sorted(map(bool, column.unique())))
+    if column.dtype.kind in "bO" and not label and {*_words(column)} <= {"true", "false"}:
+        return Axis(name, role, "bool", sorted({word == "true" for word in _words(column)}))
     if label or column.dtype.kind in "mM" or (numbers := _as_numbers(column)) is None:
         return Axis(name, role, "str", sorted(_names(column).unique()))
     whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
@@ -106,18 +101,14 @@ def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
 def _as_numbers(column: pd.Series) -> Any:
     """The values of a column, sorted; None if they are names. Raises InputError if most of them are numbers, or would
     be with a comma less, and for integers that floats do not tell apart."""
-    import pandas as pd
-
     try:
         numbers = np.unique(column.to_numpy(float))
     except (TypeError, ValueError):
-        texts = column.map(str)
-        if pd.to_numeric(texts.str.replace(",", ""), errors="coerce").notna().mean() > 0.5:
-            one = int(pd.to_numeric(texts, errors="coerce").isna().to_numpy().argmax())
-            text = f"{shown(texts.iloc[one])} in {place(column.index, one)}"
-            raise InputError(
-                column.name, f"expected numbers, got {text} (--labels {column.name} takes all of them as names)"
-            ) from None
+        texts = [str(value) for value in column]
+        if np.mean([is_number(text.replace(",", "")) for text in texts]) > 0.5:
+            at = [is_number(text) for text in texts].index(False)
+            got = f"{shown(texts[at])} in {place(column.index, at)} (--labels {column.name} takes all of them as names)"
+            raise InputError(column.name, f"expected numbers, got {got}") from None
         return None
     if np.abs(numbers).max() >= 2**53 and column.nunique() > len(numbers) and np.isfinite(numbers).all():
         raise InputError(column.name, f"has integers beyond 2^53 (--labels {column.name} takes them as names)")
@@ -125,7 +116,11 @@ def _as_numbers(column: pd.Series) -> Any:
 
 
 def _names(column: pd.Series) -> pd.Series:
-    return column.map(str).mask(absent(column) | column.isna(), "none")
+    return column.map(str).mask(column.isna(), "none")
+
+
+def _words(column: pd.Series) -> pd.Series:
+    return column.map(str).str.strip().str.lower()
 
 
 def rounded(values: Sequence[float]) -> dict[float, float]:
@@ -134,15 +129,12 @@ def rounded(values: Sequence[float]) -> dict[float, float]:
     values: sorted. Such a pair is much closer together than either is to another value.
     """
     out: dict[float, float] = {}
-    for position, (low, high) in enumerate(itertools.pairwise(values)):
-        gap = high - low
-        others = [values[position - 1] - low] if position else []
-        others += [values[position + 2] - high] if position + 2 < len(values) else []
-        if gap > NEAR * max(abs(low), abs(high)) or any(gap > 0.1 * abs(other) for other in others):
-            continue
-        short, long = sorted((low, high), key=_digits)
-        if _digits(short) >= DIGITS and float(f"{long:.{_digits(short)}g}") == short:
-            out[short] = long
+    gaps = np.r_[np.inf, np.diff(values), np.inf]
+    for low, high, before, gap, after in zip(values, values[1:], gaps, gaps[1:], gaps[2:], strict=False):
+        if gap <= NEAR * max(abs(low), abs(high)) and gap <= 0.1 * min(before, after):
+            short, long = sorted((low, high), key=_digits)
+            if _digits(short) >= DIGITS and float(f"{long:.{_digits(short)}g}") == short:
+                out[short] = long
     return out
 
 
@@ -156,7 +148,7 @@ def values_on(column: pd.Series, axis: Axis) -> Any:
     if axis.kind == "str":
         return _names(column).to_numpy(object)
     if axis.kind == "bool":
-        return column.to_numpy(bool).astype(object)
+        return (_words(column) == "true").to_numpy(object)
     numbers = column.to_numpy(float)
     for short, long in axis.joined.items():
         numbers = np.where(numbers == short, long, numbers)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
 
 from raysweep.errors import InputError, unknown
 from raysweep.query.stored_sweep import StoredSweep
 from raysweep.workloads.declaration import OK, STOPPED, Parameter
-
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
 
 
 def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: str | None = None) -> int:
@@ -22,9 +23,6 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
 
     Returns the number of trials. Raises InputError if there is a study of this name, or no such metric.
     """
-    import optuna
-    from optuna.trial import TrialState, create_trial
-
     workload, rows, name = sweep.workload, sweep.results(), study or sweep.name
     metrics = [one.name for one in workload.metrics]
     metric = metric or next((one.name for one in workload.metrics if one.direction != "none"), None)
@@ -62,8 +60,6 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
 
 def distribution(parameter: Parameter, values: list[Any]) -> BaseDistribution:
     """What a parameter ranges over in Optuna's terms: its values as categories, or the range of numbers."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
     if parameter.categorical or not all(isinstance(one, (int, float)) and math.isfinite(one) for one in values):
         return CategoricalDistribution(list(dict.fromkeys(values)))
     low, high = min(values), max(values)

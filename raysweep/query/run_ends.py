@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from raysweep.query.columns import absent
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES, STOPPED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ENDED = {
     **{str(status): str(status) for status in STATUSES},
@@ -38,8 +35,6 @@ def reported(words: pd.Series) -> pd.Series:
 
 def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
     """The status of each run; empty for one that is missing. values: of the first metric, in its column's name."""
-    import pandas as pd
-
     statuses = reported(frame[status]) if status else pd.Series(str(OK), frame.index)
     ok, finite = statuses == OK, np.isfinite(values.to_numpy(float))
     return statuses.mask(ok & ~finite, str(DIVERGED)).mask(ok & absent(frame[values.name]), "")

@@ -12,14 +12,16 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from pyarrow import parquet
 
 from raysweep.errors import InputError
 from raysweep.query.table import SOURCE_DIRECTIONS, as_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.tracking import server
 
 STATUS = "status"
 """The column in which a reader says how a run ended; a table of a file need not have one."""
@@ -49,9 +51,7 @@ def _file(source: str) -> pd.DataFrame:
 
 
 def _csv(path: Path) -> pd.DataFrame:
-    """An empty field is None; `nan` and `inf` are numbers. The index is the line of the file."""
-    import pandas as pd
-
+    """Texts; an empty one is a missing value. The index is the line of the file."""
     as_texts: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
     try:
         texts = pd.read_csv(path, skip_blank_lines=False, skipinitialspace=True, **as_texts).fillna("")
@@ -61,7 +61,7 @@ def _csv(path: Path) -> pd.DataFrame:
     if texts.shape[1] == 1:
         raise ValueError("expected commas between columns, got one column")
     texts = texts.set_axis(texts.iloc[0].str.strip(), axis=1).iloc[1:].rename(index=lambda row: row + 1)
-    frame = texts[(texts != "").any(axis=1)].rename_axis("line").apply(typed)
+    frame = texts[(texts != "").any(axis=1)].rename_axis("line")
     for name in frame.columns[~frame.columns.duplicated(keep=False)]:  # W&B's own export has texts of dicts
         with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError):
             parts = [dict(flat(_object(text), f"{name}/")) for text in frame[name]]
@@ -69,30 +69,15 @@ def _csv(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _object(text: Any) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     """The dict that a text of Python or JSON says; ValueError and the like if it is none."""
-    if not isinstance(text, str) or not text.startswith("{"):
+    if not text.startswith("{"):
         raise ValueError(text)
     try:
         return dict(json.loads(text))
     except ValueError:
         bare = r"(?<=: )-?(nan|inf)(?=[,}])"
         return dict(ast.literal_eval(re.sub(bare, lambda word: repr(word[0]), text)))
-
-
-def typed(texts: pd.Series) -> pd.Series:
-    """A column of texts as numbers or booleans if all are; else texts. An empty one is None."""
-    import pandas as pd
-
-    filled = texts.str.strip() != ""
-    present = texts[filled].astype(object)
-    words = present.str.strip().str.lower()
-    numbers = pd.to_numeric(present, errors="coerce")
-    if filled.any() and words.isin(("true", "false")).all():
-        present = words == "true"
-    elif (numbers.notna() | words.isin(("nan", "-nan"))).all():
-        present = numbers
-    return present.infer_objects() if filled.all() else present.astype(object).reindex(texts.index).where(filled, None)
 
 
 def _jsonl(path: Path) -> pd.DataFrame:
@@ -108,26 +93,20 @@ def _jsonl(path: Path) -> pd.DataFrame:
     return _frame(list(lines.values()), "line", list(lines))
 
 
-def _parquet(path: Path) -> pd.DataFrame:
-    """A null is None; NaN is a number."""
-    import pyarrow.parquet
-
-    return as_frame(pyarrow.parquet.read_table(path))
-
-
 def _frame(
     lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Sequence[Any] | None = None
 ) -> pd.DataFrame:
     """A row per line. What a line lacks is None, which is no number. noun, labels: what the source calls its rows."""
-    import pandas as pd
-
     names = dict.fromkeys(name for line in lines for name in line)
     index = pd.Index(range(len(lines)) if labels is None else labels, name=noun)
-    columns = {name: pd.Series([line.get(name) for line in lines], index, dtype=object) for name in names}
-    return pd.DataFrame({name: one if one.isna().any() else one.infer_objects() for name, one in columns.items()})
+    return pd.DataFrame({name: [line.get(name) for line in lines] for name in names}, index, dtype=object)
 
 
-FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
+FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": _csv,
+    ".parquet": lambda path: as_frame(parquet.read_table(path)),
+    ".jsonl": _jsonl,
+}
 
 
 def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -138,8 +117,6 @@ def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
     """The address and the name of ADDRESS#NAME, which is there. Raises InputError otherwise."""
-    from raysweep.tracking import server
-
     address, _, name = place.rpartition("#")
     if not address or not name:
         raise InputError("--from", f"expected {tool}:{what}, got {tool}:{place}")
@@ -151,10 +128,7 @@ def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
 
 
 def _mlflow(place: str) -> pd.DataFrame:
-    """The runs of an experiment: parameters, last values of metrics, and status. A parameter's text is a number where
-    all are."""
-    from raysweep.tracking import server
-
+    """The runs of an experiment: parameters, which are texts, last values of metrics, and status."""
     try:
         uri, name = _parts(place, "mlflow", "URI#EXPERIMENT")
         client = server.connect(uri)
@@ -162,24 +136,17 @@ def _mlflow(place: str) -> pd.DataFrame:
         if experiment is None:
             names = ", ".join(one.name for one in client.search_experiments(max_results=10))
             raise InputError("--from", f"no experiment {name} in {uri} (there are {names})")
-        page = client.search_runs([experiment.experiment_id], max_results=PAGE)
-        runs = list(page)
+        search = partial(client.search_runs, [experiment.experiment_id], max_results=PAGE)
+        runs = list(page := search())
         while page.token:
-            page = client.search_runs([experiment.experiment_id], max_results=PAGE, page_token=page.token)
-            runs += page
+            runs += (page := search(page_token=page.token))
     except server.Unreachable as problem:
         raise InputError("--from", str(problem)) from None
-    parameters = dict.fromkeys(key for run in runs for key in run.data.params)
-    lines = [
-        {
-            **run.data.params,
-            **{f"metrics.{key}" if key in parameters else key: value for key, value in run.data.metrics.items()},
-            STATUS: run.info.status,
-        }
-        for run in runs
-    ]
-    frame = _frame(lines, "run", [run.info.run_id for run in runs])
-    return frame.assign(**{key: typed(frame[key].fillna("")) for key in parameters if key != STATUS})
+    parameters, lines = {key for run in runs for key in run.data.params}, []
+    for run in runs:
+        metrics = {f"metrics.{key}" if key in parameters else key: one for key, one in run.data.metrics.items()}
+        lines.append({**run.data.params, **metrics, STATUS: run.info.status})
+    return _frame(lines, "run", [run.info.run_id for run in runs])
 
 
 def _optuna(place: str) -> pd.DataFrame:
@@ -233,7 +200,7 @@ def _lm_eval(place: str) -> pd.DataFrame:
         if not isinstance(arguments, dict):
             arguments = dict(part.partition("=")[::2] for part in str(arguments).split(","))
         revision = str(arguments.get("revision") or "")
-        step = re.search(r"step[-_]?(\d+)", revision) or re.search(r"step[-_]?(\d+)", file)
+        step = re.search(r"step[-_]?(\d+)", f"{revision} {file}")
         model = str(arguments.get("pretrained") or path.parent.name)
         shared = {"model": model, "revision": revision, "step": int(step[1]) if step else None}
         results = content.get("results")

@@ -21,14 +21,14 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
-    (tmp_path / "runs.csv").write_text("lr,loss,flag,name\n1e-3,nan,true,a\n1e-2,,false,b\n1e-1,inf,true,c\n")
-    frame = load(str(tmp_path / "runs.csv"))
-    assert frame["lr"].tolist() == [1e-3, 1e-2, 1e-1]
-    assert math.isnan(frame["loss"].iloc[0])
-    assert frame["loss"].iloc[1] is None
-    assert frame["loss"].iloc[2] == math.inf
-    assert frame["flag"].tolist() == [True, False, True]
-    assert frame["name"].tolist() == ["a", "b", "c"]
+    lines = ["lr,loss,flag,name", "1e-3,nan,true,a", "1e-2,,false,b", "1e-1,inf,true,c", "1,0.5,false,d"]
+    (tmp_path / "runs.csv").write_text("\n".join(lines))
+    read = table.read(load(str(tmp_path / "runs.csv")), ["loss"], ["lr"], ["flag", "name"])
+    assert read.rows["lr"].tolist() == [1e-3, 1e-1, 1.0]
+    assert read.rows["status"].tolist() == ["diverged", "diverged", "ok"]
+    assert (read.rows["loss"].iloc[1], read.missing) == (math.inf, 1)
+    assert read.rows["flag"].tolist() == [True, True, False]
+    assert read.guesses["type"].tolist()[:3] == ["float", "bool", "str"]
 
 
 def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Pa
     packed.write_bytes(gzip.compress(file.read_bytes()))
     for path in (file, packed):
         frame = load(str(path))
-        assert frame["lr"].tolist() == [1e-3, 1e-2]
+        assert frame["lr"].tolist() == ["1e-3", "1e-2"]
         assert frame["loss"].tolist() == ["2", "NA"]
         assert frame.index.tolist() == [2, 4]
     for text, problem in (
@@ -115,7 +115,7 @@ def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_pat
     frame = load(f"mlflow:{uri}#rates").sort_values("lr")
     assert len(frame) == 4
     child = frame[frame["lr"].notna()]
-    assert child["lr"].tolist() == [1e-3, 1e-2, 1e-2]
+    assert child["lr"].tolist() == ["0.001", "0.01", "0.01"]
     assert sorted(child["status"]) == ["FINISHED", "FINISHED", "RUNNING"]
     assert frame[frame["lr"].isna()]["loss"].tolist() == [None]  # the parent logged none
     with pytest.raises(InputError, match="no experiment rate "):
