@@ -15,6 +15,8 @@ except for `tokens:` and `bpe:`. Losses are in nats a token; the metrics `_per_b
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,8 @@ from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Text, of_bytes, split
+from raysweep.workloads.language.model_config import share_of
+from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Mixture, Text, of_bytes, split
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
 FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
@@ -49,6 +52,12 @@ def digest(which: str, name: str, source: str) -> str:
         return load(name, source if which == "target" else "").digest
     except BadText as error:
         raise InputError(which, str(error)) from None
+
+
+def mixture_of(parameters: Mapping[str, Any]) -> Mixture:
+    """The text of a row's target, with the share of its source's text that overlap_angle says."""
+    source, target = str(parameters["source"]), str(parameters["target"])
+    return Mixture(load(target, source), load(source), share_of(float(parameters["overlap_angle"])))
 
 
 def tokenizer_of(name: str) -> dict[str, np.ndarray]:
