@@ -13,12 +13,11 @@ from torch.func import functional_call
 
 from raysweep.training import devices, draws, hessian, sizes, trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import model, texts
-from raysweep.workloads.language.corpus import mixture_of
+from raysweep.workloads.language import model
+from raysweep.workloads.language.corpus import Corpus, Mixture, mixture_of
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 from raysweep.workloads.language.pretraining import Row, Weights, start_of
 from raysweep.workloads.language.tasks import Task
-from raysweep.workloads.language.texts import Corpus, Mixture
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
@@ -133,9 +132,18 @@ def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) 
         held_out = mixture.source.held_out("test", count, config.context)
         quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
         metrics |= curvature(quadratic, config, iterations, int(parameters["seed"]))
-    token_bytes = partial(texts.bytes_per_token, part="test", count=count, length=config.context)
+    token_bytes = partial(bytes_per_token, part="test", count=count, length=config.context)
     each = {"pretrain_loss_after": token_bytes(mixture.source), "finetune_loss": token_bytes(mixture)}
     return Before(source, examination(mixture, "validation", parameters), test, metrics, quadratic, each)
+
+
+def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
+    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown."""
+    if text.token_bytes is None:
+        return float("nan")
+    if (text.token_bytes == 1).all():
+        return 1.0
+    return float(text.token_bytes[text.held_out(part, count, length)[:, 1:]].mean())
 
 
 def _flat(weights: Mapping[str, Any], config: ModelConfig) -> Tensor:
