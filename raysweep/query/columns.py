@@ -53,8 +53,8 @@ def numbers_in(column: pd.Series, name: str) -> pd.Series:
     try:
         return column.astype(object if column.dtype.kind in "mMc" else column.dtype).astype(float)
     except (TypeError, ValueError, OverflowError):
-        at = next(position for position, value in enumerate(column) if not is_number(value))
-        raise InputError(name, f"expected numbers, got {shown(column.iloc[at])} in {place(column.index, at)}") from None
+        wrong = column[[not is_number(value) for value in column]]
+        raise InputError(name, f"expected numbers, got {shown(wrong.iloc[0])} in {place(wrong.index[:1])}") from None
 
 
 def is_number(value: Any) -> bool:
@@ -65,23 +65,21 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def place(index: pd.Index, *positions: int) -> str:
+def place(rows: pd.Index) -> str:
     """Where rows are, in the words of their source: lines of a file, or else rows of the table, from 1."""
-    labels = [index[position] for position in positions]
-    if index.name is None:
-        labels = [label + 1 if isinstance(label, int) else label for label in labels]
-    return f"{index.name or 'row'}{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
+    labels = [row + 1 if rows.name is None and isinstance(row, int) else row for row in rows]
+    return f"{rows.name or 'row'}{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
 
 
-def absent(column: pd.Series) -> pd.Series:
-    """Where a column of Python's own values has nothing. NaN is a number that is not finite."""
-    return column.map(lambda value: value is None).astype(bool)
+def absent(values: Any) -> Any:
+    """Where a column, or several, of Python's own values have nothing. NaN is a number that is not finite."""
+    return values.map(lambda value: value is None).astype(bool)
 
 
 def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     """The values of a column, sorted, and what they are. label: whether they are only names."""
     if (gaps := column.isna()).any() and not label:
-        where = place(column.index, int(np.argmax(gaps)))
+        where = place(column.index[gaps][:1])
         raise InputError(name, f"{where} has no value of it (--labels {name} takes that as a name, too)")
     if column.dtype.kind in "bO" and not label and {*_words(column)} <= {"true", "false"}:
         return Axis(name, role, "bool", sorted({word == "true" for word in _words(column)}))
@@ -104,10 +102,10 @@ def _as_numbers(column: pd.Series) -> Any:
     try:
         numbers = np.unique(column.to_numpy(float))
     except (TypeError, ValueError):
-        texts = [str(value) for value in column]
+        texts = column.map(str)
         if np.mean([is_number(text.replace(",", "")) for text in texts]) > 0.5:
-            at = [is_number(text) for text in texts].index(False)
-            got = f"{shown(texts[at])} in {place(column.index, at)} (--labels {column.name} takes all of them as names)"
+            wrong, option = texts[[not is_number(text) for text in texts]], f"--labels {column.name}"
+            got = f"{shown(wrong.iloc[0])} in {place(wrong.index[:1])} ({option} takes all of them as names)"
             raise InputError(column.name, f"expected numbers, got {got}") from None
         return None
     if np.abs(numbers).max() >= 2**53 and column.nunique() > len(numbers) and np.isfinite(numbers).all():

@@ -72,11 +72,13 @@ def entries_at(
             except InputError as problem:
                 reasons[of], aheads = str(problem), []
             for one in aheads:
-                ranks = np.r_[0.5, tail, 1 - tail, QUANTILES]
-                estimate, low, high, *quantiles = subject.scale(np.quantile(one.new, ranks)).tolist()
+                new = np.quantile(one.law.at(one.logs, np.random.default_rng(0)), [0.5, tail, 1 - tail, *QUANTILES])
+                edge = one.law.at(one.inside, np.random.default_rng(0), new=False)
+                estimate, low, high, *quantiles = subject.scale(new).tolist()
+                beyond = np.exp(np.abs(one.logs - one.inside)).ravel().tolist()
                 entry = {"of": of, "where": _plain(one.where), "estimate": estimate, "low": low, "high": high}
-                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(one.edge)))}
-                entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
+                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(edge)))}
+                entry |= {"outside": {name: x for name, x in zip(one.axes, beyond, strict=True) if x > 1}}
                 found[-1].append({**entry, **one.more})
     if not any(found):
         raise InputError("", next(iter(reasons.values())))
