@@ -41,14 +41,14 @@ def run(
     table = tables.read(frame, name=name, **options)
     if len(without):
         table.guesses.loc[len(table.guesses)] = [harness, "not used", "", "", "", f"{place(without[:1])} has none"]
-    space, function = importing.space_of(table, sets, workload)
+    made = importing.space_of(table, sets, workload)
     lines = table.guesses.to_string(index=False, justify="left").splitlines()
     rows, cells = counted(len(table.rows), "row"), counted(int(table.rows["cell"].nunique()), "cell")
     statuses = ", ".join(f"{count:,} {status}" for status, count in table.rows["status"].value_counts().items())
     gone = f"; {counted(table.missing, 'run')} that did not end or lack a value left out" if table.missing else ""
     lines += ["", f"{name}: {rows} of {cells} ({statuses}){gone}"]
     if not dry_run:
-        sweep = importing.create(table, storage, space, function)
+        sweep = importing.create(table, storage, made)
         state = sweep.state()
         if left_out := len(table.rows) - len(state.rows):
             lines.append(f"{counted(left_out, 'row')} that the space leaves out")

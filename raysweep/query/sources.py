@@ -26,7 +26,6 @@ from raysweep.tracking import server
 
 STATUS = "status"
 """The column in which a reader says how a run ended; a table of a file need not have one."""
-PAGE = 1000
 EXPECTED = "runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:URL#STUDY, ray:FOLDER or lm-eval:FOLDER"
 
 
@@ -124,7 +123,7 @@ def _mlflow(place: str) -> pd.DataFrame:
         if experiment is None:
             names = ", ".join(one.name for one in client.search_experiments(max_results=10))
             raise InputError("--from", f"no experiment {name} in {uri} (there are {names})")
-        search = partial(client.search_runs, [experiment.experiment_id], max_results=PAGE)
+        search = partial(client.search_runs, [experiment.experiment_id], max_results=1000)
         runs = list(page := search())
         while page.token:
             runs += (page := search(page_token=page.token))
@@ -167,8 +166,7 @@ def _ray(place: str) -> pd.DataFrame:
     for path in _below(place, "result.json"):
         texts = path.read_text(encoding="utf-8").split("\n")
         last = dict(flat(_json(path, next(filter(str.strip, reversed(texts)), "{}"))))
-        parameters = path.with_name("params.json")
-        config = dict(flat(_json(parameters))) if parameters.is_file() else {}
+        config = dict(flat(_json(one))) if (one := path.with_name("params.json")).is_file() else {}
         results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
         status = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
         lines.append({**config, **results, STATUS: status})
