@@ -142,18 +142,18 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     chosen = chosen.assign(_lost=among_lost(chosen, "_all", [*keys, "_all"]))
     chosen["_all"] = chosen.groupby([*keys, "_all"], dropna=False)["seed"].transform("size")
     logged = points[[*IDENTITY, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
-    table = logged.merge(chosen, on=IDENTITY)
+    table = logged.merge(chosen, on=IDENTITY, how="right")  # a setting without values is one too
     if question.x != STEP:
         table[STEP] = (table[STEP] / table.groupby(IDENTITY)[STEP].transform("max")).round(12)
-    table = table[table[VALUE].notna() | (table["status"] != OK)]
     return [curve_of({key: where[key] for key in keys}, part, question.level) for where, part in by_panel(table, keys)]
 
 
 def curve_of(where: Where, part: pd.DataFrame, level: float) -> Curve:
     """The curve of one setting. part: its points, with seed, status, `_all` (computed) and `_lost`."""
+    there = part[STEP].notna() & (part[VALUE].notna() | (part["status"] != OK))
     draws = {
         int(str(seed)): (str(draw["status"].iloc[0]), draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float))
-        for seed, draw in part.groupby("seed")
+        for seed, draw in part[there].groupby("seed")
     }
     good = {seed: (x, values_of) for seed, (status, x, values_of) in draws.items() if status == OK}
     x, stacked = aligned(list(good.values()))
