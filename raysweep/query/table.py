@@ -69,13 +69,12 @@ def read(
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     questions: analyses, about the first metric where they name none.
-    seed: the column of the seed; None if there is one run per cell.
+    seed: the column of the seed; None if there is one run per cell. repeats: whether several are draws of it.
     error: the column of the standard errors of the first metric.
     status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
         for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
     together: whether axes whose values come in pairs move together.
-    repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
     A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting. A
@@ -238,17 +237,11 @@ def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFra
     zipped = [axis.group for axis in varied if axis.group[:1] == [axis.name]]
     for group in zipped:
         values |= rows[group].drop_duplicates().sort_values(group[0]).to_dict("list")
-    return {
-        "name": name,
-        "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
-        "workload": name,
-        "function": function.plain(),
-        "axes": values,
-        "scale": {axis.name: axis.scale for axis in varied if axis.scale},
-        "zip": zipped,
-        "fixed": {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1},
-        "seeds": sorted(int(one) for one in rows["seed"].unique()),
-    }
+    about = f"computed elsewhere ({source})" if source else "computed elsewhere"
+    fixed = {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1}
+    scale, seeds = {axis.name: axis.scale for axis in varied if axis.scale}, sorted(map(int, rows["seed"].unique()))
+    space = {"name": name, "description": about, "workload": name, "function": function.plain(), "axes": values}
+    return space | {"scale": scale, "zip": zipped, "fixed": fixed, "seeds": seeds}
 
 
 def _guess(axis: Axis) -> list[str]:
