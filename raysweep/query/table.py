@@ -17,7 +17,7 @@ from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
 from raysweep.query import columns
 from raysweep.query.columns import Axis, absent, axis_of, numbers_in, place
-from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
 SOURCE_DIRECTIONS = "raysweep_directions"
@@ -116,7 +116,8 @@ def read(
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     setting = pd.DataFrame({axis.name: columns.values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     cells = setting.groupby([*setting], sort=False).ngroup().astype(str)
-    again = columns.run_again(statuses, cells, *([frame[seed]] if seed else [])) & bool(seed or not repeats)
+    failed, draw = statuses == FAILED, [cells, *([frame[seed]] if seed else [])]
+    again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
     seeds = _seeds(frame, cells, used, seed, repeats)
     rows = pd.DataFrame({"sweep": name, "cell": cells, "seed": seeds, "status": statuses}).join(setting).join(values)
@@ -246,11 +247,12 @@ def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFra
 
 def _guess(axis: Axis) -> list[str]:
     """The line of an axis in the table of guesses."""
-    others = [name for name in axis.group if name != axis.name]
+    others, count = [name for name in axis.group if name != axis.name], len(axis.values)
     notes = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
     notes += [f"varies with {', '.join(others)}"] if others else []
-    role = "constant" if len(axis.values) == 1 else axis.role
-    return [axis.name, role, axis.kind, columns.few_values(axis), axis.scale, "; ".join(notes)]
+    few = ", ".join(map(number, axis.values if count <= 4 else [*axis.values[:2], "…", axis.values[-1]]))
+    role, few = (axis.role, f"{count}: {few}") if count > 1 else ("constant", few)
+    return [axis.name, role, axis.kind, few, axis.scale, "; ".join(notes)]
 
 
 def _about(metric: str, entry: Any) -> Any:
