@@ -56,8 +56,7 @@ def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | No
     if row["outcome"] != Outcome.LOCATED or not row["estimate"] > 0:
         return None
     centre = np.log(row["estimate"])
-    below = centre - np.log(max(row["low"], np.exp(low)))
-    above = np.log(row["high"]) - centre
+    below, above = centre - np.log(max(row["low"], np.exp(low))), np.log(row["high"]) - centre
     z = ndtri((np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS)
     spread = np.r_[-z * max(below, 1e-9), z * max(above, 1e-9)] / normal_quantile(level)
     return Place(centre + spread, low, high, 0.0, 0.0)

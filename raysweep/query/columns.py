@@ -68,7 +68,7 @@ def numbers_in(column: pd.Series, name: str) -> pd.Series:
 def is_number(value: Any) -> bool:
     """Whether it is a number, the text of one, or None."""
     try:
-        return value is None or float(value) is not None
+        return value is None or isinstance(float(value), float)
     except (TypeError, ValueError, OverflowError):
         return False
 

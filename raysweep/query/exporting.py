@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 import pandas as pd
@@ -15,9 +15,6 @@ from optuna.trial import TrialState, create_trial
 from raysweep.errors import InputError, unknown
 from raysweep.query.stored_sweep import StoredSweep
 from raysweep.workloads.declaration import OK, STOPPED, Parameter
-
-if TYPE_CHECKING:
-    import xarray
 
 LARGEST = 20_000_000
 """Values of a metric; a search over many axes leaves nearly all of them empty."""
@@ -72,8 +69,8 @@ def distribution(parameter: Parameter, values: list[Any]) -> BaseDistribution:
     return numbers(parameter.type(low), parameter.type(high), log=low > 0 and parameter.scale == "log")
 
 
-def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> xarray.Dataset:
-    """The metrics and the status over the axes and the seed, and over the sweep if there are several.
+def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> Any:
+    """An xarray Dataset of metrics and status over the axes and the seed, and over the sweep if there are several.
 
     table: the rows of `Sweep.results`. Axes that vary together share a dimension, named after the first; the others are
     coordinates along it. What was not computed is NaN, and its status empty.

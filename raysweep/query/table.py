@@ -125,8 +125,8 @@ def read(
         rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
         if (wrong := (statuses == OK) & ~(errors >= 0)).any():
             got = "none" if np.isnan(errors[wrong].iloc[0]) else number(errors[wrong].iloc[0])
-            where = place(frame.index[wrong][:1])
-            raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
+            got = f"{got} in {place(frame.index[wrong][:1])}"
+            raise InputError(error, f"expected a standard error of at least 0, got {got}")
     if together:
         _together(rows, varied)
     diverged = int((statuses == DIVERGED).sum())
