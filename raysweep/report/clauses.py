@@ -56,6 +56,7 @@ def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, st
     return {
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
+        "extreme": "highest" if facts.get("turn") == "maximum" else "lowest",
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",

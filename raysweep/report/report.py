@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
@@ -29,9 +31,6 @@ from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCREEN, ANSWER, ANSWERS = 27, 4, 5
 """Rows of tables that a first screen holds, how many fewer for each answer, and the most answers that it counts."""

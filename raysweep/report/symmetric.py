@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from raysweep.analyses.design import Design
 from raysweep.analyses.rows import heavy_rows
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.workloads.declaration import SIGN_SPREAD, Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def factors(frame: pd.DataFrame, metric: str, workload: Workload) -> pd.DataFrame:
