@@ -26,7 +26,6 @@ from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
-from raysweep.report.symmetric import symmetric_words
 from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
@@ -237,7 +236,7 @@ def page_of(
         if about.reload
         else missing and f"Incomplete: {missing}.",
         reload=about.reload,
-        details=[*set_up(design, workload), *symmetric_words(frame, design, workload)],
+        details=set_up(design, workload),
         provenance=provenance(frame, design, about.facts),
         spaces=resolved(design),
     )

@@ -64,6 +64,8 @@ def set_up(design: Design, workload: Workload) -> list[str]:
         pairs = zip(design.names, design.spaces, strict=True)
         lines += [_differences(name, space, design, workload) for name, space in pairs]
     lines.append(f"Workload {workload.name}: {workload.summary}.")
+    if workload.symmetry and True in design.values("symmetric"):
+        lines.append(f"With symmetric true, each draw is the mean over both signs of {workload.symmetry.signs}.")
     asked = design.metrics()
     for metric in workload.metrics:
         if metric.name in asked and metric.description:
