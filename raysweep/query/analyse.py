@@ -134,18 +134,16 @@ def analyse(
     if not metrics:
         raise InputError("metric", "expected a column")
     if not all(isinstance(entry, Mapping) for entry in questions or ()):
-        example = "{'optimum': {'x': ...}}"
-        raise InputError("questions", f"expected a list of analyses such as {example}, got {shown(questions)}")
+        example = "a list of analyses such as {'optimum': {'x': ...}}"
+        raise InputError("questions", f"expected {example}, got {shown(questions)}")
     names = getattr(getattr(frame, "index", None), "names", ())
     if levels := [level for level in names if level not in (None, *frame)]:
         frame = frame.reset_index(levels)
     entries = [dict(entry) for entry in questions or ()]
     for entry in entries:
         if isinstance(asked := entry.get("law"), Mapping):
-            over = asked.get("over") or ()
-            rest = [
-                axis for axis in axes if axis not in (asked.get("lr"), *([over] if isinstance(over, str) else over))
-            ]
+            over = [asked["over"]] if isinstance(asked.get("over"), str) else asked.get("over") or ()
+            rest = [axis for axis in axes if axis not in (asked.get("lr"), *over)]
             entry["law"] = {**({"at_best": rest[0]} if len(rest) == 1 else {}), **asked}  # optimized too
     runs = tables.read(frame, metrics, axes, by, questions=entries, **options)
     space, _ = importing.space_of(runs)

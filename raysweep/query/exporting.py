@@ -25,8 +25,7 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
     """
     workload, rows, name = sweep.workload, sweep.results(), study or sweep.name
     metrics = [one.name for one in workload.metrics]
-    metric = metric or next((one.name for one in workload.metrics if one.direction != "none"), None)
-    if metric is None:
+    if not (metric := metric or next((one.name for one in workload.metrics if one.direction != "none"), "")):
         raise InputError("--metric", "missing; no metric has a direction")
     if metric not in metrics:
         raise unknown("--metric", f"metric of {workload.name}", metric, metrics)
@@ -39,10 +38,8 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
         state = TrialState.COMPLETE if complete else TrialState.PRUNED if row["status"] == STOPPED else TrialState.FAIL
         finite = {other: float(row[other]) for other in metrics if other != metric and math.isfinite(row[other])}
         attributes = {"cell": row["cell"], "seed": int(row["seed"]), "status": str(row["status"]), **finite}
-        value, parameters = float(row[metric]) if complete else None, {axis: row[axis] for axis in axes}
-        trials.append(
-            create_trial(state=state, value=value, params=parameters, distributions=axes, user_attrs=attributes)
-        )
+        value, params = float(row[metric]) if complete else None, {axis: row[axis] for axis in axes}
+        trials.append(create_trial(state=state, value=value, params=params, distributions=axes, user_attrs=attributes))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         direction = "maximize" if workload.maximized(metric) else "minimize"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -63,21 +63,21 @@ def entries_at(
             subjects[of] = kind.of(question, axes)
         except InputError as problem:
             reasons[of] = str(problem)
-    tail, found = (1 - question.level) / 2, list[list[dict[str, Any]]]()
-    for point in points:
-        found.append([])
-        for of, subject in subjects.items():
-            try:
-                aheads = list(subject.forecasts(point))
-            except InputError as problem:
-                reasons[of], aheads = str(problem), []
-            for one in aheads:
-                ranks = np.r_[0.5, tail, 1 - tail, QUANTILES]
-                estimate, low, high, *quantiles = subject.scale(np.quantile(one.new, ranks)).tolist()
+    ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *QUANTILES]
+    found: list[list[dict[str, Any]]] = [[] for _ in points]
+    for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
+        try:
+            for one in subject.forecasts(point):
+                new = one.law.at(one.logs, np.random.default_rng(0))
+                edge = one.law.at(one.inside, np.random.default_rng(0), new=False)
+                estimate, low, high, *quantiles = subject.scale(np.quantile(new, ranks)).tolist()
+                beyond = np.exp(np.abs(one.logs - one.inside)).ravel().tolist()
                 entry = {"of": of, "where": _plain(one.where), "estimate": estimate, "low": low, "high": high}
-                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(one.edge)))}
-                entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
-                found[-1].append({**entry, **one.more})
+                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(edge)))}
+                entry |= {"outside": {name: x for name, x in zip(one.axes, beyond, strict=True) if x > 1}}
+                entries.append({**entry, **one.more})
+        except InputError as problem:
+            reasons[of] = str(problem)
     if not any(found):
         raise InputError("", next(iter(reasons.values())))
     return question, found, reasons
@@ -138,7 +138,7 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         places = ", ".join(f"{name} = {value:g}" for name, value in at.items())
         raise InputError(sweep.name, f"has no {' and no '.join(subjects)} at {places} yet")
     scores = []
-    for of, lines in ((of, [*lines]) for of, lines in groupby(settings, lambda line: line["of"])):
+    for of, lines in ((of, [*lines]) for of, lines in itertools.groupby(settings, lambda line: line["of"])):
         signs = [line["sign"] for line in lines if line["sign"] is not None]
         summary = {"of": of, "inside": sum(line["inside"] for line in lines), "settings": len(lines)}
         summary |= {"crps": float(np.mean([line["crps"] for line in lines])), "unit": lines[0]["unit"]}
@@ -190,9 +190,8 @@ def _question(
     asked = dict(reversed([opened(one) for one in ([entry] if entry else design.analyses())]))  # the first of each kind
     kind = next((kind for kind in PLACES if kind in asked), None)
     if kind is None:
-        raise InputError(
-            sweep.name, f"asks for no best value and no turn; give its space an analysis {', '.join(PLACES)}"
-        )
+        kinds = ", ".join(PLACES)
+        raise InputError(sweep.name, f"asks for no best value and no turn; give its space an analysis {kinds}")
     options = {**asked[kind], "lr": asked[kind][PLACES[kind]], "place": TURN if kind == TURNS else BEST}
     options["over"] = over_of(options) if kind == "law" else list(at)
     if kind == TURNS:  # an axis of one value tells no curves apart by itself

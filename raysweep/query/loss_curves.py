@@ -108,9 +108,8 @@ class LossCurve:
         """Draws of the loss where the length has these logs: (draws, points). new: of a new value, with its noise."""
         v, values = (np.asarray(logs) - self.low) / (self.high - self.low), []
         for form, theta, weights, noise in self.parts:
-            values.append(np.einsum("nkp,np->nk", _design(form, v, theta), weights))
-            if new:
-                values[-1] += noise[:, None] * rng.standard_normal(values[-1].shape)
+            mean = np.einsum("nkp,np->nk", _design(form, v, theta), weights)
+            values.append(mean + new * noise[:, None] * rng.standard_normal(mean.shape))
         return self.centre + self.scale * np.concatenate(values)
 
 
@@ -180,9 +179,7 @@ def _linear(design: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndar
     return value - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1) - size * np.log(WIDE), mean, root
 
 
-def _curve(
-    drawn: Sequence[_Drawn], noise: np.ndarray, units: tuple[float, float, float, float], rng: np.random.Generator
-) -> LossCurve:
+def _curve(drawn: Sequence[_Drawn], noise: np.ndarray, units: Sequence[float], rng: np.random.Generator) -> LossCurve:
     """Joint draws of one curve, given the log probability of its noise from the others."""
     parts, totals, families = [], np.empty(len(FORMS)), dict.fromkeys((form.family for form in FORMS), 0.0)
     for k, one in enumerate(drawn):
@@ -200,5 +197,5 @@ def _curve(
         families[form.family] += share
         if count := round(KEPT * share):
             some = rng.choice(len(values[0]), count)
-            kept.append((form, values[0][some], values[1][some], values[2][some]))
+            kept.append((form, *(one[some] for one in values)))
     return LossCurve(kept, families, *units)

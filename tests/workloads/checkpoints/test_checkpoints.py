@@ -18,7 +18,7 @@ from raysweep.errors import InputError
 from raysweep.plan.row_stages import RowStages
 from raysweep.stages import trees
 from raysweep.stages.store import Store
-from raysweep.training import schedules, trainer
+from raysweep.training import draws, schedules, trainer
 from raysweep.trial import context
 from raysweep.workloads.checkpoints import WORKLOAD, costs, data, hub, stages
 
@@ -129,8 +129,8 @@ def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, met
     text = data.load(chats, "tokenizer", hub.place(tiny_hub.MODEL, "step1"))
     factor = schedules.schedule("cosine", 5, 1)
     for step in range(5):
-        order = data._order(text.digest, 0, 0, len(train))[step * 8 : step * 8 + 8]
-        pairs = [spoken(train[i]) for i in order]
+        order = draws.generator(0, f"checkpoints/order/{text.digest}/0").permutation(len(train))
+        pairs = [spoken(train[i]) for i in order[step * 8 : step * 8 + 8]]
         loss = sum(loss_of(model, *pair) for pair in pairs) / sum(len(answer) for _, answer in pairs)
         optimizer.zero_grad()
         loss.backward()
