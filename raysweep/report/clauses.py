@@ -114,7 +114,7 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
         rows = finding.table[finding.table["outcome"] == group.outcome][list(base)].to_dict("records")
         other = [{key: value for key, value in row.items() if value != base[key]} for row in rows]
         return f" for {either([settings(one, workload) for one in other])}"
-    where = ", ".join(_condition_words(one, workload) for one in group.where)
+    where = " and ".join(_condition_words(one, workload) for one in group.where)
     return f" for {where}" if where and not group.nearly else ""
 
 

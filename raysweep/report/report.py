@@ -204,7 +204,7 @@ def page_of(
             Part(
                 f"part-{k}",
                 title(finding, workload),
-                headings[k],
+                headings[k] if k or finding.question else "",  # the page begins with the first one's
                 sentence(finding, workload),
                 first if first and first.head else None,
                 lines <= room,
