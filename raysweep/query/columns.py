@@ -58,17 +58,17 @@ def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
 
 def numbers_in(column: pd.Series, name: str) -> pd.Series:
     """A column as floats; NaN for what is not there. Raises InputError for what is no number."""
-    try:
-        return column.astype(object if column.dtype.kind in "mMc" else column.dtype).astype(float)
-    except (TypeError, ValueError, OverflowError):
+    if column.dtype.kind not in "biuf":
         wrong = column[[not is_number(value) for value in column]]
-        raise InputError(name, f"expected numbers, got {shown(wrong.iloc[0])} in {place(wrong.index[:1])}") from None
+        if len(wrong):
+            raise InputError(name, f"expected numbers, got {shown(wrong.iloc[0])} in {place(wrong.index[:1])}")
+    return column.astype(float)
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number, the text of one, or None."""
+    """Whether it is a number, the text of one, or None. 1_0 is a name."""
     try:
-        return value is None or isinstance(float(value), float)
+        return value is None or ("_" not in str(value) and isinstance(float(value), float))
     except (TypeError, ValueError, OverflowError):
         return False
 
