@@ -11,7 +11,7 @@ import pytest
 import raysweep
 from raysweep.errors import InputError
 from raysweep.main import main
-from raysweep.query import importing, labelled, table
+from raysweep.query import exporting, importing, table
 
 xarray = pytest.importorskip("xarray")
 
@@ -38,7 +38,7 @@ def test_a_row_stands_at_its_axes_and_seed(storage: Path, tmp_path: Path) -> Non
 
 
 def test_a_grid_that_is_nearly_empty_is_refused(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labelled, "LARGEST", 20)
+    monkeypatch.setattr(exporting, "LARGEST", 20)
     sweep = imported(storage)
     with pytest.raises(InputError, match="24 places for 22 rows"):
-        labelled.dataset(sweep.results(), [sweep])
+        exporting.dataset(sweep.results(), [sweep])

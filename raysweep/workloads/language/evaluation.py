@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,20 +31,14 @@ CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity
 
 
 class Before(NamedTuple):
-    """What rows share that start from one pretraining and are measured alike.
+    """What rows share that start from one pretraining and are measured alike."""
 
-    source, validation, test: the held-out text of the source, and the documents of the target.
-    metrics: what is measured before perturbation and fine-tuning.
-    quadratic: the quadratic model of the source loss; None if curvature is not measured.
-    bytes: mean number of bytes that a token stands for, of the text of each of two losses.
-    """
-
-    source: Examination
-    validation: Examination
+    source: Examination  # on held-out text
+    validation: Examination  # on documents of the target
     test: Examination
-    metrics: dict[str, float]
-    quadratic: hessian.Quadratic | None
-    bytes: dict[str, float]
+    metrics: dict[str, float]  # before perturbation and fine-tuning
+    quadratic: hessian.Quadratic | None  # the quadratic model of the source loss, if curvature is measured
+    bytes: dict[str, float]  # mean number of bytes that a token stands for, of the text of each of two losses
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -131,14 +125,12 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
     tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
     predictions = trainer.predictions(sequences)
 
-    def loss_of(some: Tensor) -> Callable[[Tensor], Tensor]:
-        def called(row: Tensor) -> Callable[..., Tensor]:
-            return lambda *inputs: functional_call(module, hessian.named(row, module), inputs)
-
-        return lambda row: model.losses(called(row), some).sum() / predictions
+    def loss(row: Tensor, some: Tensor) -> Tensor:
+        weights = hessian.named(row, module)
+        return model.losses(lambda *inputs: functional_call(module, weights, inputs), some).sum() / predictions
 
     parts = tokens.split(sizes.samples(len(tokens), config.curvature_bytes()))
-    return hessian.Quadratic(flat, [loss_of(some) for some in parts])
+    return hessian.Quadratic(flat, [partial(loss, some=some) for some in parts])
 
 
 def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:

@@ -69,14 +69,6 @@ class Grammar:
     def stationary(self) -> np.ndarray:
         return np.linalg.matrix_power(self.transition, 512)[0]
 
-    def entropy(self) -> float:
-        """The entropy rate of the chain of words, in nats a token; the ends of documents add a little."""
-        choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
-        word = -(self.within * np.log(self.within)).sum(1)
-        length = (self.within * self.length.reshape(CLASSES, -1)).sum(1)
-        stationary = self.stationary()
-        return float(stationary @ (choice + word) / (stationary @ length))
-
 
 @functools.lru_cache(maxsize=16)
 def _chunk(grammar: Grammar, seed: int, role: str, tokens: int) -> np.ndarray:

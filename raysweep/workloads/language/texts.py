@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from raysweep.training import draws
+from raysweep.workloads import cache
 
+T = TypeVar("T")
 SPLITS = ("train", "validation", "test")
 HELD_OUT = 0.05  # of the documents for validation, and again for test
 VERSION = 2  # raise it when the same documents are split in another way
@@ -129,10 +131,32 @@ def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple
     return int(stream.integers(slack + 1)), stream.permutation(windows)
 
 
+def passes(items: Sequence[T], seed: int, role: str, first: int, count: int) -> list[T]:
+    """Items first … first+count-1 of a stream that goes over all items again and again, each time in its own order."""
+    places = [divmod(number, len(items)) for number in range(first, first + count)]
+    return [items[_permutation(seed, f"{role}/{epoch}", len(items))[within]] for epoch, within in places]
+
+
+@functools.lru_cache(maxsize=8)
+def _permutation(seed: int, role: str, count: int) -> np.ndarray:
+    return draws.generator(seed, role).permutation(count)
+
+
 def of_bytes(documents: Documents) -> Text:
     """A text whose tokens are the bytes of split documents, with one separator after each document."""
     joined = ((part, SEPARATOR.join(contents) + SEPARATOR) for part, contents in documents.splits.items())
     return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined}, BYTES)
+
+
+class Tokenized(dict[str, np.ndarray]):
+    """The splits of a text as tokens, each joined from its documents at its first use and cached under a name."""
+
+    def __init__(self, documents: Documents, name: str, join: Callable[[Sequence[bytes]], np.ndarray]) -> None:
+        self._documents, self._name, self._join = documents, name, join
+
+    def __missing__(self, part: str) -> np.ndarray:
+        made = cache.array(f"{self._name}-{part}", lambda: self._join(self._documents.splits[part]))
+        return self.setdefault(part, made)
 
 
 @dataclass(frozen=True)
