@@ -17,29 +17,24 @@ from raysweep.fits.processes import helped
 from raysweep.query import importing
 from raysweep.query import table as tables
 from raysweep.query.table import Table
+from raysweep.space.schema import Space
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from raysweep.report.report import Report
-    from raysweep.space.schema import Space
 
 
 class Findings(list[Finding]):
     """What the analyses of a table find: a list of findings that shows itself as their answers.
 
-    runs: the table, as it was read.
+    runs: the table, as it was read. guesses: what was guessed of its columns.
     """
 
     def __init__(self, runs: Table, workload: Workload, space: Space, findings: Iterable[Finding]) -> None:
         super().__init__(findings)
-        self.runs, self.workload, self.space, self.name = runs, workload, space, space.name
-
-    @property
-    def guesses(self) -> pd.DataFrame:
-        """What was guessed of the columns."""
-        return self.runs.guesses
+        self.runs, self.guesses, self.workload, self.space, self.name = runs, runs.guesses, workload, space, space.name
 
     @property
     def table(self) -> pd.DataFrame:
@@ -134,18 +129,16 @@ def analyse(
     if not metrics:
         raise InputError("metric", "expected a column")
     if not all(isinstance(entry, Mapping) for entry in questions or ()):
-        example = "{'optimum': {'x': ...}}"
-        raise InputError("questions", f"expected a list of analyses such as {example}, got {shown(questions)}")
+        example = "a list of analyses such as {'optimum': {'x': ...}}"
+        raise InputError("questions", f"expected {example}, got {shown(questions)}")
     names = getattr(getattr(frame, "index", None), "names", ())
     if levels := [level for level in names if level not in (None, *frame)]:
         frame = frame.reset_index(levels)
     entries = [dict(entry) for entry in questions or ()]
     for entry in entries:
         if isinstance(asked := entry.get("law"), Mapping):
-            over = asked.get("over") or ()
-            rest = [
-                axis for axis in axes if axis not in (asked.get("lr"), *([over] if isinstance(over, str) else over))
-            ]
+            over = [asked["over"]] if isinstance(asked.get("over"), str) else asked.get("over") or ()
+            rest = [axis for axis in axes if axis not in (asked.get("lr"), *over)]
             entry["law"] = {**({"at_best": rest[0]} if len(rest) == 1 else {}), **asked}  # optimized too
     runs = tables.read(frame, metrics, axes, by, questions=entries, **options)
     space, _ = importing.space_of(runs)

@@ -1,4 +1,4 @@
-"""The columns of a table of runs: what each is, its values, and where it has none."""
+"""The columns of a table of runs: what each is, its values, where it has none, and how the runs ended."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ import pandas as pd
 
 from raysweep.errors import InputError, shown
 from raysweep.fits.draws import log_axis
-from raysweep.numbers import number
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES, STOPPED
 
 NEAR = 0.005
 """Values further apart than this share are not the same value, rounded."""
 DIGITS = 3
 """A rounded value has at least so many significant digits."""
+ENDED = {
+    **{str(status): str(status) for status in STATUSES},
+    **dict.fromkeys(("finished", "complete", "completed", "success", "terminated", "done"), str(OK)),
+    **dict.fromkeys(("fail", "error", "errored", "crashed", "killed"), str(FAILED)),
+    **dict.fromkeys(("pruned", "early_stopped"), str(STOPPED)),
+}
+"""What tools call the end of a run, in small letters. A run with another word has not ended: its row is missing."""
+GOING_ON = ("running", "pending", "scheduled", "waiting", "queued", "paused", "preempted")
 
 
 @dataclass
@@ -50,42 +58,40 @@ def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
 
 def numbers_in(column: pd.Series, name: str) -> pd.Series:
     """A column as floats; NaN for what is not there. Raises InputError for what is no number."""
-    try:
-        return column.astype(object if column.dtype.kind in "mMc" else column.dtype).astype(float)
-    except (TypeError, ValueError, OverflowError):
-        at = next(position for position, value in enumerate(column) if not is_number(value))
-        raise InputError(name, f"expected numbers, got {shown(column.iloc[at])} in {place(column.index, at)}") from None
+    if column.dtype.kind not in "biuf":
+        wrong = column[[not is_number(value) for value in column]]
+        if len(wrong):
+            raise InputError(name, f"expected numbers, got {shown(wrong.iloc[0])} in {place(wrong.index[:1])}")
+    return column.astype(float)
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number, the text of one, or None."""
+    """Whether it is a number, the text of one, or None. 1_0 is a name."""
     try:
-        return value is None or float(value) is not None
+        return value is None or ("_" not in str(value) and isinstance(float(value), float))
     except (TypeError, ValueError, OverflowError):
         return False
 
 
-def place(index: pd.Index, *positions: int) -> str:
+def place(rows: pd.Index) -> str:
     """Where rows are, in the words of their source: lines of a file, or else rows of the table, from 1."""
-    labels = [index[position] for position in positions]
-    if index.name is None:
-        labels = [label + 1 if isinstance(label, int) else label for label in labels]
-    return f"{index.name or 'row'}{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
+    labels = [row + 1 if rows.name is None and isinstance(row, int) else row for row in rows]
+    return f"{rows.name or 'row'}{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
 
 
-def absent(column: pd.Series) -> pd.Series:
-    """Where a column of Python's own values has nothing. NaN is a number that is not finite."""
-    return column.map(lambda value: value is None).astype(bool)
+def absent(values: Any) -> Any:
+    """Where a column, or several, of Python's own values have nothing. NaN is a number that is not finite."""
+    return values.map(lambda value: value is None).astype(bool)
 
 
 def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     """The values of a column, sorted, and what they are. label: whether they are only names."""
     if (gaps := column.isna()).any() and not label:
-        where = place(column.index, int(np.argmax(gaps)))
+        where = place(column.index[gaps][:1])
         raise InputError(name, f"{where} has no value of it (--labels {name} takes that as a name, too)")
     if column.dtype.kind in "bO" and not label and {*_words(column)} <= {"true", "false"}:
         return Axis(name, role, "bool", sorted({word == "true" for word in _words(column)}))
-    if label or column.dtype.kind in "mM" or (numbers := _as_numbers(column)) is None:
+    if label or (numbers := _as_numbers(column, name)) is None:
         return Axis(name, role, "str", sorted(_names(column).unique()))
     whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
     axis = Axis(name, role, "int" if whole else "float", [int(one) if whole else float(one) for one in numbers])
@@ -98,20 +104,17 @@ def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     return axis
 
 
-def _as_numbers(column: pd.Series) -> Any:
+def _as_numbers(column: pd.Series, name: str) -> Any:
     """The values of a column, sorted; None if they are names. Raises InputError if most of them are numbers, or would
     be with a comma less, and for integers that floats do not tell apart."""
     try:
-        numbers = np.unique(column.to_numpy(float))
-    except (TypeError, ValueError):
-        texts = [str(value) for value in column]
-        if np.mean([is_number(text.replace(",", "")) for text in texts]) > 0.5:
-            at = [is_number(text) for text in texts].index(False)
-            got = f"{shown(texts[at])} in {place(column.index, at)} (--labels {column.name} takes all of them as names)"
-            raise InputError(column.name, f"expected numbers, got {got}") from None
+        numbers = np.unique(numbers_in(column, name))
+    except InputError as problem:
+        if np.mean([is_number(str(value).replace(",", "")) for value in column]) > 0.5:
+            raise InputError("", f"{problem} (--labels {name} takes all of them as names)") from None
         return None
     if np.abs(numbers).max() >= 2**53 and column.nunique() > len(numbers) and np.isfinite(numbers).all():
-        raise InputError(column.name, f"has integers beyond 2^53 (--labels {column.name} takes them as names)")
+        raise InputError(name, f"has integers beyond 2^53 (--labels {name} takes them as names)")
     return numbers
 
 
@@ -155,7 +158,26 @@ def values_on(column: pd.Series, axis: Axis) -> Any:
     return numbers.astype(np.int64) if axis.kind == "int" else numbers
 
 
-def few_values(axis: Axis) -> str:
-    few = axis.values if len(axis.values) <= 4 else [*axis.values[:2], "…", axis.values[-1]]
-    listed = ", ".join(map(number, few))
-    return f"{len(axis.values)}: {listed}" if len(axis.values) > 1 else listed
+def status_column(frame: pd.DataFrame, used: Collection[str]) -> str | None:
+    """The column `status` or `state` that nothing else uses, if all its words are those of tools."""
+    for name in frame.columns[frame.columns.str.lower().isin(("status", "state"))].difference(used):
+        if frame[name].map(lambda word: str(word).strip().lower() in {*ENDED, *GOING_ON}).all(axis=None):
+            return str(name)
+    return None
+
+
+def reported(words: pd.Series) -> pd.Series:
+    """The statuses that a column of words says; empty where a run has not ended."""
+    return words.map(lambda word: ENDED.get(str(word).strip().lower(), ""))
+
+
+def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> pd.Series:
+    """The status of each run; empty for one that is missing. values: of the first metric, in its column's name."""
+    statuses = reported(frame[status]) if status else pd.Series(str(OK), frame.index)
+    ok, finite = statuses == OK, np.isfinite(values.to_numpy(float))
+    return statuses.mask(ok & ~finite, str(DIVERGED)).mask(ok & absent(frame[values.name]), "")
+
+
+def few_words(words: pd.Series) -> str:
+    """The words of a column with how many runs have them."""
+    return ", ".join(f"{count:,} {word}" for word, count in words.map(str).value_counts().head(5).items())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from raysweep.fits.reasons import Reason
 from raysweep.query.subjects import BEST, TURN, Losses, Places, here
 from raysweep.space.analyses import opened
 
+Entry = dict[str, Any]
 Asking = Any
 """A sweep, or the findings of a table: what has a name, a space and results."""
 VERSION = 3
@@ -33,9 +34,7 @@ PLACES = {"law": "lr", "regime": "lr", "optimum": "x", TURNS: "x"}
 """The analyses that ask for a best value or a turn, the most telling first, and the option that names its axis."""
 
 
-def entries_at(
-    sweep: Asking, points: Sequence[Mapping[str, float]]
-) -> tuple[Question, list[list[dict[str, Any]]], dict[str, str]]:
+def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[list[Entry]], dict[str, str]]:
     """What is forecast where some axes have these values: the question, for each point an entry per subject and setting
     of the other axes, and why other subjects are not forecast, by name.
 
@@ -63,32 +62,32 @@ def entries_at(
             subjects[of] = kind.of(question, axes)
         except InputError as problem:
             reasons[of] = str(problem)
-    tail, found = (1 - question.level) / 2, list[list[dict[str, Any]]]()
-    for point in points:
-        found.append([])
-        for of, subject in subjects.items():
-            try:
-                aheads = list(subject.forecasts(point))
-            except InputError as problem:
-                reasons[of], aheads = str(problem), []
-            for one in aheads:
-                ranks = np.r_[0.5, tail, 1 - tail, QUANTILES]
-                estimate, low, high, *quantiles = subject.scale(np.quantile(one.new, ranks)).tolist()
+    ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *QUANTILES]
+    found: list[list[Entry]] = [[] for _ in points]
+    for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
+        try:
+            for one in subject.forecasts(point):
+                new = one.law.at(one.logs, np.random.default_rng(0))
+                edge = one.law.at(one.inside, np.random.default_rng(0), new=False)
+                estimate, low, high, *quantiles = subject.scale(np.quantile(new, ranks)).tolist()
+                beyond = np.exp(np.abs(one.logs - one.inside)).ravel().tolist()
                 entry = {"of": of, "where": _plain(one.where), "estimate": estimate, "low": low, "high": high}
-                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(one.edge)))}
-                entry |= {"outside": {name: factor for name, factor in one.beyond.items() if factor > 1}}
-                found[-1].append({**entry, **one.more})
+                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(edge)))}
+                entry |= {"outside": {name: x for name, x in zip(one.axes, beyond, strict=True) if x > 1}}
+                entries.append({**entry, **one.more})
+        except InputError as problem:
+            reasons[of] = str(problem)
     if not any(found):
         raise InputError("", next(iter(reasons.values())))
     return question, found, reasons
 
 
-def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
+def forecast(sweep: Asking, at: Mapping[str, float]) -> Entry:
     """What is forecast at the values `at` of some axes, as `entries_at` says: plain data for JSON."""
-    question, (entries,), reasons = entries_at(sweep, [at])
+    question, (entries,), reasons = entries_at(sweep, [{**at}])
     rows, space, options = question.rows, sweep.space, question.options
     single = {name: rows[name].iloc[0] for name in space.axes if name not in at and rows[name].nunique() == 1}
-    made: dict[str, Any] = {"version": VERSION, "made": datetime.now(UTC).isoformat(timespec="seconds")}
+    made: Entry = {"version": VERSION, "made": datetime.now(UTC).isoformat(timespec="seconds")}
     made |= {"sweep": sweep.name, "rows": len(rows), "place": options["place"], "level": question.level}
     made |= {"law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)}}
     made |= {"at": {name: float(value) for name, value in at.items()}, "constants": _plain({**space.fixed, **single})}
@@ -96,7 +95,7 @@ def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
     return made | {"digest": digest(made)}
 
 
-def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[dict[str, Any]]]:
+def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[Entry]]:
     """Hold a forecast against rows: `settings`, an entry per forecast setting that the sweep has by now, `scores`, a
     summary by subject, and `not_scored`, how many settings have no value in the rows, by the outcome there or NO_ROWS.
 
@@ -110,7 +109,7 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         raise InputError(file, "was changed after it was made, or is no forecast of this version")
     entries, at, law = made["forecasts"], made["at"], made["law"]
     rows = _rows_for(sweep, made)
-    subjects, settings, left = dict[str, Places | Losses](), list[dict[str, Any]](), Counter[tuple[str, str]]()
+    subjects, settings, left = dict[str, Places | Losses](), list[Entry](), Counter[tuple[str, str]]()
     for entry in entries:
         of, where, is_loss = entry["of"], entry["where"], "along" in entry
         if of not in subjects:
@@ -138,7 +137,7 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         places = ", ".join(f"{name} = {value:g}" for name, value in at.items())
         raise InputError(sweep.name, f"has no {' and no '.join(subjects)} at {places} yet")
     scores = []
-    for of, lines in ((of, [*lines]) for of, lines in groupby(settings, lambda line: line["of"])):
+    for of, lines in ((of, [*lines]) for of, lines in itertools.groupby(settings, lambda line: line["of"])):
         signs = [line["sign"] for line in lines if line["sign"] is not None]
         summary = {"of": of, "inside": sum(line["inside"] for line in lines), "settings": len(lines)}
         summary |= {"crps": float(np.mean([line["crps"] for line in lines])), "unit": lines[0]["unit"]}
@@ -154,7 +153,7 @@ def digest(made: Mapping[str, Any]) -> str:
     return hashlib.sha256(plain_json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: Mapping[str, Any]) -> Entry:
     return {name: np.asarray(value).item() for name, value in values.items()}
 
 
@@ -182,17 +181,14 @@ def _rows_for(sweep: Asking, made: Mapping[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def _question(
-    sweep: Asking, rows: pd.DataFrame, at: Collection[str], entry: Mapping[str, Any] | None = None
-) -> Question:
+def _question(sweep: Asking, rows: pd.DataFrame, at: Collection[str], entry: Entry | None = None) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     asked = dict(reversed([opened(one) for one in ([entry] if entry else design.analyses())]))  # the first of each kind
     kind = next((kind for kind in PLACES if kind in asked), None)
     if kind is None:
-        raise InputError(
-            sweep.name, f"asks for no best value and no turn; give its space an analysis {', '.join(PLACES)}"
-        )
+        kinds = ", ".join(PLACES)
+        raise InputError(sweep.name, f"asks for no best value and no turn; give its space an analysis {kinds}")
     options = {**asked[kind], "lr": asked[kind][PLACES[kind]], "place": TURN if kind == TURNS else BEST}
     options["over"] = over_of(options) if kind == "law" else list(at)
     if kind == TURNS:  # an axis of one value tells no curves apart by itself

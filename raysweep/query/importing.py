@@ -6,7 +6,6 @@ import copy
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from raysweep.analyses.rows import ERROR
@@ -23,16 +22,13 @@ from raysweep.space.schema import Space, plain_name, validate
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 
+Made = tuple[Space, Given | None]
 PACK = 10_000
 """Rows of a segment."""
 
 
-def create(
-    table: Table, storage: str | AnyPath = "sweeps", space: Space | None = None, function: Given | None = None
-) -> Sweep:
-    """A new sweep of the rows of a table, whose space names it. Its record is written last.
-
-    space, function: as `space_of` gives them; None for the table's own.
+def create(table: Table, storage: str | AnyPath = "sweeps", made: Made | None = None) -> Sweep:
+    """A new sweep of the rows of a table, whose space names it. Its record is written last. made: by `space_of`.
 
     Raises InputError if there is a sweep of this name, or if the storage cannot be written.
     """
@@ -42,7 +38,7 @@ def create(
         raise InputError(name, f"there is a sweep of this name in {place(paths.locate(storage))}; name another")
     if reason := files.why_not_writable(paths.storage(storage)):
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
-    space = space or space_of(table)[0]
+    space, function = made or space_of(table)
     rows = rows_of(table, space)
     if not rows:
         raise InputError(name, "no row has a setting of the space; leave its axes as they are")
@@ -57,9 +53,7 @@ def create(
     return open_sweep(name, storage)
 
 
-def space_of(
-    table: Table, sets: Mapping[str, Any] = MappingProxyType({}), workload: str | None = None
-) -> tuple[Space, Given | None]:
+def space_of(table: Table, sets: Mapping[str, Any] | None = None, workload: str | None = None) -> Made:
     """The space of the rows of a table, and the function if `workload`, which computes the missing cells, is the
     FILE.py:NAME of one.
 
@@ -68,7 +62,7 @@ def space_of(
     """
     data = copy.deepcopy(table.space)
     if workload is None:
-        for key, value in sets.items():
+        for key, value in (sets or {}).items():
             if key.partition(".")[0] in ("axes", "seeds"):
                 raise InputError(f"--set {key}", "these are those of the table; --workload computes others")
             space_files.apply_set(data, key, value)
@@ -92,15 +86,12 @@ def rows_of(table: Table, space: Space) -> list[segments.Row]:
     version, now = code_version(workload) if space.imported else ELSEWHERE, time.time()
     rows: list[segments.Row] = []
     for values in table.rows.to_dict("records"):
-        setting: dict[str, Any] = {str(name): values[name] for name in space.axes}
-        if cells.asked is None:
-            position = cells.position.get(cell_id(workload, {**space.fixed, **setting}))
-        else:
-            position = cells.place(space, setting)
-        if position is None:  # `exclude` leaves it out
+        axes: dict[str, Any] = {name: values[name] for name in space.axes}
+        at = cells.place(space, axes) if space.open else cells.position.get(cell_id(workload, space.fixed | axes))
+        if at is None:  # `exclude` leaves it out
             continue
-        row: Any = {"cell": cells.ids[position], "seed": int(values["seed"]), "status": values["status"], "attempt": 1}
+        row: Any = {"cell": cells.ids[at], "seed": int(values["seed"]), "status": values["status"], "attempt": 1}
         row |= {"seconds": 0.0, "code_version": version, "metrics": {name: float(values[name]) for name in metrics}}
-        row |= {"finished": now} | ({} if cells.asked is None else {"asked": cells.asked[position]})
+        row |= {"finished": now} | ({} if cells.asked is None else {"asked": cells.asked[at]})
         rows.append(row)
     return rows

@@ -45,13 +45,10 @@ def power_law(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def broken_power_law(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """theta: log rates before and after the break, and its place."""
-    first, last, place = np.exp(theta[:, :1]), np.exp(theta[:, 1:2]), theta[:, 2:]
-
-    def form(v: np.ndarray) -> np.ndarray:
-        return np.exp(-first * v - (last - first) / SHARPNESS * np.logaddexp(0, SHARPNESS * (v - place)))
-
-    start, end = form(np.zeros(1)), form(np.ones(1))
-    return np.asarray((form(v) - end) / (start - end))[..., None]
+    first, last, w = np.exp(theta[:, :1]), np.exp(theta[:, 1:2]), np.r_[0, 1, v]
+    bent = (last - first) / SHARPNESS * np.logaddexp(0, SHARPNESS * (w - theta[:, 2:]))
+    start, end, form = np.split(np.exp(-first * w - bent), [1, 2], axis=1)
+    return np.asarray((form - end) / (start - end))[..., None]
 
 
 def two_powers(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -108,9 +105,8 @@ class LossCurve:
         """Draws of the loss where the length has these logs: (draws, points). new: of a new value, with its noise."""
         v, values = (np.asarray(logs) - self.low) / (self.high - self.low), []
         for form, theta, weights, noise in self.parts:
-            values.append(np.einsum("nkp,np->nk", _design(form, v, theta), weights))
-            if new:
-                values[-1] += noise[:, None] * rng.standard_normal(values[-1].shape)
+            mean = np.einsum("nkp,np->nk", _design(form, v, theta), weights)
+            values.append(mean + new * noise[:, None] * rng.standard_normal(mean.shape))
         return self.centre + self.scale * np.concatenate(values)
 
 
@@ -180,9 +176,7 @@ def _linear(design: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndar
     return value - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1) - size * np.log(WIDE), mean, root
 
 
-def _curve(
-    drawn: Sequence[_Drawn], noise: np.ndarray, units: tuple[float, float, float, float], rng: np.random.Generator
-) -> LossCurve:
+def _curve(drawn: Sequence[_Drawn], noise: np.ndarray, units: Sequence[float], rng: np.random.Generator) -> LossCurve:
     """Joint draws of one curve, given the log probability of its noise from the others."""
     parts, totals, families = [], np.empty(len(FORMS)), dict.fromkeys((form.family for form in FORMS), 0.0)
     for k, one in enumerate(drawn):
@@ -200,5 +194,5 @@ def _curve(
         families[form.family] += share
         if count := round(KEPT * share):
             some = rng.choice(len(values[0]), count)
-            kept.append((form, values[0][some], values[1][some], values[2][some]))
+            kept.append((form, *(one[some] for one in values)))
     return LossCurve(kept, families, *units)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import gzip
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,29 +26,26 @@ from raysweep.tracking import server
 
 STATUS = "status"
 """The column in which a reader says how a run ended; a table of a file need not have one."""
-PAGE = 1000
 EXPECTED = "runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:URL#STUDY, ray:FOLDER or lm-eval:FOLDER"
 
 
 def load(source: str) -> pd.DataFrame:
     """The runs of a source, one per row. source: a file, or TOOL:PLACE. Raises InputError if it cannot be read."""
-    tool, _, place = source.partition(":")
-    if (frame := TOOLS[tool](place) if tool in TOOLS else _file(source)).empty:
+    (tool, _, place), path = source.partition(":"), Path(source)
+    if tool in TOOLS:
+        frame = TOOLS[tool](place)
+    elif (kind := Path(path.name.lower().removesuffix(".gz")).suffix) not in FILES:
+        raise InputError("--from", f"expected {EXPECTED}, got {source}")
+    elif not path.is_file():
+        raise InputError(source, "no such file")
+    else:
+        try:
+            frame = FILES[kind](path)
+        except (ValueError, OSError, EOFError, ImportError) as problem:
+            raise InputError(source, f"cannot be read: {problem}".rstrip()) from None
+    if frame.empty:
         raise InputError("--from", f"{source} has no runs")
     return frame
-
-
-def _file(source: str) -> pd.DataFrame:
-    path = Path(source)
-    reader = FILES.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if reader is None:
-        raise InputError("--from", f"expected {EXPECTED}, got {source}")
-    if not path.is_file():
-        raise InputError(source, "no such file")
-    try:
-        return reader(path)
-    except (ValueError, OSError, EOFError, ImportError) as problem:
-        raise InputError(source, f"cannot be read: {problem}".rstrip()) from None
 
 
 def _csv(path: Path) -> pd.DataFrame:
@@ -81,32 +79,22 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _jsonl(path: Path) -> pd.DataFrame:
+    content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
     lines = {}
-    opener: Callable[..., Any] = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    lines[number] = dict(flat(json.loads(line)))
-                except (ValueError, AttributeError):
-                    raise InputError(f"{path}", f"line {number} is no JSON object") from None
+    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), 1):
+        if line.strip():
+            try:
+                lines[number] = dict(flat(json.loads(line)))
+            except (ValueError, AttributeError):
+                raise InputError(f"{path}", f"line {number} is no JSON object") from None
     return _frame(list(lines.values()), "line", list(lines))
 
 
-def _frame(
-    lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Sequence[Any] | None = None
-) -> pd.DataFrame:
+def _frame(lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Any = None) -> pd.DataFrame:
     """A row per line. What a line lacks is None, which is no number. noun, labels: what the source calls its rows."""
-    names = dict.fromkeys(name for line in lines for name in line)
+    columns = {name: [line.get(name) for line in lines] for name in dict.fromkeys(itertools.chain(*lines))}
     index = pd.Index(range(len(lines)) if labels is None else labels, name=noun)
-    return pd.DataFrame({name: [line.get(name) for line in lines] for name in names}, index, dtype=object)
-
-
-FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": _csv,
-    ".parquet": lambda path: as_frame(parquet.read_table(path)),
-    ".jsonl": _jsonl,
-}
+    return pd.DataFrame(columns, index, dtype=object)
 
 
 def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -120,8 +108,6 @@ def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
     address, _, name = place.rpartition("#")
     if not address or not name:
         raise InputError("--from", f"expected {tool}:{what}, got {tool}:{place}")
-    if tool == "mlflow":
-        server.check(address)
     if server.is_absent(address):
         raise InputError("--from", f"{address} does not exist")
     return address, name
@@ -131,12 +117,13 @@ def _mlflow(place: str) -> pd.DataFrame:
     """The runs of an experiment: parameters, which are texts, last values of metrics, and status."""
     try:
         uri, name = _parts(place, "mlflow", "URI#EXPERIMENT")
+        server.check(uri)
         client = server.connect(uri)
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
             names = ", ".join(one.name for one in client.search_experiments(max_results=10))
             raise InputError("--from", f"no experiment {name} in {uri} (there are {names})")
-        search = partial(client.search_runs, [experiment.experiment_id], max_results=PAGE)
+        search = partial(client.search_runs, [experiment.experiment_id], max_results=1000)
         runs = list(page := search())
         while page.token:
             runs += (page := search(page_token=page.token))
@@ -179,8 +166,7 @@ def _ray(place: str) -> pd.DataFrame:
     for path in _below(place, "result.json"):
         texts = path.read_text(encoding="utf-8").split("\n")
         last = dict(flat(_json(path, next(filter(str.strip, reversed(texts)), "{}"))))
-        parameters = path.with_name("params.json")
-        config = dict(flat(_json(parameters))) if parameters.is_file() else {}
+        config = dict(flat(_json(one))) if (one := path.with_name("params.json")).is_file() else {}
         results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
         status = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
         lines.append({**config, **results, STATUS: status})
@@ -188,11 +174,8 @@ def _ray(place: str) -> pd.DataFrame:
 
 
 def _lm_eval(place: str) -> pd.DataFrame:
-    """The results of lm-eval below a folder: one row per file and task, with the harness's standard errors.
-
-    Columns: model, revision, step (a number in the revision or in the file's name), task, shots, then each metric and
-    its `_stderr`.
-    """
+    """The results of lm-eval below a folder, one row per file and task: model, revision, step (a number in the revision
+    or in the file's name), task, shots, then each metric and its standard error, `_stderr`."""
     lines, labels = [], []
     for path in _below(place, "*.json"):
         content, file = _json(path), str(path.relative_to(place))
@@ -226,9 +209,6 @@ def _below(place: str, pattern: str) -> list[Path]:
     return sorted(Path(place).rglob(pattern))
 
 
-TOOLS: Mapping[str, Callable[[str], pd.DataFrame]] = {
-    "mlflow": _mlflow,
-    "optuna": _optuna,
-    "ray": _ray,
-    "lm-eval": _lm_eval,
-}
+Reader = Callable[[Any], pd.DataFrame]
+FILES: dict[str, Reader] = {".csv": _csv, ".parquet": lambda path: as_frame(parquet.read_table(path)), ".jsonl": _jsonl}
+TOOLS: dict[str, Reader] = {"mlflow": _mlflow, "optuna": _optuna, "ray": _ray, "lm-eval": _lm_eval}

@@ -13,7 +13,7 @@ from raysweep.analyses.held_out import law_of, place
 from raysweep.analyses.kinds import inflection
 from raysweep.analyses.kinds.law import laws_of
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import all_keys, better_extremum, groups, means_table, with_choice
+from raysweep.analyses.rows import Where, all_keys, better_extremum, groups, means_table, with_choice
 from raysweep.errors import InputError
 from raysweep.fits.surface.law import Law
 from raysweep.query.loss_curves import FEWEST, LossCurve, fit_losses
@@ -23,13 +23,14 @@ BEST, TURN = "best", "turning"
 
 
 class Ahead(NamedTuple):
-    """A forecast. where: the setting of the other axes. new: draws of a new value. edge: of the curve or law itself at
-    the nearest place that was computed. beyond: how far outside of that, as a factor by axis; 1 inside."""
+    """A forecast at a setting, `where`, of the other axes. logs: of the axes at the new place. inside: at the nearest
+    place that was computed. more: what else there is to say."""
 
-    where: Mapping[str, Any]
-    new: np.ndarray
-    edge: np.ndarray
-    beyond: Mapping[str, float]
+    where: Where
+    law: Law | LossCurve
+    axes: Sequence[str]
+    logs: np.ndarray
+    inside: np.ndarray
     more: Mapping[str, Any]
 
 
@@ -43,7 +44,7 @@ class Places:
     over: Sequence[str]
     keys: Sequence[str]
     table: pd.DataFrame
-    laws: Sequence[tuple[Mapping[str, Any], Law]]
+    laws: Sequence[tuple[Where, Law]]
     sweep: str = ""
     name: str = ""
     scale = staticmethod(np.exp)
@@ -70,12 +71,9 @@ class Places:
         logs = np.log([[float(at[axis]) for axis in self.over]])
         for where, law in self.laws:
             if not law.reason:
-                inside = nearest(law.logs, logs)
-                new = law.at(logs, np.random.default_rng(0))
-                edge = law.at(inside, np.random.default_rng(0), new=False)
-                beyond = dict(zip(self.over, np.exp(np.abs(logs - inside))[0].tolist(), strict=True))
                 exponents = dict(zip(self.over, law.exponents()[1].tolist(), strict=True))
-                yield Ahead(where, new, edge, beyond, {"exponents": exponents, "settings": len(law.logs)})
+                more = {"exponents": exponents, "settings": len(law.logs)}
+                yield Ahead(where, law, self.over, logs, nearest(law.logs, logs), more)
 
 
 def nearest(settings: np.ndarray, logs: np.ndarray) -> np.ndarray:
@@ -91,7 +89,7 @@ def nearest(settings: np.ndarray, logs: np.ndarray) -> np.ndarray:
     return out
 
 
-def _turns(question: Question) -> tuple[list[str], list[str], pd.DataFrame, list[tuple[Mapping[str, Any], Law]]]:
+def _turns(question: Question) -> tuple[list[str], list[str], pd.DataFrame, list[tuple[Where, Law]]]:
     """Locate the turns of all curves, and fit a law for each setting of the axes that it does not have."""
     over, x = list(question.options["over"]), question.x
     if x in over:
@@ -141,19 +139,15 @@ class Losses:
         along = new[0] if new else next(iter(at))
         rest = {name: value for name, value in at.items() if name != along}
         if (line := (along, *rest.items())) not in self._fitted:
-            self._fitted[line] = self._curves(along, rest, [key for key in self.keys if key not in at])
+            self._fitted[line] = self._curves(along, rest)
         for where, logs, curve in self._fitted[line]:
             log = np.log([at[along]])
-            inside = np.clip(log, logs.min(), logs.max())
-            edge = curve.at(inside, np.random.default_rng(0), new=False)
-            beyond = {along: float(np.exp(np.abs(log - inside)[0]))}
             more = {"along": along, "settings": len(logs), "families": curve.families}
-            yield Ahead(where, curve.at(log, np.random.default_rng(0)), edge, beyond, more)
+            yield Ahead(where, curve, [along], log, np.clip(log, logs.min(), logs.max()), more)
 
-    def _curves(
-        self, along: str, rest: Mapping[str, float], others: list[str]
-    ) -> list[tuple[Mapping[str, Any], np.ndarray, LossCurve]]:
-        """(setting of the others, logs of the lengths, curve) for each setting with enough lengths."""
+    def _curves(self, along: str, rest: Mapping[str, float]) -> list[tuple[Where, np.ndarray, LossCurve]]:
+        """(setting of the other axes, logs of the lengths, curve) for each setting with enough lengths."""
+        others = [key for key in self.keys if key not in (along, *rest)]
         lengths = self.table[along].astype(float)
         table = self.table[np.isfinite(lengths) & (lengths > 0) & here(self.table, rest)]
         parts = [(where, part) for where, part in groups(table, others) if part[along].nunique() >= FEWEST]

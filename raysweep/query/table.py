@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
-from raysweep.query.columns import Axis, axis_of, few_values, numbers_in, place, plain_column, values_on
-from raysweep.query.run_ends import ENDED, few_words, reported, run_again, status_column, statuses_of
-from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.query import columns
+from raysweep.query.columns import Axis, absent, axis_of, numbers_in, place
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
 SOURCE_DIRECTIONS = "raysweep_directions"
@@ -25,6 +25,7 @@ SOURCE_DIRECTIONS = "raysweep_directions"
 MISSING = ("na", "n/a", "null", "none", "-")
 """What files write, in any letters, for a number that is not there."""
 NAN = ("nan", "-nan")
+Names = Collection[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +69,12 @@ def read(
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     questions: analyses, about the first metric where they name none.
-    seed: the column of the seed; None if there is one run per cell.
+    seed: the column of the seed; None if there is one run per cell. repeats: whether several are draws of it.
     error: the column of the standard errors of the first metric.
     status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
         for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
     together: whether axes whose values come in pairs move together.
-    repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
     A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting. A
@@ -87,7 +87,7 @@ def read(
     directions, first = dict(directed), directed[0][0]
     seed, error, status = (one if one is None else str(one) for one in (seed, error, status))
     used = [*(metric for metric, _ in directed), *settings, *(one for one in (seed, error, status) if one)]
-    if status is None and (status := status_column(frame, used)):
+    if status is None and (status := columns.status_column(frame, used)):
         used.append(status)
     _check(frame, directions, settings, used, status)
     for option, names in (("scale", scale), ("labels", labels)):
@@ -95,66 +95,64 @@ def read(
             raise unknown(option, "axis", strange[0], settings)
     for column in used:
         gaps = MISSING if column in (*directions, error) else NAN if column in settings else ()
-        frame[column] = plain_column(frame[column], gaps)
+        frame[column] = columns.plain_column(frame[column], gaps)
     values = pd.DataFrame({metric: numbers_in(frame[metric], metric) for metric in directions})
     for metric, largest in values[np.isfinite(values)].abs().max().items():
         if 0 < largest < 1 / LARGEST:
             raise InputError(metric, f"no value is as large as {1 / LARGEST:g}, so that squares are 0; multiply it")
-    statuses = statuses_of(frame, status, values[first])
-    nowhere = frame[settings].map(lambda value: value is None).all(axis=1) & bool(settings)  # a run above others
-    kept = (statuses != "") & ~nowhere
+    statuses = columns.statuses_of(frame, status, values[first])
+    kept = (statuses != "") & ~(absent(frame[settings]).all(axis=1) & bool(settings))  # some stand above others
+    if not kept.any() and status:
+        words, ended = columns.few_words(frame[status]), ", ".join(columns.ENDED)
+        raise InputError(status, f"no run has a value and ended: {words}; expected one of {ended}")
     if not kept.any():
-        words = f" and ended: {few_words(frame[status])}; expected one of {', '.join(ENDED)}" if status else ""
-        raise InputError(status or first, f"no run has a value{words}")
+        raise InputError(first, "no run has a value")
     frame, statuses = frame[kept], statuses[kept]
-    columns = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
-    for axis in columns:
+    guessed = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
+    for axis in guessed:
         axis.scale = scale.get(axis.name, axis.scale)
-    varied = [axis for axis in columns if len(axis.values) > 1]
+    varied = [axis for axis in guessed if len(axis.values) > 1]
     if not any(axis.role == "axis" for axis in varied):
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
-    setting = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
+    setting = pd.DataFrame({axis.name: columns.values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     cells = setting.groupby([*setting], sort=False).ngroup().astype(str)
-    again = run_again(statuses, cells, *([frame[seed]] if seed else [])) & bool(seed or not repeats)
+    failed, draw = statuses == FAILED, [cells, *([frame[seed]] if seed else [])]
+    again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
     seeds = _seeds(frame, cells, used, seed, repeats)
     rows = pd.DataFrame({"sweep": name, "cell": cells, "seed": seeds, "status": statuses}).join(setting).join(values)
     if error:
         rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
         if (wrong := (statuses == OK) & ~(errors >= 0)).any():
-            value, where = errors[wrong].iloc[0], place(frame.index[wrong], 0)
-            got = "none" if np.isnan(value) else number(value)
-            raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
+            got = "none" if np.isnan(errors[wrong].iloc[0]) else number(errors[wrong].iloc[0])
+            got = f"{got} in {place(frame.index[wrong][:1])}"
+            raise InputError(error, f"expected a standard error of at least 0, got {got}")
     if together:
         _together(rows, varied)
-    roles = {metric: [f"metric, {direction}d", ""] for metric, direction in directions.items()}
-    roles |= {one: [role, ""] for one, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if one}
-    if diverged := int((statuses == DIVERGED).sum()):
-        roles[first][1] = f"{diverged:,} not finite: diverged (None and NA are missing)"
+    diverged = int((statuses == DIVERGED).sum())
+    notes = {first: f"{diverged:,} not finite: diverged (None and NA are missing)" if diverged else ""}
     if seed and frame[seed].is_unique and not rows["seed"].is_unique:
-        roles[seed][1] = "no seed occurs twice: they number runs, and are no shared draws"
+        notes[seed] = "no seed occurs twice: they number runs, and are no shared draws"
     if status and again.any():
-        roles[status][1] = f"{again.sum():,} failed and run again: the other run counts"
-    guesses = [_guess(axis) for axis in columns] + [
-        [name, role, "", "", "", note] for name, (role, note) in roles.items()
-    ]
-    space = _space(columns, directions, rows, name, source) | {"analysis": [_about(first, one) for one in questions]}
-    guessed = pd.DataFrame(guesses, columns=["column", "role", "type", "values", "scale", "note"])
-    return Table(rows.reset_index(drop=True), space, guessed, int((~kept).sum()))
+        notes[status] = f"{again.sum():,} failed and run again: the other run counts"
+    roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}
+    roles |= {one: role for one, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if one}
+    lines = [*map(_guess, guessed), *([one, role, "", "", "", notes.get(one, "")] for one, role in roles.items())]
+    space = _space(guessed, directions, rows, source) | {"analysis": [_about(first, one) for one in questions]}
+    guesses = pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"])
+    return Table(rows.reset_index(drop=True), space, guesses, int((~kept).sum()))
 
 
-def _check(
-    frame: pd.DataFrame, metrics: Mapping[str, str], settings: Sequence[str], used: Sequence[str], status: str | None
-) -> None:
+def _check(frame: pd.DataFrame, metrics: Names, settings: Names, used: Names, status: str | None) -> None:
     """Raise InputError for a column that is not there once, is used twice, or has a name that it cannot have."""
     for column in used:
         if (frame.columns == column).sum() > 1:
             raise InputError(column, "several columns have this name; rename all but one")
         if column not in frame:
-            if status in frame and column in metrics and not (reported(frame[status]) == OK).any():
-                raise InputError(column, f"no run has it, and none has finished: {few_words(frame[status])}")
+            if status in frame and column in metrics and not (columns.reported(frame[status]) == OK).any():
+                raise InputError(column, f"no run has it, and none has finished: {columns.few_words(frame[status])}")
             raise unknown("axes" if column in settings else column, "column", column, frame.columns)
-    if twice := [column for column in used if used.count(column) > 1]:
+    if twice := [column for column in used if [*used].count(column) > 1]:
         raise InputError(twice[0], "this column is used twice; expected each once")
     if taken := [column for column in settings if column in TAKEN]:
         raise InputError(taken[0], "this name is a column of every table of results; rename it")
@@ -208,11 +206,10 @@ def _seeds(frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str
         same = frame[(alike == alike[several].iloc[0]).all(axis=1)]
         rest = frame.columns.difference(used, sort=False)
         differ = ", ".join([column for column in rest if same[column].map(str).nunique() > 1][:5])
-        which = place(same.index, *range(min(3, len(same))))
         more = f"; they differ in {differ}, which may be an axis or the seed" if differ else ""
         way = "the same seed" if seed else "the same values on all axes"
         take = "" if seed else " (--repeats, in Python repeats=True, takes them as draws of one cell)"
-        raise InputError(seed or "seed", f"{which} have {way}{more}{take}")
+        raise InputError(seed or "seed", f"{place(same.index[:3])} have {way}{more}{take}")
     return seeds
 
 
@@ -231,38 +228,31 @@ def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> None:
                 break
 
 
-def _space(
-    axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFrame, name: str, source: str
-) -> dict[str, Any]:
+def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFrame, source: str) -> dict[str, Any]:
     """The space of the rows, as plain data."""
     parameters: Any = tuple({"name": axis.name, "type": axis.kind, "default": None, "choices": []} for axis in axes)
-    returned, none = tuple(directions), "0" * 12
+    name, returned, none = rows["sweep"].iloc[0], tuple(directions), "0" * 12
     function = Description(name, 1, parameters, dict(directions), returned, 0.0, digest=none, source=source)
     varied = [axis for axis in axes if len(axis.values) > 1]
     values = {axis.name: list(axis.values) for axis in varied}
     zipped = [axis.group for axis in varied if axis.group[:1] == [axis.name]]
     for group in zipped:
         values |= rows[group].drop_duplicates().sort_values(group[0]).to_dict("list")
-    return {
-        "name": name,
-        "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
-        "workload": name,
-        "function": function.plain(),
-        "axes": values,
-        "scale": {axis.name: axis.scale for axis in varied if axis.scale},
-        "zip": zipped,
-        "fixed": {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1},
-        "seeds": sorted(int(one) for one in rows["seed"].unique()),
-    }
+    about = f"computed elsewhere ({source})" if source else "computed elsewhere"
+    fixed = {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1}
+    scale, seeds = {axis.name: axis.scale for axis in varied if axis.scale}, sorted(map(int, rows["seed"].unique()))
+    space = {"name": name, "description": about, "workload": name, "function": function.plain(), "axes": values}
+    return space | {"scale": scale, "zip": zipped, "fixed": fixed, "seeds": seeds}
 
 
 def _guess(axis: Axis) -> list[str]:
     """The line of an axis in the table of guesses."""
-    others = [name for name in axis.group if name != axis.name]
+    others, count = [name for name in axis.group if name != axis.name], len(axis.values)
     notes = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
     notes += [f"varies with {', '.join(others)}"] if others else []
-    role = "constant" if len(axis.values) == 1 else axis.role
-    return [axis.name, role, axis.kind, few_values(axis), axis.scale, "; ".join(notes)]
+    few = ", ".join(map(number, axis.values if count <= 4 else [*axis.values[:2], "…", axis.values[-1]]))
+    role, few = (axis.role, f"{count}: {few}") if count > 1 else ("constant", few)
+    return [axis.name, role, axis.kind, few, axis.scale, "; ".join(notes)]
 
 
 def _about(metric: str, entry: Any) -> Any:

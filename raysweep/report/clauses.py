@@ -56,6 +56,7 @@ def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, st
     return {
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
+        "extreme": "highest" if facts.get("turn") == "maximum" else "lowest",
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
@@ -113,7 +114,7 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
         rows = finding.table[finding.table["outcome"] == group.outcome][list(base)].to_dict("records")
         other = [{key: value for key, value in row.items() if value != base[key]} for row in rows]
         return f" for {either([settings(one, workload) for one in other])}"
-    where = ", ".join(_condition_words(one, workload) for one in group.where)
+    where = " and ".join(_condition_words(one, workload) for one in group.where)
     return f" for {where}" if where and not group.nearly else ""
 
 

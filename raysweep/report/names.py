@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import takewhile
@@ -121,17 +120,3 @@ def in_short(value: Any) -> str:
 def settings(where: Mapping[str, Any], workload: Workload) -> str:
     """Several parameters and their values, separated by commas."""
     return ", ".join(setting(name, value, workload) for name, value in where.items())
-
-
-def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
-    """An axis in words: its name, ends and number of values."""
-    unit = unit_of(name, workload)
-    label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
-    if name in workload.by_name and workload.by_name[name].label:
-        label += f" (`{name}`)"
-    if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-        finite = [v for v in values if math.isfinite(v)]
-        more = " and ∞" if len(finite) < len(values) else ""
-        first = in_short(min(finite)) + (unit if unit == "°" else "")
-        return f"{label} from {first} to {in_short(max(finite))}{unit}{more} ({len(values)} values)"
-    return f"{label} " + ", ".join(in_short(v) + (unit if unit == "°" else "") for v in values)

@@ -104,5 +104,6 @@ def move_words(move: Move, finding: Finding, workload: Workload) -> str:
     in_theory = zip(move.theory, ("rises", "falls", "stays"), strict=True)
     theory = ", ".join(f"{way} in {count}" if every > 1 else way for count, way in in_theory if count)
     more = (f"; theory {theory}" if theory else "") + (", of some only a bound" if move.by_bounds else "")
-    name, what = called(move.key, workload), ESTIMATES.get(finding.kind, "place")
+    name, zero = called(move.key, workload), finding.kind == "boundary"
+    what = "zero" if zero else ESTIMATES.get(finding.kind, "place")
     return f"With {name} from {number(move.first)} to {number(move.last)}{unit} the {what} {ways}{more}."

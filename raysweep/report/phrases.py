@@ -46,7 +46,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.LOWER: "{meets} predicts too low {x}",
     },
     "inflection": {
-        Outcome.LOCATED: "{metric} turns at {at}",
+        Outcome.LOCATED: "{metric} is {extreme} at {at}",
         Outcome.IMPROVES: "no turn of {metric}: more {x} is better",
         Outcome.DEGRADES: "no turn of {metric}: less {x} is better",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
@@ -139,7 +139,7 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.POSITIVE: "{of}{positive} everywhere",
         Outcome.NEGATIVE: "{of}{negative} everywhere",
     },
-    "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {at}"},
+    "inflection": {Outcome.LOCATED: "{located}: {metric} is {extreme} at {at}"},
     "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
     "curves": {
@@ -167,8 +167,8 @@ OTHERWISE: Mapping[Outcome, str] = {
 """What a setting says where its kind has no clause of its own."""
 
 FURTHER: Mapping[Outcome, str] = {
-    Outcome.BOUND_LOW: "an upper bound",
-    Outcome.BOUND_HIGH: "a lower bound",
+    Outcome.BOUND_LOW: "only an upper bound",
+    Outcome.BOUND_HIGH: "only a lower bound",
     Outcome.NO_EFFECT: "no effect",
     Outcome.UNCLEAR: "not clear",
     Outcome.UNDECIDED: "undecided",
@@ -323,7 +323,7 @@ METHODS: Mapping[str, str] = {
 """How the numbers of a kind are made, in at most three sentences."""
 
 ESTIMATES: Mapping[str, str] = {
-    "boundary": "zero",
+    "boundary": "changes sign at",
     "inflection": "turning point",
     "optimum": "best value",
     "joint_optimum": "best value",

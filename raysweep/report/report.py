@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
@@ -24,14 +26,10 @@ from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
-from raysweep.report.symmetric import symmetric_words
 from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCREEN, ANSWER, ANSWERS = 27, 4, 5
 """Rows of tables that a first screen holds, how many fewer for each answer, and the most answers that it counts."""
@@ -206,7 +204,7 @@ def page_of(
             Part(
                 f"part-{k}",
                 title(finding, workload),
-                headings[k],
+                headings[k] if k or finding.question else "",  # the page begins with the first one's
                 sentence(finding, workload),
                 first if first and first.head else None,
                 lines <= room,
@@ -238,7 +236,7 @@ def page_of(
         if about.reload
         else missing and f"Incomplete: {missing}.",
         reload=about.reload,
-        details=[*set_up(design, workload), *symmetric_words(frame, design, workload)],
+        details=set_up(design, workload),
         provenance=provenance(frame, design, about.facts),
         spaces=resolved(design),
     )

@@ -131,7 +131,7 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     if facts["one_draw"] and facts["configurations"] > 1:
         text = _longer(text, "one run each, so chance may decide", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; {} of the variance")
+    return _longer(text, shares, "; share of the variance: {}")
 
 
 def _along(finding: Finding, workload: Workload) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design, values_in
 from raysweep.phrases import counted
-from raysweep.report.names import called, capitalized, in_short, listed, plain, setting, unit_of, values_in_words
+from raysweep.report.names import called, capitalized, in_short, listed, plain, setting, unit_of
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.space.search_options import IMPORTED
 from raysweep.workloads.declaration import Workload
@@ -58,12 +58,14 @@ def set_up(design: Design, workload: Workload) -> list[str]:
     for name in design.varied():
         values, declared = values_in(one, name) if one else design.values(name), workload.by_name.get(name)
         about = f": {declared.description}" if declared and declared.description and not workload.function else ""
-        words = _range(name, design, workload) or values_in_words(name, values, workload)
+        words = _range(name, design, workload) or _in_full(name, values, workload)
         lines.append(f"Varied: {words}{_condition(name, design, workload)}{about}.")
     if len(design.spaces) > 1:
         pairs = zip(design.names, design.spaces, strict=True)
         lines += [_differences(name, space, design, workload) for name, space in pairs]
     lines.append(f"Workload {workload.name}: {workload.summary}.")
+    if workload.symmetry and True in design.values("symmetric"):
+        lines.append(f"With symmetric true, each draw is the mean over both signs of {workload.symmetry.signs}.")
     asked = design.metrics()
     for metric in workload.metrics:
         if metric.name in asked and metric.description:
@@ -72,10 +74,15 @@ def set_up(design: Design, workload: Workload) -> list[str]:
     return lines
 
 
+def _in_full(name: str, values: list[Any], workload: Workload) -> str:
+    """An axis in words, with its name in a space and its number of values."""
+    return f"{_axis_in_short(name, values, workload)} (`{name}`, {counted(len(values), 'value')})"
+
+
 def _differences(name: str, space: Any, design: Design, workload: Workload) -> str:
     """The values in which one of several sweeps differs from the others."""
     other = [
-        f"{plain(key)} = {in_short(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
+        f"{plain(key)} = {in_short(values[0])}" if len(values) == 1 else _in_full(key, values, workload)
         for key in design.varied()
         if (values := values_in(space, key)) and set(values) != set(design.values(key))
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep.analyses.counts import telling_axis
 from raysweep.analyses.finding import Finding, Outcome
@@ -18,9 +19,6 @@ from raysweep.report.clauses import needed_words
 from raysweep.report.names import axis_label, called, in_short, setting, unit_of
 from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Column = tuple[str, bool, list[str]]
 """The head of a column, whether it holds numbers, and the texts."""
@@ -91,25 +89,29 @@ def _by_axis(finding: Finding, workload: Workload, most: int) -> Table:
     table, kind = finding.table, finding.kind
     plain = finding.x in finding.keys and (table["outcome"] == Outcome.MEASURED).all()
     key = finding.x if plain else telling_axis(finding)
-    values = spread(sorted(table[key].unique(), key=in_order), most)
+    values = spread(sorted(table[key].dropna().unique(), key=in_order), most)
     parts = [table[table[key] == value] for value in values]
     places = [part["estimate"][np.isfinite(part["estimate"])] for part in parts]
-    head = "median (range)" if kind == "curves" else f"{_name(finding, workload)}: median (range)"
+    unit = unit_of(finding.x if kind in IN_X else finding.metric, workload)
+    name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
+    head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
-    columns.append((head, True, list(map(_range, places))))
+    columns.append((head, True, [_range(one, unit) for one in places]))
     outcomes = table["outcome"].value_counts().index[:COUNTED]
     for one in outcomes if table["outcome"].nunique() > 1 else ():
         counts = [int((part["outcome"] == one).sum()) for part in parts]
         columns.append((OUTCOMES.get(one, str(one)), True, [str(count or "") for count in counts]))
-    every = counted(len(table), NOUNS.get(kind, "setting"))
-    return _table(columns, f"All {every}, by {called(key, workload)}; each is below.")
+    shown = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
+    others = [called(one, workload) for one in varying(finding.keys, table)]
+    every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"
+    return _table(columns, f"All {every}, by {called(key, workload)}{shown}; each is below.")
 
 
-def _range(values: pd.Series) -> str:
+def _range(values: pd.Series, unit: str) -> str:
     """The median of some values, and between what they lie."""
     if not len(values):
         return NOTHING
-    low, middle, high = (number(one, 3) for one in (values.min(), values.median(), values.max()))
+    low, middle, high = (f"{number(one, 3)}{unit}" for one in (values.min(), values.median(), values.max()))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
