@@ -37,7 +37,8 @@ def number(value: Any, digits: int = 4) -> str:
         whole = math.isclose(value, round(value), rel_tol=1e-9)  # a bound comes from the logarithm of an axis
         rounded = value if whole else float(f"{value:.{digits}g}")
         return f"{rounded:{',' if abs(rounded) >= 1e4 else ''}.0f}"
-    return f"{value + 0.0:.{digits}g}"  # + 0.0 makes -0.0 and 0.0 one
+    mantissa, exponent, power = f"{value + 0.0:.{digits}g}".partition("e")  # + 0.0 makes -0.0 and 0.0 one
+    return f"{mantissa}e{int(power)}" if exponent else mantissa
 
 
 def signed(score: float) -> str:

@@ -250,7 +250,7 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
     path = tmp_path / "tokens.npy"
     np.save(path, np.array([Canary(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(BadText, match=str(path)) as raised:
-        packed.read("tokens", f"300:0:{path}")
+        packed.read(f"tokens:300:0:{path}")
     assert "\n" not in str(raised.value)
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.rows import varying
 
 if TYPE_CHECKING:
     import pandas as pd
 
 KEYS, LISTED = 2, 3
 """The most axes of a condition, and the most values that one lists."""
+NEARLY = 0.85
+"""A condition nearly holds if this share of the settings that meet it have the outcome, and the same share of those."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,14 @@ class Group:
     """The settings of one outcome.
 
     count: how many there are. where: what they have in common and no other setting has; empty if that takes more than
-    `KEYS` conditions, or if they are all settings. low, high: the smallest and the largest estimate; NaN without one.
+    `KEYS` conditions, or if they are all settings. nearly: `where` holds for most of them and few others.
+    low, high: the smallest and the largest estimate; NaN without one.
     """
 
     outcome: Outcome
     count: int
     where: tuple[Condition, ...]
+    nearly: bool
     low: float
     high: float
 
@@ -47,10 +54,11 @@ def groups_of(finding: Finding) -> list[Group]:
     out = []
     for outcome, count in table["outcome"].value_counts(sort=True).items():
         chosen = (table["outcome"] == outcome).to_numpy()
-        estimates = table.loc[chosen, "estimate"].to_numpy(float)
-        located = estimates[np.isfinite(estimates)]
-        bounds = (float(located.min()), float(located.max())) if len(located) else (np.nan, np.nan)
-        out.append(Group(Outcome(outcome), int(count), conditions(table, chosen, finding.keys), *bounds))
+        located = table.loc[chosen, "estimate"].replace([np.inf, -np.inf], np.nan)
+        exact = conditions(table, chosen, finding.keys)
+        where = exact or nearly(table, chosen, finding.keys)
+        bounds = float(located.min()), float(located.max())
+        out.append(Group(Outcome(outcome), int(count), where, not exact and bool(where), *bounds))
     return out
 
 
@@ -59,8 +67,7 @@ def conditions(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> 
     more than `KEYS` axes or `LISTED` values. table: one row per setting. chosen: one boolean per row."""
     if not chosen.any() or chosen.all():
         return ()
-    some = table[chosen]
-    varied = [key for key in keys if table[key].nunique(dropna=False) > 1]
+    some, varied = table[chosen], varying(keys, table)
     inside = {key: table[key].isin(some[key].unique()).to_numpy() for key in varied}
     needed = [key for key in varied if not inside[key].all()]
     for key in needed[::-1]:  # of axes that vary together, the first says it
@@ -71,6 +78,65 @@ def conditions(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> 
         return ()
     made = [_condition(key, some[key].unique(), table[key].unique()) for key in needed]
     return tuple(one for one in made if one) if all(made) else ()
+
+
+def nearly(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> tuple[Condition, ...]:
+    """The condition on one axis that nearly tells the chosen settings from the others; empty without one."""
+    best, out = NEARLY, tuple[Condition, ...]()
+    for key in varying(keys, table) if not chosen.all() else ():
+        values = table[key].unique()
+        shares = {value: chosen[(table[key] == value).to_numpy()].mean() for value in values}
+        held = [value for value in values if shares[value] > 0.5]
+        inside = table[key].isin(held).to_numpy()
+        both = (inside & chosen).sum() / max(inside.sum(), chosen.sum())
+        if held and both >= best and not inside.all() and (made := _condition(key, held, values)):
+            best, out = both, (made,)
+    return out
+
+
+class Way(StrEnum):
+    """What means do along an axis, as far as their intervals show it."""
+
+    RISES = "rises"
+    FALLS = "falls"
+    LOWEST = "lowest"
+    """Lowest between the ends of the axis."""
+    HIGHEST = "highest"
+    UNCLEAR = "unclear"
+
+
+def ways(finding: Finding) -> Counter[Way]:
+    """In how many settings means do what along the axis of the finding; empty if they are not all measured there."""
+    table, x, out = finding.table, finding.x, Counter[Way]()
+    measured = (table["outcome"] == Outcome.MEASURED).all() and table["estimate"].notna().all()
+    if not measured or x not in finding.keys or "metric" in finding.keys or isinstance(table[x].iloc[0], str):
+        return out
+    others = [key for key in finding.keys if key != x]
+    for _, line in table.sort_values(x).groupby(others, dropna=False) if others else [((), table.sort_values(x))]:
+        low, high, middle = (line[name].to_numpy() for name in ("low", "high", "estimate"))
+        bottom, top = middle.argmin(), middle.argmax()
+        if high[bottom] < min(low[0], low[-1]):
+            out[Way.LOWEST] += 1
+        elif low[top] > max(high[0], high[-1]):
+            out[Way.HIGHEST] += 1
+        else:
+            out[Way.RISES if low[-1] > high[0] else Way.FALLS if high[-1] < low[0] else Way.UNCLEAR] += 1
+    return out
+
+
+def telling_axis(finding: Finding) -> str:
+    """The axis whose values tell most about the outcome and the estimate of a setting: by the share of the variance
+    between its values, of the outcomes as indicators and of the ranks of estimates."""
+    import pandas as pd
+
+    table = finding.table
+    told = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
+
+    def between(key: str) -> float:
+        whole, means = told.var(ddof=0), told.groupby(table[key]).transform("mean").where(told.notna())
+        return float((means.var(ddof=0) / whole).fillna(0.0).sum())
+
+    return max(varying(finding.keys, table), key=between)
 
 
 def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Condition | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from raysweep.analyses.finding import Outcome
 from raysweep.fits.statistics import normal_quantile
@@ -23,16 +24,21 @@ def law_of(places: Sequence[Place], axes: np.ndarray, outcomes: Iterable[str]) -
     """The law of places; none if fewer are located than it has coefficients, as bounds alone fit any steeper power.
 
     axes: (places, axes), above 0. outcomes: of the places."""
-    located = sum(one == Outcome.LOCATED for one in outcomes)
-    return fit_law(places if located > axes.shape[1] else [], axes)
+    return fit_law(places if enough(outcomes, axes) else [], axes)
 
 
-def largest_out(places: Sequence[Place], axes: np.ndarray, level: float) -> np.ndarray:
+def enough(outcomes: Iterable[str], axes: np.ndarray) -> bool:
+    """Whether as many of the places are located as a law has coefficients. axes: (places, axes)."""
+    return sum(one == Outcome.LOCATED for one in outcomes) > axes.shape[1]
+
+
+def largest_out(places: Sequence[Place], axes: np.ndarray, outcomes: np.ndarray, level: float) -> np.ndarray:
     """Whether each place at the largest values of the first axis lies in the interval that the law of the others
-    forecasts; NaN without a law. axes: (places, axes)."""
+    forecasts; NaN without a law. axes: (places, axes). outcomes: of the places."""
     values = np.unique(axes[:, 0])
     for count in (2, 1) if len(values) >= LONGEST else (1,):
-        hits = held_out(places, axes, np.isin(axes[:, 0], values[-count:]), level)
+        out = np.isin(axes[:, 0], values[-count:])
+        hits = held_out(places, axes, out, level) if enough(outcomes[~out], axes) else np.full(out.sum(), np.nan)
         if np.isfinite(hits).any():
             break
     return hits
@@ -44,16 +50,13 @@ def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | No
     row: outcome, estimate, low and high. edges: of the curves' axis, in log. None where nothing is located.
     """
     low, high = edges.tolist()
-    none = np.empty(0)
-    if row["outcome"] in ABOVE:
-        return Place(none, low, high, 0.0, 1.0)
-    if row["outcome"] in BELOW:
-        return Place(none, low, high, 1.0, 0.0)
+    if row["outcome"] in ABOVE + BELOW:
+        above = float(row["outcome"] in ABOVE)
+        return Place(np.empty(0), low, high, 1 - above, above)
     if row["outcome"] != Outcome.LOCATED or not row["estimate"] > 0:
         return None
     centre = np.log(row["estimate"])
-    below = centre - np.log(max(row["low"], np.exp(low)))
-    above = np.log(row["high"]) - centre
-    z = np.array([normal_quantile(2 * share - 1) for share in (np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS])
+    below, above = centre - np.log(max(row["low"], np.exp(low))), np.log(row["high"]) - centre
+    z = ndtri((np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS)
     spread = np.r_[-z * max(below, 1e-9), z * max(above, 1e-9)] / normal_quantile(level)
     return Place(centre + spread, low, high, 0.0, 0.0)

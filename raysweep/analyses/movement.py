@@ -50,7 +50,7 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
         first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
         if Status.LOCATED not in (first["status"], last["status"]):
             continue
-        compared += [float(first[key]), float(last[key])]
+        compared += rows[key].agg(["min", "max"]).tolist()
         if last["low"] > first["high"] or last["high"] < first["low"]:
             fitted["rises" if last["low"] > first["high"] else "falls"] += 1
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.analyses.finding import Finding, as_table
 from raysweep.analyses.rows import all_keys
 from raysweep.fits.statistics import LEVEL, stopped_level
-from raysweep.space.analyses import metrics_of
 from raysweep.space.precision import POINTWISE
 from raysweep.workloads.declaration import Workload
 
@@ -57,17 +56,6 @@ class Question:
     def lines(self) -> dict[str, float]:
         """The named constants that the entry draws as lines, by name."""
         return {str(name): float(value) for name, value in (self.options.get("lines") or {}).items()}
-
-    def with_signs_in_words(self) -> Question:
-        """The question with what the space says of the signs of its metric, instead of what the workload says."""
-        if not self.words:
-            return self
-        asked, (above, below) = metrics_of(self.options), (self.words["positive"], self.words["negative"])
-        metrics = tuple(
-            replace(each, positive=above, negative=below) if each.name in asked else each
-            for each in self.workload.metrics
-        )
-        return replace(self, workload=replace(self.workload, metrics=metrics))
 
     @property
     def by(self) -> list[str]:

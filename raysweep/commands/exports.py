@@ -6,23 +6,19 @@ from pathlib import Path
 
 from raysweep import terminal
 from raysweep.errors import InputError
-from raysweep.query import exporting, exporting_models
+from raysweep.query import exporting_models
 from raysweep.query.sweep import Sweep
 
 
 def run(
-    sweep: Sweep,
-    target: str,
-    cell: str | None,
-    seed: int | None,
-    stage: str | None,
-    metric: str | None,
-    study: str | None,
+    sweep: Sweep, target: str, cell: str | None, seed: int | None, stage: str | None, **study: str | None
 ) -> list[str]:
-    """Export to where `target` says; returns the names of the revisions of a hub."""
+    """Export to where `target` says; returns the names of the revisions of a hub. study: as in `to_optuna`."""
     tool, _, place = target.partition(":")
     if tool == "optuna" and place:
-        terminal.say(f"{sweep.name}: {exporting.to_optuna(sweep, place, metric, study):,} trials in {place}")
+        from raysweep.query import exporting
+
+        terminal.say(f"{sweep.name}: {exporting.to_optuna(sweep, place, **study):,} trials in {place}")
         return []
     whole = tool == "hub" and place
     if not target or "://" in target or bool(cell) == bool(whole) or (tool in ("hub", "optuna") and not place):

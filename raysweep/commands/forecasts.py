@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep import plain_json
 from raysweep.errors import InputError
@@ -12,27 +13,23 @@ from raysweep.fits.reasons import MESSAGES
 from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
+from raysweep.query.stored_sweep import StoredSweep
 from raysweep.report.phrases import OUTCOMES
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
-
-if TYPE_CHECKING:
-    from raysweep.query.stored_sweep import StoredSweep
 
 EXISTS = "is there already; name another file with -o"
 
 
 def values(texts: Sequence[str]) -> dict[str, float]:
     """AXIS=VALUE[,AXIS=VALUE] as values by axis."""
-    pairs = [text.partition("=") for text in ",".join(texts).split(",")]
-    try:
+    given = ",".join(texts)
+    pairs = [text.partition("=") for text in given.split(",")]
+    with contextlib.suppress(ValueError):
         out = {name.strip(): float(value) for name, _, value in pairs}
-    except ValueError:
-        out = {}
-    if "" in out or len(out) < len(pairs):
-        given = ",".join(texts)
-        raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, each axis once, got {given}")
-    return out
+        if "" not in out and len(out) == len(pairs):
+            return out
+    raise InputError("--at", f"expected AXIS=NUMBER, such as pretrain_length=3e12, each axis once, got {given}")
 
 
 def forecast(sweep: StoredSweep, at: Mapping[str, float], target: AnyPath | None = None) -> list[str]:

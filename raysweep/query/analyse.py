@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
@@ -17,30 +17,24 @@ from raysweep.fits.processes import helped
 from raysweep.query import importing
 from raysweep.query import table as tables
 from raysweep.query.table import Table
+from raysweep.space.schema import Space
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from raysweep.report.report import Report
-    from raysweep.space.schema import Space
 
 
 class Findings(list[Finding]):
     """What the analyses of a table find: a list of findings that shows itself as their answers.
 
-    runs: the table, as it was read.
+    runs: the table, as it was read. guesses: what was guessed of its columns.
     """
 
     def __init__(self, runs: Table, workload: Workload, space: Space, findings: Iterable[Finding]) -> None:
         super().__init__(findings)
-        self.runs, self.workload, self.space, self.name = runs, workload, space, space.name
-
-    @property
-    def guesses(self) -> pd.DataFrame:
-        """What was guessed of the columns."""
-        return self.runs.guesses
+        self.runs, self.guesses, self.workload, self.space, self.name = runs, runs.guesses, workload, space, space.name
 
     @property
     def table(self) -> pd.DataFrame:
@@ -83,9 +77,7 @@ class Findings(list[Finding]):
 
         Raises InputError for an axis that does not vary or is not in the law, and if nothing can be forecast.
         """
-        import pandas as pd
-
-        from raysweep.query.forecasting import Forecaster
+        from raysweep.query.forecasting import entries_at
 
         try:
             values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
@@ -94,15 +86,11 @@ class Findings(list[Finding]):
             raise InputError("at", "expected a number of each axis, or equally many") from None
         if not points:
             raise InputError("at", "expected a value of an axis at least")
-        forecaster, lines, not_forecast = Forecaster.of(self, [*at]), [], dict[str, str]()
-        for point in points:
-            entries, reasons = forecaster.at(point)
-            not_forecast |= reasons
-            for entry in entries:
-                line = {**point, **entry["where"], **{name: entry[name] for name in ("of", "estimate", "low", "high")}}
-                lines.append({**line, "outside": max(entry["outside"].values(), default=1.0)})
-        if not lines:
-            raise InputError("", next(iter(not_forecast.values())))
+        _, found, not_forecast = entries_at(self, points)
+        lines = []
+        for point, one in ((point, one) for point, entries in zip(points, found, strict=True) for one in entries):
+            line = {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
+            lines.append(line | {"outside": max(one["outside"].values(), default=1.0)})
         table = pd.DataFrame(lines)
         table.attrs["not_forecast"] = not_forecast
         return table
@@ -141,19 +129,19 @@ def analyse(
     if not metrics:
         raise InputError("metric", "expected a column")
     if not all(isinstance(entry, Mapping) for entry in questions or ()):
-        example = "{'optimum': {'x': ...}}"
-        raise InputError("questions", f"expected a list of analyses such as {example}, got {shown(questions)}")
-    if levels := [
-        level for level in getattr(getattr(frame, "index", None), "names", ()) if level not in (None, *frame)
-    ]:
+        example = "a list of analyses such as {'optimum': {'x': ...}}"
+        raise InputError("questions", f"expected {example}, got {shown(questions)}")
+    names = getattr(getattr(frame, "index", None), "names", ())
+    if levels := [level for level in names if level not in (None, *frame)]:
         frame = frame.reset_index(levels)
-    runs = tables.read(frame, metrics, axes, by, **options)
-    entries = importing.questions(questions or (), runs)
-    for asked in (entry["law"] for entry in entries if isinstance(entry.get("law"), dict)):
-        rest = [axis for axis in axes if axis not in (asked.get("lr"), asked.get("over"), *(asked.get("over") or ()))]
-        if len(rest) == 1:  # optimized too
-            asked.setdefault("at_best", rest[0])
-    space = importing.space_of(replace(runs, space={**runs.space, "analysis": entries}))
+    entries = [dict(entry) for entry in questions or ()]
+    for entry in entries:
+        if isinstance(asked := entry.get("law"), Mapping):
+            over = [asked["over"]] if isinstance(asked.get("over"), str) else asked.get("over") or ()
+            rest = [axis for axis in axes if axis not in (asked.get("lr"), *over)]
+            entry["law"] = {**({"at_best": rest[0]} if len(rest) == 1 else {}), **asked}  # optimized too
+    runs = tables.read(frame, metrics, axes, by, questions=entries, **options)
+    space, _ = importing.space_of(runs)
     design, workload = designed([space.as_dict()], [space.name])
     with helped():
         return Findings(runs, workload, space, findings_of(runs.rows, design, workload))

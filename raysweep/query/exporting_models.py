@@ -15,9 +15,9 @@ import numpy as np
 
 from raysweep.errors import InputError, unknown
 from raysweep.query import stage_store
+from raysweep.query.model_card import model_card
 from raysweep.query.state import State
 from raysweep.query.stored_sweep import StoredSweep
-from raysweep.report.model_card import model_card
 from raysweep.stages.store import Store
 from raysweep.stages.tensors import pieces, serialize
 from raysweep.storage import files

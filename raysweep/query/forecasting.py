@@ -3,143 +3,99 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep import plain_json
+from raysweep.analyses.findings import designed
 from raysweep.analyses.kinds.law import over_of
 from raysweep.analyses.prepared import for_analyses, restricted
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.reasons import Reason
-from raysweep.query.losses import BEST, TURN, Losses, here
-from raysweep.query.places import Places
+from raysweep.query.subjects import BEST, TURN, Losses, Places, here
 from raysweep.space.analyses import opened
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from raysweep.space.schema import Space
-
+Entry = dict[str, Any]
+Asking = Any
+"""A sweep, or the findings of a table: what has a name, a space and results."""
 VERSION = 3
 QUANTILES = np.arange(1, 100) / 100
 """Of the forecast, which a score reads."""
+ENDS = ("low", "estimate", "high")
 TURNS = "inflection"
 PLACES = {"law": "lr", "regime": "lr", "optimum": "x", TURNS: "x"}
 """The analyses that ask for a best value or a turn, the most telling first, and the option that names its axis."""
 
 
-class Asking(Protocol):
-    """Rows with a space that asks: a sweep, or the findings of a table."""
+def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[list[Entry]], dict[str, str]]:
+    """What is forecast where some axes have these values: the question, for each point an entry per subject and setting
+    of the other axes, and why other subjects are not forecast, by name.
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def space(self) -> Space: ...
-
-    def results(self) -> pd.DataFrame: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Forecaster:
-    """What makes forecasts over some axes. reasons: why the places or the losses are forecast nowhere, by name."""
-
-    question: Question
-    subjects: Sequence[Places | Losses]
-    reasons: Mapping[str, str]
-
-    @classmethod
-    def of(cls, sweep: Asking, axes: Sequence[str]) -> Forecaster:
-        """The best rate, or the turn, is that of the first `law` of the space, else of its first `regime`, `optimum` or
-        `inflection`, over these axes. Its metric, if it is minimized, is forecast along one of these axes, at the best
-        of the rates that were run. Raises InputError for an axis that cannot be asked."""
-        rows = _rows(sweep)
-        for name in axes:
-            if name not in (*sweep.space.axes, *sweep.space.fixed):
-                raise unknown("--at", f"axis of {sweep.name}", name, sweep.space.axes)
-            if name not in rows or rows[name].nunique() < 2:
-                raise InputError("--at", f"{name} was never varied in {sweep.name}")
-            if rows[name].dtype.kind not in "if":
-                raise InputError("--at", f"{name} is no axis of numbers")
-        question = _question(sweep, rows, axes)
-        subjects, reasons = list[Places | Losses](), dict[str, str]()
-        try:
-            places = Places.of(question, axes)
-            if reason := places.why_not():
-                raise InputError(sweep.name, f"has no law of the {places.name}: {reason}")
-            subjects.append(places)
-        except InputError as problem:
-            reasons[f"{question.options['place']} {question.options['lr']}"] = str(problem)
-        try:
-            subjects.append(Losses.of(question, axes))
-        except InputError as problem:
-            reasons[question.metric] = str(problem)
-        return cls(question, subjects, reasons)
-
-    def at(self, values: Mapping[str, float]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        """What is forecast at a setting: an entry per subject and setting of the other axes. And why the others are
-        not, by name."""
-        for name, value in values.items():
-            if not 0 < float(value) < np.inf:
-                raise InputError("--at", f"expected a value above 0 of {name}, got {shown(value)}")
-        tail, entries, reasons = (1 - self.question.level) / 2, [], dict(self.reasons)
-        for subject in self.subjects:
-            try:
-                aheads = list(subject.forecasts(values))
-            except InputError as problem:
-                reasons[subject.name], aheads = str(problem), []
-            for ahead in aheads:
-                ranks = np.r_[0.5, tail, 1 - tail, QUANTILES]
-                estimate, low, high, *quantiles = subject.scale(np.quantile(ahead.new, ranks)).tolist()
-                entry = {
-                    "of": subject.name,
-                    "where": {name: np.asarray(value).item() for name, value in ahead.where.items()},
-                }
-                entry |= {"estimate": estimate, "low": low, "high": high, "quantiles": quantiles}
-                entry |= {"outside": {name: factor for name, factor in ahead.beyond.items() if factor > 1}}
-                entries.append({**entry, "inside_estimate": float(subject.scale(np.median(ahead.edge))), **ahead.more})
-        return entries, reasons
-
-
-def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
-    """What is forecast at the values `at` of some axes, as `Forecaster.of` says: plain data for JSON.
-
-    Each setting of the other axes has an entry: median, low and high of a new setting, and how far `at` lies outside of
+    The best rate, or the turn, is that of the first `law` of the space, else of its first `regime`, `optimum` or
+    `inflection`, over these axes. Its metric, if it is minimized, is forecast along one of these axes, at the best of
+    the rates that were run. An entry has median, low and high of a new setting, and how far the point lies outside of
     the values that were computed, as a factor by axis.
 
     Raises InputError for an axis that does not vary or is not in the law, and if nothing can be forecast.
     """
-    forecaster = Forecaster.of(sweep, [*at])
-    question, options = forecaster.question, forecaster.question.options
-    entries, reasons = forecaster.at(at)
-    if not entries:
+    rows, axes = _rows(sweep), list(points[0])
+    for name in axes:
+        if name not in (*sweep.space.axes, *sweep.space.fixed):
+            raise unknown("--at", f"axis of {sweep.name}", name, sweep.space.axes)
+        if name not in rows or rows[name].nunique() < 2:
+            raise InputError("--at", f"{name} was never varied in {sweep.name}")
+        if rows[name].dtype.kind not in "if":
+            raise InputError("--at", f"{name} is no axis of numbers")
+        if wrong := [point[name] for point in points if not 0 < point[name] < np.inf]:
+            raise InputError("--at", f"expected a value above 0 of {name}, got {shown(wrong[0])}")
+    question = _question(sweep, rows, axes)
+    subjects, reasons = dict[str, Places | Losses](), dict[str, str]()
+    for of, kind in ((f"{question.options['place']} {question.options['lr']}", Places), (question.metric, Losses)):
+        try:
+            subjects[of] = kind.of(question, axes)
+        except InputError as problem:
+            reasons[of] = str(problem)
+    ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *QUANTILES]
+    found: list[list[Entry]] = [[] for _ in points]
+    for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
+        try:
+            for one in subject.forecasts(point):
+                new = one.law.at(one.logs, np.random.default_rng(0))
+                edge = one.law.at(one.inside, np.random.default_rng(0), new=False)
+                estimate, low, high, *quantiles = subject.scale(np.quantile(new, ranks)).tolist()
+                beyond = np.exp(np.abs(one.logs - one.inside)).ravel().tolist()
+                entry = {"of": of, "where": _plain(one.where), "estimate": estimate, "low": low, "high": high}
+                entry |= {"quantiles": quantiles, "inside_estimate": float(subject.scale(np.median(edge)))}
+                entry |= {"outside": {name: x for name, x in zip(one.axes, beyond, strict=True) if x > 1}}
+                entries.append({**entry, **one.more})
+        except InputError as problem:
+            reasons[of] = str(problem)
+    if not any(found):
         raise InputError("", next(iter(reasons.values())))
-    rows, space = question.rows, sweep.space
+    return question, found, reasons
+
+
+def forecast(sweep: Asking, at: Mapping[str, float]) -> Entry:
+    """What is forecast at the values `at` of some axes, as `entries_at` says: plain data for JSON."""
+    question, (entries,), reasons = entries_at(sweep, [{**at}])
+    rows, space, options = question.rows, sweep.space, question.options
     single = {name: rows[name].iloc[0] for name in space.axes if name not in at and rows[name].nunique() == 1}
-    made = {
-        "version": VERSION,
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "sweep": sweep.name,
-        "rows": len(rows),
-        "law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)},
-        "place": options["place"],
-        "at": {name: float(value) for name, value in at.items()},
-        "constants": {name: np.asarray(value).item() for name, value in {**space.fixed, **single}.items()},
-        "level": question.level,
-        "forecasts": entries,
-        "not_forecast": reasons,
-    }
+    made: Entry = {"version": VERSION, "made": datetime.now(UTC).isoformat(timespec="seconds")}
+    made |= {"sweep": sweep.name, "rows": len(rows), "place": options["place"], "level": question.level}
+    made |= {"law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)}}
+    made |= {"at": {name: float(value) for name, value in at.items()}, "constants": _plain({**space.fixed, **single})}
+    made |= {"forecasts": entries, "not_forecast": reasons}
     return made | {"digest": digest(made)}
 
 
-def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[dict[str, Any]]]:
+def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[Entry]]:
     """Hold a forecast against rows: `settings`, an entry per forecast setting that the sweep has by now, `scores`, a
     summary by subject, and `not_scored`, how many settings have no value in the rows, by the outcome there or NO_ROWS.
 
@@ -153,13 +109,13 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         raise InputError(file, "was changed after it was made, or is no forecast of this version")
     entries, at, law = made["forecasts"], made["at"], made["law"]
     rows = _rows_for(sweep, made)
-    subjects, settings, left = dict[str, Places | Losses](), list[dict[str, Any]](), Counter[tuple[str, str]]()
+    subjects, settings, left = dict[str, Places | Losses](), list[Entry](), Counter[tuple[str, str]]()
     for entry in entries:
-        of, where = entry["of"], entry["where"]
+        of, where, is_loss = entry["of"], entry["where"], "along" in entry
         if of not in subjects:
             options = {"metric": law["metric"], "level": made["level"], "by": [*where]}
             analysis = {TURNS: {**options, "x": law["lr"]}} if made["place"] == TURN else {"law": {**law, **options}}
-            subjects[of] = (Losses if "along" in entry else Places).of(_question(sweep, rows, at, analysis), at)
+            subjects[of] = (Losses if is_loss else Places).of(_question(sweep, rows, at, analysis), at)
         if others := [key for key in subjects[of].keys if key not in (*at, *where)]:
             raise InputError(sweep.name, f"varies {others[0]}, of which the forecast says nothing")
         table = subjects[of].table
@@ -167,26 +123,21 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         if not np.isfinite(measured.get("estimate", np.nan)):
             left[of, str(measured.get("outcome", Reason.NO_ROWS))] += 1
             continue
-        unscale = np.asarray if "along" in entry else np.log
+        unscale = np.asarray if is_loss else np.log
         drawn, edge = unscale(entry["quantiles"]), unscale(entry["inside_estimate"])
         value, middle = unscale(measured["estimate"]), unscale(entry["estimate"])
-        settings.append(
-            {
-                "of": of,
-                "where": where,
-                "forecast": [entry["low"], entry["estimate"], entry["high"]],
-                "measured": [float(measured.get(name, measured["estimate"])) for name in ("low", "estimate", "high")],
-                "inside": bool(entry["low"] <= measured["estimate"] <= entry["high"]),
-                "crps": float(np.abs(drawn - value).mean() - np.abs(drawn[:, None] - drawn).mean() / 2),
-                "unit": "" if "along" in entry else "log units",
-                "sign": bool(np.sign(value - edge) == np.sign(middle - edge)) if entry["outside"] else None,
-            }
-        )
+        line = {"of": of, "where": where, "forecast": [entry[end] for end in ENDS]}
+        line |= {"measured": [float(measured.get(end, measured["estimate"])) for end in ENDS]}
+        line |= {"inside": bool(entry["low"] <= measured["estimate"] <= entry["high"])}
+        line |= {"crps": float(np.abs(drawn - value).mean() - np.abs(drawn[:, None] - drawn).mean() / 2)}
+        line |= {"unit": "" if is_loss else "log units"}
+        line |= {"sign": bool(np.sign(value - edge) == np.sign(middle - edge)) if entry["outside"] else None}
+        settings.append(line)
     if not settings and all(reason == Reason.NO_ROWS for _, reason in left):
         places = ", ".join(f"{name} = {value:g}" for name, value in at.items())
         raise InputError(sweep.name, f"has no {' and no '.join(subjects)} at {places} yet")
     scores = []
-    for of, lines in ((of, [*lines]) for of, lines in groupby(settings, lambda line: line["of"])):
+    for of, lines in ((of, [*lines]) for of, lines in itertools.groupby(settings, lambda line: line["of"])):
         signs = [line["sign"] for line in lines if line["sign"] is not None]
         summary = {"of": of, "inside": sum(line["inside"] for line in lines), "settings": len(lines)}
         summary |= {"crps": float(np.mean([line["crps"] for line in lines])), "unit": lines[0]["unit"]}
@@ -200,6 +151,10 @@ def digest(made: Mapping[str, Any]) -> str:
     """What a forecast says, as 16 digits: the file is as it was made if they agree."""
     content = {name: value for name, value in made.items() if name != "digest"}
     return hashlib.sha256(plain_json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _plain(values: Mapping[str, Any]) -> Entry:
+    return {name: np.asarray(value).item() for name, value in values.items()}
 
 
 def _rows(sweep: Asking) -> pd.DataFrame:
@@ -226,22 +181,16 @@ def _rows_for(sweep: Asking, made: Mapping[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def _question(
-    sweep: Asking, rows: pd.DataFrame, at: Sequence[str] | Mapping[str, float], entry: Mapping[str, Any] | None = None
-) -> Question:
+def _question(sweep: Asking, rows: pd.DataFrame, at: Collection[str], entry: Entry | None = None) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
-    from raysweep.analyses.findings import designed
-
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     asked = dict(reversed([opened(one) for one in ([entry] if entry else design.analyses())]))  # the first of each kind
     kind = next((kind for kind in PLACES if kind in asked), None)
     if kind is None:
-        raise InputError(
-            sweep.name, f"asks for no best value and no turn; give its space an analysis {', '.join(PLACES)}"
-        )
-    options = dict(asked[kind])
-    options |= {"lr": options[PLACES[kind]], "over": over_of(options) if kind == "law" else list(at)}
-    options |= {"place": TURN if kind == TURNS else BEST}
+        kinds = ", ".join(PLACES)
+        raise InputError(sweep.name, f"asks for no best value and no turn; give its space an analysis {kinds}")
+    options = {**asked[kind], "lr": asked[kind][PLACES[kind]], "place": TURN if kind == TURNS else BEST}
+    options["over"] = over_of(options) if kind == "law" else list(at)
     if kind == TURNS:  # an axis of one value tells no curves apart by itself
         options["by"] = list(dict.fromkeys([*at, *(options.get("by") or ())]))
     best = [options[name] for name in ("lr", "at_best") if options.get(name) in at]

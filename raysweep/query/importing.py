@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raysweep.analyses import registry
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, unknown
 from raysweep.ledger import segments, sweep_record
@@ -22,17 +22,13 @@ from raysweep.space.schema import Space, plain_name, validate
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 
+Made = tuple[Space, Given | None]
 PACK = 10_000
 """Rows of a segment."""
 
 
-def create(
-    table: Table, storage: str | AnyPath = "sweeps", space: Space | None = None, function: Given | None = None
-) -> Sweep:
-    """A new sweep of the rows of a table, whose space names it. Its record is written last.
-
-    space: of the workload that computes the missing cells, by `space_of_workload`, and the function that it names; None
-        if nothing does.
+def create(table: Table, storage: str | AnyPath = "sweeps", made: Made | None = None) -> Sweep:
+    """A new sweep of the rows of a table, whose space names it. Its record is written last. made: by `space_of`.
 
     Raises InputError if there is a sweep of this name, or if the storage cannot be written.
     """
@@ -42,7 +38,7 @@ def create(
         raise InputError(name, f"there is a sweep of this name in {place(paths.locate(storage))}; name another")
     if reason := files.why_not_writable(paths.storage(storage)):
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
-    space = space or space_of(table)
+    space, function = made or space_of(table)
     rows = rows_of(table, space)
     if not rows:
         raise InputError(name, "no row has a setting of the space; leave its axes as they are")
@@ -57,38 +53,25 @@ def create(
     return open_sweep(name, storage)
 
 
-def space_of(table: Table) -> Space:
-    """The space of the rows of a table. Raises InputError for a part that does not fit, such as an analysis."""
-    return validate({**table.space, "search": {"imported": {"cells": max(1, table.rows["cell"].nunique())}}})
+def space_of(table: Table, sets: Mapping[str, Any] | None = None, workload: str | None = None) -> Made:
+    """The space of the rows of a table, and the function if `workload`, which computes the missing cells, is the
+    FILE.py:NAME of one.
 
-
-def questions(entries: Sequence[Any], table: Table) -> list[Any]:
-    """Analyses, about the first metric of a table where their kind asks for one and they name none."""
-    first = next(iter(table.space["function"]["metrics"]))
-
-    def about(kind: Any, options: Any) -> Any:
-        options = {} if options is None else options
-        if kind not in registry.names() or not isinstance(options, Mapping) or {"metric", "metrics"} & {*options}:
-            return options
-        analysis = registry.get(kind)
-        return {"metric": first, **options} if "metric" in {**analysis.required, **analysis.optional} else options
-
-    return [
-        {kind: about(kind, options) for kind, options in entry.items()} if isinstance(entry, Mapping) else entry
-        for entry in entries
-    ]
-
-
-def space_of_workload(table: Table, workload: str, sets: Mapping[str, Any]) -> tuple[Space, Given | None]:
-    """The space of a table whose missing cells a workload computes, and the function FILE.py:NAME that it may be.
-
-    sets: changes, by dotted key. Raises InputError for an axis or a metric that the workload does not have.
+    sets: changes, by dotted key. Raises InputError for a part that does not fit, such as an analysis, and for an axis
+    or a metric that the workload does not have.
     """
-    data = {name: table.space[name] for name in ("name", "axes", "scale", "zip", "fixed", "seeds", "analysis")}
-    data |= {"workload": workload, "description": f"{len(table.rows):,} rows {table.space['description']}"}
-    metrics = table.space["function"]["metrics"]
+    data = copy.deepcopy(table.space)
+    if workload is None:
+        for key, value in (sets or {}).items():
+            if key.partition(".")[0] in ("axes", "seeds"):
+                raise InputError(f"--set {key}", "these are those of the table; --workload computes others")
+            space_files.apply_set(data, key, value)
+        return validate({**data, "search": {"imported": {"cells": max(1, table.rows["cell"].nunique())}}}), None
+    metrics = data.pop("function")["metrics"]
+    data |= {"workload": workload, "description": f"{len(table.rows):,} rows {data['description']}"}
     if function_files.is_named(workload):  # called as when it runs by itself, so that it extends the sweep
-        data = {key: value for key, value in data.items() if key != "name"} | {"metrics": metrics}
+        data = {**data, "metrics": metrics}
+        del data["name"]
     space, function = space_files.read_with_function(data, sets)
     measured = space.declaration.metric_names()
     if unmeasured := [name for name in metrics if function is None and name not in measured]:
@@ -99,29 +82,16 @@ def space_of_workload(table: Table, workload: str, sets: Mapping[str, Any]) -> t
 def rows_of(table: Table, space: Space) -> list[segments.Row]:
     """The rows of a table as the ledger keeps them."""
     workload, cells = space.declaration, enumerate_cells(space, check=False)
-    metrics = list(table.space["function"]["metrics"])
-    metrics += [name for name in table.rows if name.removesuffix(ERROR) in metrics and name not in metrics]
+    metrics = [name for name in table.rows if name.removesuffix(ERROR) in table.space["function"]["metrics"]]
     version, now = code_version(workload) if space.imported else ELSEWHERE, time.time()
     rows: list[segments.Row] = []
     for values in table.rows.to_dict("records"):
-        setting: dict[str, Any] = {str(name): values[name] for name in space.axes}
-        if cells.asked is None:
-            position = cells.position.get(cell_id(workload, {**space.fixed, **setting}))
-        else:
-            position = cells.place(space, setting)
-        if position is None:  # `exclude` leaves it out
+        axes: dict[str, Any] = {name: values[name] for name in space.axes}
+        at = cells.place(space, axes) if space.open else cells.position.get(cell_id(workload, space.fixed | axes))
+        if at is None:  # `exclude` leaves it out
             continue
-        row: segments.Row = {
-            "cell": cells.ids[position],
-            "seed": int(values["seed"]),
-            "status": values["status"],
-            "attempt": 1,
-            "seconds": 0.0,
-            "code_version": version,
-            "metrics": {name: float(values[name]) for name in metrics},
-            "finished": now,
-        }
-        if cells.asked is not None:
-            row["asked"] = cells.asked[position]
+        row: Any = {"cell": cells.ids[at], "seed": int(values["seed"]), "status": values["status"], "attempt": 1}
+        row |= {"seconds": 0.0, "code_version": version, "metrics": {name: float(values[name]) for name in metrics}}
+        row |= {"finished": now} | ({} if cells.asked is None else {"asked": cells.asked[at]})
         rows.append(row)
     return rows

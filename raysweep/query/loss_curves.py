@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
+from scipy.stats import multivariate_t, norm
 
 NOISES = np.geomspace(1e-3, 0.6, 22)
 """Of a value, as a share of the curve's range."""
 TYPICAL, FACTOR, APART = 0.03, 1.4, 0.7
 """The prior of the noise that curves share: log-normal. Each has its own, so far from it in log."""
+PRIOR = log_softmax(-0.5 * (np.log(NOISES / TYPICAL) / FACTOR) ** 2)
 WIDE = 1.5
 """The prior standard deviation of the level and of what the form changes within the range, as a share of it."""
 FEWEST = 5
@@ -42,13 +45,10 @@ def power_law(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def broken_power_law(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """theta: log rates before and after the break, and its place."""
-    first, last, place = np.exp(theta[:, :1]), np.exp(theta[:, 1:2]), theta[:, 2:]
-
-    def form(v: np.ndarray) -> np.ndarray:
-        return np.exp(-first * v - (last - first) / SHARPNESS * np.logaddexp(0, SHARPNESS * (v - place)))
-
-    start, end = form(np.zeros(1)), form(np.ones(1))
-    return np.asarray((form(v) - end) / (start - end))[..., None]
+    first, last, w = np.exp(theta[:, :1]), np.exp(theta[:, 1:2]), np.r_[0, 1, v]
+    bent = (last - first) / SHARPNESS * np.logaddexp(0, SHARPNESS * (w - theta[:, 2:]))
+    start, end, form = np.split(np.exp(-first * w - bent), [1, 2], axis=1)
+    return np.asarray((form - end) / (start - end))[..., None]
 
 
 def two_powers(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -105,9 +105,8 @@ class LossCurve:
         """Draws of the loss where the length has these logs: (draws, points). new: of a new value, with its noise."""
         v, values = (np.asarray(logs) - self.low) / (self.high - self.low), []
         for form, theta, weights, noise in self.parts:
-            values.append(np.einsum("nkp,np->nk", _design(form, v, theta), weights))
-            if new:
-                values[-1] += noise[:, None] * rng.standard_normal(values[-1].shape)
+            mean = np.einsum("nkp,np->nk", _design(form, v, theta), weights)
+            values.append(mean + new * noise[:, None] * rng.standard_normal(mean.shape))
         return self.centre + self.scale * np.concatenate(values)
 
 
@@ -121,16 +120,12 @@ def fit_losses(curves: Sequence[tuple[np.ndarray, np.ndarray]], seed: int = 0) -
         scale = max(float(np.ptp(losses)), 0.2 * typical, 1e-9 * abs(centre), 1e-300)
         units.append((low, high, centre, scale))
         drawn.append([_drawn(form, (logs - low) / (high - low), (losses - centre) / scale, rng) for form in FORMS])
-    apart = _normalized(-0.5 * (np.log(NOISES[:, None] / NOISES) / APART) ** 2)  # (shared, of a curve)
-    likely = np.array([logsumexp([one.likely() for one in parts], 0) for parts in drawn])
+    apart = log_softmax(-0.5 * (np.log(NOISES[:, None] / NOISES) / APART) ** 2, axis=1)  # (shared, of a curve)
+    weights = [[one.weight[:, None] + one.value + np.log(one.form.share) for one in parts] for parts in drawn]
+    likely = np.array([logsumexp(np.concatenate(one), axis=0) for one in weights])
     shared = logsumexp(apart + likely[:, None], axis=-1)  # (curves, shared)
-    noises = [logsumexp((_prior() + shared.sum(0) - one)[:, None] + apart, axis=0) for one in shared]
+    noises = [logsumexp((PRIOR + shared.sum(0) - one)[:, None] + apart, axis=0) for one in shared]
     return [_curve(*one, rng) for one in zip(drawn, noises, units, strict=True)]
-
-
-def _prior() -> np.ndarray:
-    """The log prior of the noise that curves share."""
-    return _normalized(-0.5 * (np.log(NOISES / TYPICAL) / FACTOR) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,27 +140,21 @@ class _Drawn:
     mean: np.ndarray
     root: np.ndarray
 
-    def likely(self) -> np.ndarray:
-        """The log likelihood of the form at each noise."""
-        return np.asarray(logsumexp(self.weight[:, None] + self.value, axis=0) + np.log(self.form.share))
-
 
 def _drawn(form: Form, v: np.ndarray, losses: np.ndarray, rng: np.random.Generator) -> _Drawn:
     mean, sd = np.array(form.priors).T
     size, centre, root = len(mean), mean, np.diag(sd)
     for _ in range(ROUNDS):  # each proposal has the moments of the draws before it
         z = rng.standard_normal((PROPOSED, size)) / np.sqrt(rng.chisquare(DEGREES, (PROPOSED, 1)) / DEGREES)
-        wide = rng.random((PROPOSED, 1)) < FROM_PRIOR
-        theta = np.where(wide, mean + z * sd, centre + z @ root.T)
-        proposed = np.logaddexp(
-            _t(theta, centre, root) + np.log(1 - FROM_PRIOR), _t(theta, mean, np.diag(sd)) + np.log(FROM_PRIOR)
-        )
-        apart = (theta - mean) / sd
-        weight = -0.5 * (apart**2).sum(1) - np.log(sd).sum() - 0.5 * size * np.log(2 * np.pi) - proposed
-        weight = np.where((np.abs(apart) < LIMIT).all(1), weight, -np.inf) - np.log(PROPOSED)
+        theta = np.where(rng.random((PROPOSED, 1)) < FROM_PRIOR, mean + z * sd, centre + z @ root.T)
+        density = partial(multivariate_t.logpdf, theta, df=DEGREES)
+        near, wide = density(centre, root @ root.T), density(mean, np.diag(sd**2))
+        weight = norm.logpdf(theta, mean, sd).sum(1)
+        weight -= np.logaddexp(near + np.log(1 - FROM_PRIOR), wide + np.log(FROM_PRIOR)) + np.log(PROPOSED)
+        weight[(np.abs(theta - mean) >= LIMIT * sd).any(1)] = -np.inf
         theta = np.clip(theta, mean - LIMIT * sd, mean + LIMIT * sd)
         drawn = _Drawn(form, theta, weight, *_linear(_design(form, v, theta), losses))
-        share = np.exp(_normalized(logsumexp(drawn.value + _prior(), axis=1) + weight))
+        share = softmax(logsumexp(drawn.value + PRIOR, axis=1) + weight)
         centre = share @ theta
         root = np.linalg.cholesky((theta - centre).T @ ((theta - centre) * share[:, None]) + 1e-4 * np.eye(size))
     return drawn
@@ -187,38 +176,23 @@ def _linear(design: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndar
     return value - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1) - size * np.log(WIDE), mean, root
 
 
-def _curve(
-    drawn: Sequence[_Drawn], noise: np.ndarray, units: tuple[float, float, float, float], rng: np.random.Generator
-) -> LossCurve:
+def _curve(drawn: Sequence[_Drawn], noise: np.ndarray, units: Sequence[float], rng: np.random.Generator) -> LossCurve:
     """Joint draws of one curve, given the log probability of its noise from the others."""
     parts, totals, families = [], np.empty(len(FORMS)), dict.fromkeys((form.family for form in FORMS), 0.0)
     for k, one in enumerate(drawn):
         value = (one.weight[:, None] + one.value + noise).ravel()
         totals[k] = logsumexp(value) + np.log(one.form.share)
-        theta, level = np.divmod(rng.choice(len(value), KEPT, p=np.exp(_normalized(value))), len(NOISES))
+        theta, level = np.divmod(rng.choice(len(value), KEPT, p=softmax(value)), len(NOISES))
         z = rng.standard_normal((KEPT, one.mean.shape[-1], 1))
         weights = one.mean[theta, level] + np.linalg.solve(np.swapaxes(one.root[theta, level], 1, 2), z)[..., 0]
         right = (weights[:, 1:] > 0).all(1) | (not one.form.turns)
         with np.errstate(divide="ignore"):  # a form whose signs no draw has
             totals[k] += np.log(right.mean()) + one.form.turns * (weights.shape[1] - 1) * np.log(2)
         parts.append((one.form, one.theta[theta[right]], weights[right], NOISES[level[right]]))
-    shares, kept = np.exp(_normalized(totals)), []
+    shares, kept = softmax(totals), []
     for (form, *values), share in zip(parts, shares.tolist(), strict=True):
         families[form.family] += share
         if count := round(KEPT * share):
             some = rng.choice(len(values[0]), count)
-            kept.append((form, values[0][some], values[1][some], values[2][some]))
+            kept.append((form, *(one[some] for one in values)))
     return LossCurve(kept, families, *units)
-
-
-def _normalized(value: np.ndarray) -> np.ndarray:
-    return np.asarray(value - logsumexp(value, axis=-1, keepdims=True))
-
-
-def _t(theta: np.ndarray, centre: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """The log density of a t distribution: (n,)."""
-    z, size = np.linalg.solve(root, (theta - centre).T), len(centre)
-    value = -0.5 * (DEGREES + size) * np.log1p((z**2).sum(0) / DEGREES) - np.log(np.diag(root)).sum()
-    return np.asarray(
-        value + gammaln((DEGREES + size) / 2) - gammaln(DEGREES / 2) - 0.5 * size * np.log(DEGREES * np.pi)
-    )

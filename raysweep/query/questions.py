@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raysweep.analyses.finding import Finding
     from raysweep.query.state import State
     from raysweep.query.stored_sweep import StoredSweep
-    from raysweep.report.answers import Analysed, Best, Comparison, Fitted
+    from raysweep.report.answers import Fitted, Tabled
 
 
 def fit(sweep: StoredSweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fitted:
@@ -33,11 +33,11 @@ def fit(sweep: StoredSweep, asked: Mapping[str, Mapping[str, Any] | None]) -> Fi
     return fitted(_finding(sweep, entry, "fit"), sweep.workload, float(options.get("level") or LEVEL))
 
 
-def best_cells(sweep: StoredSweep, metric: str) -> Best:
+def best_cells(sweep: StoredSweep, metric: str) -> Tabled:
     """The cells by the mean of the metric."""
-    from raysweep.report.answers import best
+    from raysweep.report.answers import tabled
 
-    return best(_finding(sweep, {"best": {"metric": metric}}, ""), sweep.workload)
+    return tabled("best", _finding(sweep, {"best": {"metric": metric}}, ""), sweep.workload)
 
 
 def findings(sweep: StoredSweep) -> list[Finding]:
@@ -52,10 +52,10 @@ def findings(sweep: StoredSweep) -> list[Finding]:
     return findings_of(rows, design, workload, lambda: sweep.curves(state, ()), files)
 
 
-def analyse(sweep: StoredSweep, function: Any, options: Mapping[str, Any]) -> Analysed:
+def analyse(sweep: StoredSweep, function: Any, options: Mapping[str, Any]) -> Tabled:
     """What a function of somebody else finds in the rows. function: itself, or its name as in YAML."""
     from raysweep.analyses import user_function
-    from raysweep.report.answers import Analysed
+    from raysweep.report.answers import Tabled
     from raysweep.report.figures.style import styled
 
     if isinstance(function, str):
@@ -67,7 +67,7 @@ def analyse(sweep: StoredSweep, function: Any, options: Mapping[str, Any]) -> An
         raise InputError("analyse", f"expected a function or the name of one, got {shown(function)}")
     with styled():
         returned = user_function.call(function, kind, _rows(sweep), options)
-    return Analysed(returned.table, user_function.finding(kind, function, returned), sweep.workload)
+    return Tabled(returned.table, user_function.finding(kind, function, returned), sweep.workload)
 
 
 def _finding(sweep: StoredSweep, entry: Mapping[str, Any], path: str) -> Finding:
@@ -87,7 +87,7 @@ def _rows(sweep: StoredSweep, state: State | None = None) -> pandas.DataFrame:
     return table.assign(sweep=sweep.name)
 
 
-def compare(first: StoredSweep, second: Any) -> Comparison:
+def compare(first: StoredSweep, second: Any) -> Tabled:
     """The second sweep less the first, paired by seed, for the metrics that the analyses of either name."""
     import pandas
 
@@ -95,7 +95,7 @@ def compare(first: StoredSweep, second: Any) -> Comparison:
     from raysweep.analyses.findings import designed
     from raysweep.query.report import tables_of
     from raysweep.query.stored_sweep import StoredSweep
-    from raysweep.report.answers import comparison
+    from raysweep.report.answers import tabled
 
     if not isinstance(second, StoredSweep):
         raise InputError("compare", f"expected another sweep, such as raysweep.open(NAME), got {shown(second)}")
@@ -107,4 +107,4 @@ def compare(first: StoredSweep, second: Any) -> Comparison:
             raise InputError(label, "there are no rows yet")
     spaces = [sweep.space.as_dict() for sweep in (first, second)]
     design, workload = designed(spaces, labels)
-    return comparison(compared(pandas.concat(tables, ignore_index=True), design, workload), workload)
+    return tabled("compare", compared(pandas.concat(tables, ignore_index=True), design, workload), workload)

@@ -9,49 +9,47 @@ from __future__ import annotations
 import ast
 import contextlib
 import gzip
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from pyarrow import parquet
 
 from raysweep.errors import InputError
 from raysweep.query.table import SOURCE_DIRECTIONS, as_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.tracking import server
 
 STATUS = "status"
 """The column in which a reader says how a run ended; a table of a file need not have one."""
-PAGE = 1000
 EXPECTED = "runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:URL#STUDY, ray:FOLDER or lm-eval:FOLDER"
 
 
 def load(source: str) -> pd.DataFrame:
     """The runs of a source, one per row. source: a file, or TOOL:PLACE. Raises InputError if it cannot be read."""
-    tool, _, place = source.partition(":")
-    if (frame := TOOLS[tool](place) if tool in TOOLS else _file(source)).empty:
+    (tool, _, place), path = source.partition(":"), Path(source)
+    if tool in TOOLS:
+        frame = TOOLS[tool](place)
+    elif (kind := Path(path.name.lower().removesuffix(".gz")).suffix) not in FILES:
+        raise InputError("--from", f"expected {EXPECTED}, got {source}")
+    elif not path.is_file():
+        raise InputError(source, "no such file")
+    else:
+        try:
+            frame = FILES[kind](path)
+        except (ValueError, OSError, EOFError, ImportError) as problem:
+            raise InputError(source, f"cannot be read: {problem}".rstrip()) from None
+    if frame.empty:
         raise InputError("--from", f"{source} has no runs")
     return frame
 
 
-def _file(source: str) -> pd.DataFrame:
-    path = Path(source)
-    reader = FILES.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if reader is None:
-        raise InputError("--from", f"expected {EXPECTED}, got {source}")
-    if not path.is_file():
-        raise InputError(source, "no such file")
-    try:
-        return reader(path)
-    except (ValueError, OSError, EOFError, ImportError) as problem:
-        raise InputError(source, f"cannot be read: {problem}".rstrip()) from None
-
-
 def _csv(path: Path) -> pd.DataFrame:
-    """An empty field is None; `nan` and `inf` are numbers. The index is the line of the file."""
-    import pandas as pd
-
+    """Texts; an empty one is a missing value. The index is the line of the file."""
     as_texts: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
     try:
         texts = pd.read_csv(path, skip_blank_lines=False, skipinitialspace=True, **as_texts).fillna("")
@@ -61,7 +59,7 @@ def _csv(path: Path) -> pd.DataFrame:
     if texts.shape[1] == 1:
         raise ValueError("expected commas between columns, got one column")
     texts = texts.set_axis(texts.iloc[0].str.strip(), axis=1).iloc[1:].rename(index=lambda row: row + 1)
-    frame = texts[(texts != "").any(axis=1)].rename_axis("line").apply(typed)
+    frame = texts[(texts != "").any(axis=1)].rename_axis("line")
     for name in frame.columns[~frame.columns.duplicated(keep=False)]:  # W&B's own export has texts of dicts
         with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError):
             parts = [dict(flat(_object(text), f"{name}/")) for text in frame[name]]
@@ -69,9 +67,9 @@ def _csv(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _object(text: Any) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     """The dict that a text of Python or JSON says; ValueError and the like if it is none."""
-    if not isinstance(text, str) or not text.startswith("{"):
+    if not text.startswith("{"):
         raise ValueError(text)
     try:
         return dict(json.loads(text))
@@ -80,54 +78,23 @@ def _object(text: Any) -> dict[str, Any]:
         return dict(ast.literal_eval(re.sub(bare, lambda word: repr(word[0]), text)))
 
 
-def typed(texts: pd.Series) -> pd.Series:
-    """A column of texts as numbers or booleans if all are; else texts. An empty one is None."""
-    import pandas as pd
-
-    filled = texts.str.strip() != ""
-    present = texts[filled].astype(object)
-    words = present.str.strip().str.lower()
-    numbers = pd.to_numeric(present, errors="coerce")
-    if filled.any() and words.isin(("true", "false")).all():
-        present = words == "true"
-    elif (numbers.notna() | words.isin(("nan", "-nan"))).all():
-        present = numbers
-    return present.infer_objects() if filled.all() else present.astype(object).reindex(texts.index).where(filled, None)
-
-
 def _jsonl(path: Path) -> pd.DataFrame:
+    content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
     lines = {}
-    opener: Callable[..., Any] = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    lines[number] = dict(flat(json.loads(line)))
-                except (ValueError, AttributeError):
-                    raise InputError(f"{path}", f"line {number} is no JSON object") from None
+    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), 1):
+        if line.strip():
+            try:
+                lines[number] = dict(flat(json.loads(line)))
+            except (ValueError, AttributeError):
+                raise InputError(f"{path}", f"line {number} is no JSON object") from None
     return _frame(list(lines.values()), "line", list(lines))
 
 
-def _parquet(path: Path) -> pd.DataFrame:
-    """A null is None; NaN is a number."""
-    import pyarrow.parquet
-
-    return as_frame(pyarrow.parquet.read_table(path))
-
-
-def _frame(
-    lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Sequence[Any] | None = None
-) -> pd.DataFrame:
+def _frame(lines: Sequence[Mapping[str, Any]], noun: str | None = None, labels: Any = None) -> pd.DataFrame:
     """A row per line. What a line lacks is None, which is no number. noun, labels: what the source calls its rows."""
-    import pandas as pd
-
-    names = dict.fromkeys(name for line in lines for name in line)
+    columns = {name: [line.get(name) for line in lines] for name in dict.fromkeys(itertools.chain(*lines))}
     index = pd.Index(range(len(lines)) if labels is None else labels, name=noun)
-    columns = {name: pd.Series([line.get(name) for line in lines], index, dtype=object) for name in names}
-    return pd.DataFrame({name: one if one.isna().any() else one.infer_objects() for name, one in columns.items()})
-
-
-FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
+    return pd.DataFrame(columns, index, dtype=object)
 
 
 def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -138,48 +105,35 @@ def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 def _parts(place: str, tool: str, what: str) -> tuple[str, str]:
     """The address and the name of ADDRESS#NAME, which is there. Raises InputError otherwise."""
-    from raysweep.tracking import server
-
     address, _, name = place.rpartition("#")
     if not address or not name:
         raise InputError("--from", f"expected {tool}:{what}, got {tool}:{place}")
-    if tool == "mlflow":
-        server.check(address)
     if server.is_absent(address):
         raise InputError("--from", f"{address} does not exist")
     return address, name
 
 
 def _mlflow(place: str) -> pd.DataFrame:
-    """The runs of an experiment: parameters, last values of metrics, and status. A parameter's text is a number where
-    all are."""
-    from raysweep.tracking import server
-
+    """The runs of an experiment: parameters, which are texts, last values of metrics, and status."""
     try:
         uri, name = _parts(place, "mlflow", "URI#EXPERIMENT")
+        server.check(uri)
         client = server.connect(uri)
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
             names = ", ".join(one.name for one in client.search_experiments(max_results=10))
             raise InputError("--from", f"no experiment {name} in {uri} (there are {names})")
-        page = client.search_runs([experiment.experiment_id], max_results=PAGE)
-        runs = list(page)
+        search = partial(client.search_runs, [experiment.experiment_id], max_results=1000)
+        runs = list(page := search())
         while page.token:
-            page = client.search_runs([experiment.experiment_id], max_results=PAGE, page_token=page.token)
-            runs += page
+            runs += (page := search(page_token=page.token))
     except server.Unreachable as problem:
         raise InputError("--from", str(problem)) from None
-    parameters = dict.fromkeys(key for run in runs for key in run.data.params)
-    lines = [
-        {
-            **run.data.params,
-            **{f"metrics.{key}" if key in parameters else key: value for key, value in run.data.metrics.items()},
-            STATUS: run.info.status,
-        }
-        for run in runs
-    ]
-    frame = _frame(lines, "run", [run.info.run_id for run in runs])
-    return frame.assign(**{key: typed(frame[key].fillna("")) for key in parameters if key != STATUS})
+    parameters, lines = {key for run in runs for key in run.data.params}, []
+    for run in runs:
+        metrics = {f"metrics.{key}" if key in parameters else key: one for key, one in run.data.metrics.items()}
+        lines.append({**run.data.params, **metrics, STATUS: run.info.status})
+    return _frame(lines, "run", [run.info.run_id for run in runs])
 
 
 def _optuna(place: str) -> pd.DataFrame:
@@ -212,8 +166,7 @@ def _ray(place: str) -> pd.DataFrame:
     for path in _below(place, "result.json"):
         texts = path.read_text(encoding="utf-8").split("\n")
         last = dict(flat(_json(path, next(filter(str.strip, reversed(texts)), "{}"))))
-        parameters = path.with_name("params.json")
-        config = dict(flat(_json(parameters))) if parameters.is_file() else {}
+        config = dict(flat(_json(one))) if (one := path.with_name("params.json")).is_file() else {}
         results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
         status = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
         lines.append({**config, **results, STATUS: status})
@@ -221,11 +174,8 @@ def _ray(place: str) -> pd.DataFrame:
 
 
 def _lm_eval(place: str) -> pd.DataFrame:
-    """The results of lm-eval below a folder: one row per file and task, with the harness's standard errors.
-
-    Columns: model, revision, step (a number in the revision or in the file's name), task, shots, then each metric and
-    its `_stderr`.
-    """
+    """The results of lm-eval below a folder, one row per file and task: model, revision, step (a number in the revision
+    or in the file's name), task, shots, then each metric and its standard error, `_stderr`."""
     lines, labels = [], []
     for path in _below(place, "*.json"):
         content, file = _json(path), str(path.relative_to(place))
@@ -233,7 +183,7 @@ def _lm_eval(place: str) -> pd.DataFrame:
         if not isinstance(arguments, dict):
             arguments = dict(part.partition("=")[::2] for part in str(arguments).split(","))
         revision = str(arguments.get("revision") or "")
-        step = re.search(r"step[-_]?(\d+)", revision) or re.search(r"step[-_]?(\d+)", file)
+        step = re.search(r"step[-_]?(\d+)", f"{revision} {file}")
         model = str(arguments.get("pretrained") or path.parent.name)
         shared = {"model": model, "revision": revision, "step": int(step[1]) if step else None}
         results = content.get("results")
@@ -259,9 +209,6 @@ def _below(place: str, pattern: str) -> list[Path]:
     return sorted(Path(place).rglob(pattern))
 
 
-TOOLS: Mapping[str, Callable[[str], pd.DataFrame]] = {
-    "mlflow": _mlflow,
-    "optuna": _optuna,
-    "ray": _ray,
-    "lm-eval": _lm_eval,
-}
+Reader = Callable[[Any], pd.DataFrame]
+FILES: dict[str, Reader] = {".csv": _csv, ".parquet": lambda path: as_frame(parquet.read_table(path)), ".jsonl": _jsonl}
+TOOLS: dict[str, Reader] = {"mlflow": _mlflow, "optuna": _optuna, "ray": _ray, "lm-eval": _lm_eval}

@@ -17,14 +17,14 @@ from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
     from raysweep.analyses.finding import Finding
-    from raysweep.report.answers import Analysed, Best, Comparison, Fitted
+    from raysweep.report.answers import Fitted, Tabled
     from raysweep.report.report import Report
 
 
 class Sweep(StoredSweep):
     """A sweep in a storage, or a part of it. Reading it computes no rows."""
 
-    def best(self, metric: str) -> Best:
+    def best(self, metric: str) -> Tabled:
         """The cells by the mean of a metric, the best first: in `.table`, and in words with how sure it is.
 
         Raises InputError for a metric that the workload does not have, and if there are no rows.
@@ -51,7 +51,7 @@ class Sweep(StoredSweep):
         """
         return questions.fit(self, {"boundary": boundary, "inflection": inflection, "optimum": optimum})
 
-    def analyse(self, function: Callable[..., Any] | str, **options: Any) -> Analysed:
+    def analyse(self, function: Callable[..., Any] | str, **options: Any) -> Tabled:
         """What somebody else's analysis says of the rows: its sentences, `.table` and `.plot()`, as in the report.
 
         function: a function of the table of `results` and of `options`; or as in YAML, the name of one that an
@@ -63,7 +63,7 @@ class Sweep(StoredSweep):
         """
         return questions.analyse(self, function, options)
 
-    def compare(self, other: Sweep) -> Comparison:
+    def compare(self, other: Sweep) -> Tabled:
         """The other sweep less this one, paired by seed, in every cell that both have, for the metrics that their
         analyses name. A parameter that has one value in each sweep, but not the same, is what they differ in.
         `.plot(metric)` draws the differences of one of these metrics.

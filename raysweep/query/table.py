@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow
 
+from raysweep.analyses import registry
 from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
-from raysweep.query.columns import Axis, absent, axis_of, few_values, numbers_in, place, plain_column, values_on
-from raysweep.query.run_ends import ENDED, few_words, reported, run_again, status_column, statuses_of
-from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.query import columns
+from raysweep.query.columns import Axis, absent, axis_of, numbers_in, place
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SOURCE_DIRECTIONS = "raysweep_directions"
 """Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
-MISSING = ("na", "n/a", "null", "none")
+MISSING = ("na", "n/a", "null", "none", "-")
 """What files write, in any letters, for a number that is not there."""
+NAN = ("nan", "-nan")
+Names = Collection[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ def read(
     axes: Sequence[str],
     by: Sequence[str] = (),
     *,
+    questions: Sequence[Any] = (),
     seed: str | None = None,
     error: str | None = None,
     status: str | None = None,
@@ -66,13 +68,13 @@ def read(
     metrics: names, each with `:maximize` or `:minimize` behind it if you like; without it the direction is that of the
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
-    seed: the column of the seed; None if there is one run per cell.
+    questions: analyses, about the first metric where they name none.
+    seed: the column of the seed; None if there is one run per cell. repeats: whether several are draws of it.
     error: the column of the standard errors of the first metric.
     status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
         for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
     together: whether axes whose values come in pairs move together.
-    repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
     A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting. A
@@ -80,86 +82,77 @@ def read(
 
     Raises InputError for a column that is not there, text in a number, and several runs of a cell.
     """
-    import pandas as pd
-
-    frame, settings = as_frame(table), [*axes, *by]
+    frame, settings, scale = as_frame(table), [*axes, *by], scale or {}
     directed = [_metric(str(one), frame.attrs.get(SOURCE_DIRECTIONS, {})) for one in metrics]
+    directions, first = dict(directed), directed[0][0]
     seed, error, status = (one if one is None else str(one) for one in (seed, error, status))
     used = [*(metric for metric, _ in directed), *settings, *(one for one in (seed, error, status) if one)]
-    if status is None and (status := status_column(frame, used)):
+    if status is None and (status := columns.status_column(frame, used)):
         used.append(status)
-    directions = dict(directed)
     _check(frame, directions, settings, used, status)
-    for option, names in (("scale", list(scale or ())), ("labels", labels)):
+    for option, names in (("scale", scale), ("labels", labels)):
         if strange := [column for column in names if column not in settings]:
             raise unknown(option, "axis", strange[0], settings)
     for column in used:
-        frame[column] = plain_column(frame[column], MISSING if column in (*directions, error) else ())
-    values = {metric: numbers_in(frame[metric], metric) for metric in directions}
-    for metric, numbers in values.items():
-        if 0 < numbers[np.isfinite(numbers)].abs().max() < 1 / LARGEST:
+        gaps = MISSING if column in (*directions, error) else NAN if column in settings else ()
+        frame[column] = columns.plain_column(frame[column], gaps)
+    values = pd.DataFrame({metric: numbers_in(frame[metric], metric) for metric in directions})
+    for metric, largest in values[np.isfinite(values)].abs().max().items():
+        if 0 < largest < 1 / LARGEST:
             raise InputError(metric, f"no value is as large as {1 / LARGEST:g}, so that squares are 0; multiply it")
-    first = next(iter(directions))
-    statuses = statuses_of(frame, status, values[first])
-    nowhere = np.all([absent(frame[axis]).to_numpy() for axis in settings], axis=0)  # a run above others
-    statuses = statuses.mask(nowhere, "")
-    kept = (statuses != "").to_numpy()
+    statuses = columns.statuses_of(frame, status, values[first])
+    kept = (statuses != "") & ~(absent(frame[settings]).all(axis=1) & bool(settings))  # some stand above others
+    if not kept.any() and status:
+        words, ended = columns.few_words(frame[status]), ", ".join(columns.ENDED)
+        raise InputError(status, f"no run has a value and ended: {words}; expected one of {ended}")
     if not kept.any():
-        words = f" and ended: {few_words(frame[status])}; expected one of {', '.join(ENDED)}" if status else ""
-        raise InputError(status or first, f"no run has a value{words}")
+        raise InputError(first, "no run has a value")
     frame, statuses = frame[kept], statuses[kept]
-    columns = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
-    for axis in columns:
-        axis.scale = (scale or {}).get(axis.name, axis.scale)
-    varied = [axis for axis in columns if len(axis.values) > 1]
+    guessed = [axis_of(frame[one], one, "axis" if one in axes else "by", one in labels) for one in settings]
+    for axis in guessed:
+        axis.scale = scale.get(axis.name, axis.scale)
+    varied = [axis for axis in guessed if len(axis.values) > 1]
     if not any(axis.role == "axis" for axis in varied):
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
-    rows = pd.DataFrame({axis.name: values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
-    cells = rows.groupby([axis.name for axis in varied], sort=False)
-    texts = map(repr, cells.head(1).itertuples(index=False, name=None))
-    ids = np.array([hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts], dtype=object)
-    rows["cell"] = ids[cells.ngroup()]
-    again = run_again(statuses, rows["cell"], *([frame[seed]] if seed else [])) & bool(seed or not repeats)
-    frame, rows, statuses = frame[~again], rows[~again].copy(), statuses[~again]
-    rows["seed"] = _seeds(frame, rows, [*directions, seed, error, status], seed, repeats)
-    rows["sweep"], rows["status"] = name, statuses
-    for metric, numbers in values.items():
-        rows[metric] = numbers.loc[frame.index]
+    setting = pd.DataFrame({axis.name: columns.values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
+    cells = setting.groupby([*setting], sort=False).ngroup().astype(str)
+    failed, draw = statuses == FAILED, [cells, *([frame[seed]] if seed else [])]
+    again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
+    frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
+    seeds = _seeds(frame, cells, used, seed, repeats)
+    rows = pd.DataFrame({"sweep": name, "cell": cells, "seed": seeds, "status": statuses}).join(setting).join(values)
     if error:
         rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
-        if (wrong := (rows["status"] == OK) & ~(errors >= 0)).any():
-            value, where = errors[wrong].iloc[0], place(frame.index[wrong], 0)
-            got = "none" if np.isnan(value) else number(value)
-            raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
-    notes = {}
-    if diverged := int((statuses == DIVERGED).sum()):
-        notes[first] = f"{diverged:,} not finite: diverged (None and NA are missing)"
+        if (wrong := (statuses == OK) & ~(errors >= 0)).any():
+            got = "none" if np.isnan(errors[wrong].iloc[0]) else number(errors[wrong].iloc[0])
+            got = f"{got} in {place(frame.index[wrong][:1])}"
+            raise InputError(error, f"expected a standard error of at least 0, got {got}")
+    if together:
+        _together(rows, varied)
+    diverged = int((statuses == DIVERGED).sum())
+    notes = {first: f"{diverged:,} not finite: diverged (None and NA are missing)" if diverged else ""}
     if seed and frame[seed].is_unique and not rows["seed"].is_unique:
         notes[seed] = "no seed occurs twice: they number runs, and are no shared draws"
     if status and again.any():
         notes[status] = f"{again.sum():,} failed and run again: the other run counts"
-    zipped = _together(rows, varied) if together else []
     roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}
-    roles |= {seed or "": "seed", error or "": "standard error", status or "": "status"}
-    roles.pop("", None)
-    order = ["sweep", "cell", "seed", "status", *(axis.name for axis in varied), *directions]
-    space, guesses = _space(columns, zipped, directions, rows, name, source), _guesses(columns, zipped, roles, notes)
-    order += [f"{first}{ERROR}"] if error else []
-    return Table(rows[order].reset_index(drop=True), space, guesses, int((~kept).sum()))
+    roles |= {one: role for one, role in ((seed, "seed"), (error, "standard error"), (status, "status")) if one}
+    lines = [*map(_guess, guessed), *([one, role, "", "", "", notes.get(one, "")] for one, role in roles.items())]
+    space = _space(guessed, directions, rows, source) | {"analysis": [_about(first, one) for one in questions]}
+    guesses = pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"])
+    return Table(rows.reset_index(drop=True), space, guesses, int((~kept).sum()))
 
 
-def _check(
-    frame: pd.DataFrame, metrics: Mapping[str, str], settings: Sequence[str], used: Sequence[str], status: str | None
-) -> None:
+def _check(frame: pd.DataFrame, metrics: Names, settings: Names, used: Names, status: str | None) -> None:
     """Raise InputError for a column that is not there once, is used twice, or has a name that it cannot have."""
     for column in used:
         if (frame.columns == column).sum() > 1:
             raise InputError(column, "several columns have this name; rename all but one")
         if column not in frame:
-            if status in frame and column in metrics and not (reported(frame[status]) == OK).any():
-                raise InputError(column, f"no run has it, and none has finished: {few_words(frame[status])}")
+            if status in frame and column in metrics and not (columns.reported(frame[status]) == OK).any():
+                raise InputError(column, f"no run has it, and none has finished: {columns.few_words(frame[status])}")
             raise unknown("axes" if column in settings else column, "column", column, frame.columns)
-    if twice := [column for column in used if used.count(column) > 1]:
+    if twice := [column for column in used if [*used].count(column) > 1]:
         raise InputError(twice[0], "this column is used twice; expected each once")
     if taken := [column for column in settings if column in TAKEN]:
         raise InputError(taken[0], "this name is a column of every table of results; rename it")
@@ -170,37 +163,18 @@ def _check(
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """A table as a pandas data frame of its own, its columns named by texts. A null of polars or pyarrow is None."""
-    import pandas as pd
-
-    if isinstance(table, pd.DataFrame):
-        frame = table.copy()
-    elif isinstance(table, Mapping):
+    """A table as a pandas data frame of its own, its columns named by texts. A null of other libraries is None."""
+    if not isinstance(table, (pd.DataFrame, Mapping)) and hasattr(table, "__arrow_c_stream__"):  # polars, DuckDB, …
+        table = pyarrow.table(table).to_pydict()
+    if isinstance(table, Mapping):
         try:
-            frame = pd.DataFrame({name: _with_gaps(values) for name, values in table.items()})
+            table = pd.DataFrame(dict(table), dtype=object)
         except ValueError as problem:
             raise InputError("table", str(problem)) from None
-    elif hasattr(table, "to_pandas"):  # polars, pyarrow
-        frame = table.to_pandas()
-        for name in frame:
-            gaps = getattr(table[name], "null_count", 0)
-            if gaps() if callable(gaps) else gaps:
-                listed = getattr(table[name], "to_pylist", None) or table[name].to_list
-                frame[name] = pd.Series(listed(), index=frame.index, dtype=object)
-    elif hasattr(table, "__arrow_c_stream__"):  # DuckDB, Ibis and others
-        import pyarrow
-
-        return as_frame(pyarrow.table(table))
-    else:
+    if not isinstance(table, pd.DataFrame):
         raise InputError("table", f"expected a data frame or a mapping of columns, got {shown(table)}")
-    frame.columns = frame.columns.map(str)
+    frame = table.set_axis(table.columns.map(str), axis=1)
     return frame if frame.index.is_unique else frame.reset_index(drop=True)
-
-
-def _with_gaps(values: Any) -> Any:
-    """A column, in which pandas leaves None as it is."""
-    gaps = isinstance(values, (list, tuple)) and any(value is None for value in values)
-    return np.array(values, dtype=object) if gaps else values
 
 
 def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
@@ -215,99 +189,79 @@ def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
     return name, direction
 
 
-def _seeds(
-    frame: pd.DataFrame, rows: pd.DataFrame, others: Sequence[str | None], seed: str | None, repeats: bool
-) -> Any:
-    """The seed of each run. Raises InputError if several runs of a cell have the same.
-
-    others: columns of no setting.
-    """
-    positions = seeds = rows.groupby("cell", sort=False).cumcount()
+def _seeds(frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str | None, repeats: bool) -> pd.Series:
+    """The seed of each run. Raises InputError if several runs of a cell have the same. used: columns with a role."""
+    positions = seeds = cells.groupby(cells, sort=False).cumcount()
     if seed is not None:
-        column = frame[seed]
-        seeds = column if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" else numbers_in(column, seed)
+        numbers_in(frame[seed], seed)
+        seeds = pd.to_numeric(frame[seed], errors="coerce")
         whole = (seeds >= 0) & (seeds < 2**63) & (seeds % 1 == 0)
         if not whole.all():
             raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")
-        if positions.any() and seeds.is_unique and rows["cell"].nunique() > 1:
+        if positions.any() and seeds.is_unique and cells.nunique() > 1:
             return positions  # the seeds number the runs: no draw is shared by two cells
         seeds = seeds.astype(np.int64)
-    alike = rows[["cell"]].assign(seed=seeds if seed or repeats else 0)
-    several = alike.duplicated(keep=False)
-    if several.any():
+    alike = pd.DataFrame({"cell": cells, "seed": seeds if seed or repeats else 0})
+    if (several := alike.duplicated(keep=False)).any():
         same = frame[(alike == alike[several].iloc[0]).all(axis=1)]
-        settings = [column for column in frame if column not in rows.drop(columns="cell") and column not in others]
-        differ = [column for column in settings if same[column].map(str).nunique() > 1]
-        which = place(same.index, *range(min(3, len(same))))
-        more = f"; they differ in {', '.join(differ[:5])}, which may be an axis or the seed" if differ else ""
+        rest = frame.columns.difference(used, sort=False)
+        differ = ", ".join([column for column in rest if same[column].map(str).nunique() > 1][:5])
+        more = f"; they differ in {differ}, which may be an axis or the seed" if differ else ""
         way = "the same seed" if seed else "the same values on all axes"
         take = "" if seed else " (--repeats, in Python repeats=True, takes them as draws of one cell)"
-        raise InputError(seed or "seed", f"{which} have {way}{more}{take}")
+        raise InputError(seed or "seed", f"{place(same.index[:3])} have {way}{more}{take}")
     return seeds
 
 
-def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> list[list[str]]:
-    """The axes that vary together: each value of one comes with one value of the other. Where no value occurs twice,
-    numbers also rise or fall together, which those of a random search do not."""
-    groups: list[list[str]] = []
-    for axis in axes:
-        for group in groups:
-            pairs = rows[[group[0], axis.name]].drop_duplicates().sort_values(group[0])
-            names = "str" in (axis.kind, next(one.kind for one in axes if one.name == group[0]))
-            ordered = names or len(pairs) < rows["cell"].nunique() or pairs[axis.name].is_monotonic_increasing
-            if len(pairs) == rows[group[0]].nunique() == rows[axis.name].nunique() and (
-                ordered or pairs[axis.name].is_monotonic_decreasing
-            ):
-                group.append(axis.name)
+def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> None:
+    """Put axes that vary together in one group: each value of one comes with one value of the other. Where no value
+    occurs twice, numbers also rise or fall together, which those of a random search do not."""
+    for k, axis in enumerate(axes):
+        for first in (one for one in axes[:k] if one.name in [*one.group, one.name][:1]):
+            pairs = rows[[first.name, axis.name]].drop_duplicates().sort_values(first.name)
+            second = pairs[axis.name]
+            ordered = "str" in (axis.kind, first.kind) or len(pairs) < rows["cell"].nunique()
+            ordered = ordered or second.is_monotonic_increasing or second.is_monotonic_decreasing
+            if ordered and len(pairs) == pairs[first.name].nunique() == second.nunique():
+                axis.group = first.group = first.group or [first.name]
+                axis.group.append(axis.name)
                 break
-        else:
-            groups.append([axis.name])
-    return [group for group in groups if len(group) > 1]
 
 
-def _space(
-    axes: Sequence[Axis],
-    zipped: list[list[str]],
-    directions: Mapping[str, str],
-    rows: pd.DataFrame,
-    name: str,
-    source: str,
-) -> dict[str, Any]:
+def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFrame, source: str) -> dict[str, Any]:
     """The space of the rows, as plain data."""
     parameters: Any = tuple({"name": axis.name, "type": axis.kind, "default": None, "choices": []} for axis in axes)
-    returned, none = tuple(directions), "0" * 12
+    name, returned, none = rows["sweep"].iloc[0], tuple(directions), "0" * 12
     function = Description(name, 1, parameters, dict(directions), returned, 0.0, digest=none, source=source)
     varied = [axis for axis in axes if len(axis.values) > 1]
     values = {axis.name: list(axis.values) for axis in varied}
+    zipped = [axis.group for axis in varied if axis.group[:1] == [axis.name]]
     for group in zipped:
-        pairs = rows[group].drop_duplicates().sort_values(group[0])
-        values |= {axis: pairs[axis].tolist() for axis in group}
-    return {
-        "name": name,
-        "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
-        "workload": name,
-        "function": function.plain(),
-        "axes": values,
-        "scale": {axis.name: axis.scale for axis in varied if axis.scale},
-        "zip": zipped,
-        "fixed": {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1},
-        "seeds": sorted(int(one) for one in rows["seed"].unique()),
-        "analysis": [],
-    }
+        values |= rows[group].drop_duplicates().sort_values(group[0]).to_dict("list")
+    about = f"computed elsewhere ({source})" if source else "computed elsewhere"
+    fixed = {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1}
+    scale, seeds = {axis.name: axis.scale for axis in varied if axis.scale}, sorted(map(int, rows["seed"].unique()))
+    space = {"name": name, "description": about, "workload": name, "function": function.plain(), "axes": values}
+    return space | {"scale": scale, "zip": zipped, "fixed": fixed, "seeds": seeds}
 
 
-def _guesses(
-    axes: Sequence[Axis], zipped: list[list[str]], roles: Mapping[str, str], notes: Mapping[str, str]
-) -> pd.DataFrame:
-    """What was guessed of the columns. roles, notes: of those that are no axes, by name."""
-    import pandas as pd
+def _guess(axis: Axis) -> list[str]:
+    """The line of an axis in the table of guesses."""
+    others, count = [name for name in axis.group if name != axis.name], len(axis.values)
+    notes = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
+    notes += [f"varies with {', '.join(others)}"] if others else []
+    few = ", ".join(map(number, axis.values if count <= 4 else [*axis.values[:2], "…", axis.values[-1]]))
+    role, few = (axis.role, f"{count}: {few}") if count > 1 else ("constant", few)
+    return [axis.name, role, axis.kind, few, axis.scale, "; ".join(notes)]
 
-    lines = []
-    for axis in axes:
-        joined = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
-        others = [name for group in zipped if axis.name in group for name in group if name != axis.name]
-        role = "constant" if len(axis.values) == 1 else axis.role
-        note = "; ".join([*joined, *([f"varies with {', '.join(others)}"] if others else [])])
-        lines.append((axis.name, role, axis.kind, few_values(axis), axis.scale, note))
-    lines += [(column, role, "", "", "", notes.get(column, "")) for column, role in roles.items()]
-    return pd.DataFrame(lines, columns=["column", "role", "type", "values", "scale", "note"])
+
+def _about(metric: str, entry: Any) -> Any:
+    """An analysis, about a metric if its kind asks for one and it names none."""
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        return entry
+    ((kind, options),) = entry.items()
+    options = {} if options is None else options
+    analysis = registry.get(kind) if kind in registry.names() and isinstance(options, Mapping) else None
+    if analysis and not {"metric", "metrics"} & {*options} and "metric" in {**analysis.required, **analysis.optional}:
+        options = {"metric": metric, **options}
+    return {kind: options}

@@ -6,6 +6,8 @@ import html
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from raysweep.analyses.finding import Finding
 from raysweep.errors import InputError, unknown
 from raysweep.fits.result import Fit, merged
@@ -16,7 +18,6 @@ from raysweep.report.tables import table_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -96,28 +97,20 @@ class Fitted(Answer, Fit):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Best(Answer):
-    """The cells by the mean of a metric.
+class Tabled(Answer):
+    """An answer with a table, None without one.
 
-    table: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok) and
-        computed (all of them). A cell most of whose draws diverged or failed is left out.
+    Of `best`: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok)
+    and computed (all of them). A cell most of whose draws diverged or failed is left out.
+
+    Of `compare`: one row per metric and cell: the parameters, draws, difference (the second sweep less the first, mean
+    over draws, in units of the metric), its 95 % interval (low, high) and that for all cells at once
+    (low_simultaneous, high_simultaneous), p_value, p_holm and status (higher, lower, no clear difference, not tested).
+
+    Of a function of somebody else: the DataFrame that it returned.
     """
 
-    table: pd.DataFrame
-    finding: Finding
-    workload: Workload
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Answer):
-    """One sweep less another, paired by seed, in every cell that both have.
-
-    table: one row per metric and cell: the parameters, draws, difference (mean over draws, in units of the metric), its
-        95 % interval (low, high) and that for all cells at once (low_simultaneous, high_simultaneous), p_value, p_holm
-        and status (higher, lower, no clear difference, not tested).
-    """
-
-    table: pd.DataFrame
+    table: pd.DataFrame | None
     finding: Finding
     workload: Workload
 
@@ -129,21 +122,10 @@ class Comparison(Answer):
         if metric is None:
             return super().plot()
         figures = self._figures()
-        if f"comparison_{metric}" not in figures:
+        name = f"{self.finding.name}_{metric}"
+        if name not in figures:
             raise unknown("plot", "metric", metric, self.finding.table["metric"].tolist())
-        return _shown(figures[f"comparison_{metric}"])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Analysed(Answer):
-    """What a function of somebody else returns for the rows.
-
-    table: the DataFrame that it returned; None without one.
-    """
-
-    table: pd.DataFrame | None
-    finding: Finding
-    workload: Workload
+        return _shown(figures[name])
 
 
 def fitted(finding: Finding, workload: Workload, level: float) -> Fitted:
@@ -158,19 +140,12 @@ def fitted(finding: Finding, workload: Workload, level: float) -> Fitted:
     return Fitted(**{**values, "level": level}, finding=finding, workload=workload)
 
 
-def best(finding: Finding, workload: Workload) -> Best:
-    """The cells of a finding. Raises InputError with the reason if there is no cell to choose from."""
+def tabled(path: str, finding: Finding, workload: Workload) -> Tabled:
+    """The tables of a finding as one. Raises InputError with the reason if there is none. path: of the error."""
     if not finding.tables:
-        raise InputError("best", "\n".join([sentence(finding, workload), *notes(finding, workload)]))
-    return Best(next(iter(finding.tables.values())), finding, workload)
-
-
-def comparison(finding: Finding, workload: Workload) -> Comparison:
-    """The differences of a finding. Raises InputError with the reason if nothing can be compared."""
-    import pandas as pd
-
-    if not finding.tables:
-        raise InputError("compare", sentence(finding, workload))
-    tables = list(finding.tables.values())
-    whole = pd.concat(tables, keys=finding.table["metric"].tolist(), names=["metric"]).reset_index("metric")
-    return Comparison(whole.reset_index(drop=True), finding, workload)
+        raise InputError(path, sentence(finding, workload))
+    first, *more = finding.tables.values()
+    if more and "metric" in finding.keys:
+        first = pd.concat([first, *more], keys=finding.table["metric"].tolist(), names=["metric"])
+        first = first.reset_index("metric").reset_index(drop=True)
+    return Tabled(first, finding, workload)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep import plain_json
 from raysweep.analyses.finding import Finding
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VERSION = 1
 """The version of the schema. It rises when a field changes its meaning or goes."""

@@ -12,34 +12,37 @@ from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of
 from raysweep.numbers import NOTHING, interval, number
 from raysweep.phrases import counted, plural, some_of
-from raysweep.report.names import called, listed, setting, unit_of, without_common_beginning
-from raysweep.report.phrases import CLAUSES, DENIED, IN_X, MEANT, NOT_MEASURED, OTHERWISE, OUTCOMES, SIGNS
+from raysweep.report.names import called, in_short, listed, settings, unit_of, without_common_beginning
+from raysweep.report.phrases import CLAUSES, IN_X, MEANT, NOT_MEASURED, NOUNS, OTHERWISE, OUTCOMES, SIGNS, SUBJECTS
 from raysweep.workloads.declaration import Workload
 
+FEW = 3
+"""The most settings that are named one by one."""
 SYMBOL = 3
 """Letters at most of a name that takes no article: x, lr."""
 EQUAL = 1e-6
 """Theory agrees with an exact value up to this share of it."""
 
 
-def clause(finding: Finding, group: Group, workload: Workload, subject: str = "it") -> str:
-    """What the settings of one outcome say. subject: of a clause that has none of its own."""
+def clause(finding: Finding, group: Group, workload: Workload) -> str:
+    """What the settings of one outcome say."""
     sides = _sides(finding, workload)
     meant = MEANT.get(finding.kind, {}) if sides else {}
     if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
         meant = {Outcome.MEASURED: NOT_MEASURED}
     form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
+    metric = called(finding.metric, workload)
     return (
         (form or OUTCOMES.get(group.outcome, str(group.outcome)))
-        .replace("{it}", subject)
+        .replace("{it}", SUBJECTS.get(finding.kind, "it"))
         .format(
-            metric=called(finding.metric, workload),
+            metric=metric,
+            of="" if finding.question else f"{metric}: ",
             x=called(finding.x, workload),
             at=at_words(finding, group, workload),
             place=place_words(finding, group, workload),
             count=group.count,
             are="is" if group.count == 1 else "are",
-            comma="," if len(finding.table) > 1 else "",
             **_further(finding, group, workload),
             **sides,
         )
@@ -53,6 +56,7 @@ def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, st
     return {
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
+        "extreme": "highest" if facts.get("turn") == "maximum" else "lowest",
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
@@ -103,27 +107,39 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
     return high if f"{low}{unit}" == high else f"between {low}{unit if unit == '°' else ''} and {high}"
 
 
-def share(group: Group, every: int, noun: str) -> str:
-    """In how many settings of all; "any of" and "either" where the clause denies something."""
-    if group.count < every or group.outcome not in DENIED:
-        return some_of(group.count, every, noun)
-    return f"either {noun}" if every == 2 else f"any of {every:,} {plural(noun)}"
+def which(finding: Finding, group: Group, workload: Workload) -> str:
+    """Which settings they are; empty if that takes more than a few words."""
+    base = finding.facts.get("base", {})
+    if base and group.count <= FEW:  # each in what it differs from the base
+        rows = finding.table[finding.table["outcome"] == group.outcome][list(base)].to_dict("records")
+        other = [{key: value for key, value in row.items() if value != base[key]} for row in rows]
+        return f" for {either([settings(one, workload) for one in other])}"
+    where = " and ".join(_condition_words(one, workload) for one in group.where)
+    return f" for {where}" if where and not group.nearly else ""
 
 
-def where_words(conditions: Sequence[Condition], workload: Workload) -> str:
-    """Conditions in words: "γ ≥ 1, L = 1"."""
-    return ", ".join(_condition_words(one, workload) for one in conditions)
+def share(finding: Finding, group: Group, workload: Workload) -> str:
+    """In how many settings of all, and which these nearly are; "any of" and "either" where nothing is clear."""
+    every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
+    if group.count < every or group.outcome != Outcome.UNCLEAR:
+        where = ", ".join(_condition_words(one, workload) for one in group.where if group.nearly)
+        return f" in {some_of(group.count, every, noun)}" + (f" (mostly {where})" if where else "")
+    return f" in either {noun}" if every == 2 else f" in any of {every:,} {plural(noun)}"
+
+
+def either(texts: Sequence[str]) -> str:
+    """One of several: "a, b or c"."""
+    *first, last = texts
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _condition_words(one: Condition, workload: Workload) -> str:
     if one.key in {"metric", "sweep"} - workload.by_name.keys():
-        return ", ".join(called(value, workload) for value in one.values)
-    if one.relation == "=":
-        return setting(one.key, one.values[0], workload)
-    if one.relation == "in":
-        return ", ".join(listed(one.key, one.values, workload))
+        return " and ".join(called(value, workload) for value in one.values)
+    if one.relation in ("=", "in"):
+        return either(listed(one.key, one.values, workload))
     name, unit = workload.symbol(one.key) or called(one.key, workload), unit_of(one.key, workload)
-    values = [f"{number(value)}{unit if unit == '°' else ''}" for value in one.values]
+    values = [f"{in_short(value)}{unit if unit == '°' else ''}" for value in one.values]
     return (
         f"{name} from {values[0]} to {values[1]}"
         if one.relation == "between"
@@ -136,10 +152,10 @@ def theory_words(finding: Finding, workload: Workload) -> str:
     table = finding.table
     if finding.kind == "best":  # the interval of a choice
         return ""
-    compared = table[table["theory"].notna() & (table["low"].notna() | table["high"].notna())]
+    compared = table[table[["theory", "estimate", "low", "high"]].notna().all(axis=1)]  # what is located
     if not len(compared):
         return ""
-    low, high = compared["low"].fillna(-np.inf), compared["high"].fillna(np.inf)
+    low, high = compared["low"], compared["high"]
     exact = high - low <= NOTHING * compared["estimate"].abs()
     if exact.all():
         apart = ((compared["estimate"] - compared["theory"]).abs() / compared["theory"].abs()).fillna(0).max()

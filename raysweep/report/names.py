@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
+
+import numpy as np
 
 from raysweep.analyses.finding import Finding
 from raysweep.errors import printable
@@ -24,8 +25,8 @@ def plain(name: str) -> str:
 
 
 def capitalized(text: str) -> str:
-    """The text with a capital first letter, unless it begins with the name of a column, such as val_loss."""
-    return text if "_" in text.split(" ", 1)[0] else text[:1].upper() + text[1:]
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def without_common_beginning(first: str, second: str) -> str:
@@ -36,10 +37,10 @@ def without_common_beginning(first: str, second: str) -> str:
 
 
 def called(name: str, workload: Workload) -> str:
-    """What sentences and figures call a column: its label, else a parameter's name with spaces, a metric's as it is."""
+    """What sentences and figures call a column: its label, else its name with spaces."""
     if name in workload.by_name:
         return workload.by_name[name].label or plain(name)
-    return next((metric.label for metric in workload.metrics if metric.name == name), "") or name
+    return next((metric.label for metric in workload.metrics if metric.name == name), "") or plain(name)
 
 
 def as_called(finding: Finding, workload: Workload) -> Workload:
@@ -93,7 +94,7 @@ def listed(name: str, values: Iterable[Any], workload: Workload) -> list[str]:
     if declared and declared.words:
         label = f"{called(name, workload)} "
         return [begin, *(setting(name, value, workload).removeprefix(label) for value in others)]
-    return [begin, *(f"{number(value)}{unit}" for value in others)]
+    return [begin, *(f"{in_short(value)}{unit}" for value in others)]
 
 
 def setting(name: str, value: Any, workload: Workload) -> str:
@@ -105,23 +106,17 @@ def setting(name: str, value: Any, workload: Workload) -> str:
             return printable(declared.words(value))
         return printable(value) if is_engine else f"{called(name, workload)} {printable(value)}"
     unit = unit_of(name, workload)
-    return f"{workload.symbol(name) or called(name, workload)} = {number(value)}{unit if unit == '°' else ''}"
+    return f"{workload.symbol(name) or called(name, workload)} = {in_short(value)}{unit if unit == '°' else ''}"
+
+
+def in_short(value: Any) -> str:
+    """A value in four digits, a long whole number too (1.074e9), unless it is so near to them that others matter."""
+    if not isinstance(value, (int, np.integer)) or abs(whole := int(value)) < 1e7:
+        return number(value)
+    short = number(float(whole))
+    return short if abs(float(short) - whole) > 1e-6 * abs(whole) else number(whole)
 
 
 def settings(where: Mapping[str, Any], workload: Workload) -> str:
     """Several parameters and their values, separated by commas."""
     return ", ".join(setting(name, value, workload) for name, value in where.items())
-
-
-def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
-    """An axis in words: its name, ends and number of values."""
-    unit = unit_of(name, workload)
-    label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
-    if name in workload.by_name and workload.by_name[name].label:
-        label += f" (`{name}`)"
-    if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-        finite = [v for v in values if math.isfinite(v)]
-        more = " and ∞" if len(finite) < len(values) else ""
-        first = number(min(finite)) + (unit if unit == "°" else "")
-        return f"{label} from {first} to {number(max(finite))}{unit}{more} ({len(values)} values)"
-    return f"{label} " + ", ".join(number(v) + (unit if unit == "°" else "") for v in values)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from raysweep.analyses.finding import Finding, Move
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
@@ -18,9 +21,21 @@ def title(finding: Finding, workload: Workload) -> str:
     form = TITLES.get(finding.kind) or f"{kind}{': {metric}' * bool(finding.metric)}"
     names = {"metric": finding.metric, "x": finding.x, **{key: facts.get(key, "") for key in ("length", "meets")}}
     called_by = {key: called(name, workload) for key, name in names.items()}
+    if not finding.metric and "metric" in finding.table:
+        called_by["metric"] = " and ".join(called(name, workload) for name in finding.table["metric"].unique())
     text = capitalized(form.format(**called_by, stage=facts.get("stage", facts.get("about", ""))))
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
+
+
+def headings_of(findings: Sequence[Finding], workload: Workload) -> list[str]:
+    """What each finding answers: its question, with its title if it is not the only one of this question; its title
+    alone if the space does not ask."""
+    asked, out = Counter(one.question for one in findings), list[str]()
+    for one in findings:
+        alone = one.question and asked[one.question] == 1
+        out.append(one.question if alone else f"{one.question} {title(one, workload)}:".strip())
+    return out
 
 
 def notes(finding: Finding, workload: Workload) -> list[str]:
@@ -89,5 +104,6 @@ def move_words(move: Move, finding: Finding, workload: Workload) -> str:
     in_theory = zip(move.theory, ("rises", "falls", "stays"), strict=True)
     theory = ", ".join(f"{way} in {count}" if every > 1 else way for count, way in in_theory if count)
     more = (f"; theory {theory}" if theory else "") + (", of some only a bound" if move.by_bounds else "")
-    name, what = called(move.key, workload), ESTIMATES.get(finding.kind, "place")
+    name, zero = called(move.key, workload), finding.kind == "boundary"
+    what = "zero" if zero else ESTIMATES.get(finding.kind, "place")
     return f"With {name} from {number(move.first)} to {number(move.last)}{unit} the {what} {ways}{more}."

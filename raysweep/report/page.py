@@ -42,7 +42,7 @@ class Picture:
 class Part:
     """A finding in words.
 
-    anchor: what a link names. question: as the space asks it; empty if it does not. sentence: the answer.
+    anchor: what a link names. question: what it answers; empty if the page says it. sentence: the answer.
     first: the rows that matter most; None without a table. open: whether they are shown before a click.
     full: all rows that the page shows. figures: without the one at the top. files: the names of its CSVs.
     explored: what the script draws.

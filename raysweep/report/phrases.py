@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from raysweep.analyses.counts import Way
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.nothing import Nothing
 
@@ -23,6 +24,8 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
     Outcome.NO_EFFECT: "no effect",
+    Outcome.SLOWLY_DECREASING: "falls slowly",
+    Outcome.QUICKLY_DECREASING: "falls quickly",
     Outcome.UNDECIDED: "undecided",
     Outcome.UNCLEAR: "not clear",
     Outcome.ALIKE: "not told from the best",
@@ -41,12 +44,11 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.AGREES: "{meets} predicts {x} as measured",
         Outcome.HIGHER: "{meets} predicts too high {x}",
         Outcome.LOWER: "{meets} predicts too low {x}",
-        Outcome.UNDECIDED: "{x} by {meets} cannot be compared with the measured one",
     },
     "inflection": {
-        Outcome.LOCATED: "{metric} turns at {at}",
-        Outcome.IMPROVES: "more {x} is better throughout",
-        Outcome.DEGRADES: "less {x} is better throughout",
+        Outcome.LOCATED: "{metric} is {extreme} at {at}",
+        Outcome.IMPROVES: "no turn of {metric}: more {x} is better",
+        Outcome.DEGRADES: "no turn of {metric}: less {x} is better",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
         Outcome.UNCLEAR: "no turn of {metric} is shown",
     },
@@ -57,16 +59,14 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
     "agreement": {
-        Outcome.AGREES: "theory and experiment agree",
-        Outcome.DIFFERS: "theory and experiment differ",
-        Outcome.UNDECIDED: "theory and experiment cannot be compared",
+        Outcome.AGREES: "yes, theory and experiment agree",
+        Outcome.DIFFERS: "no, theory and experiment differ",
     },
     "relation": {
         Outcome.RISES: "{metric} rises with {x} (rank correlation {place})",
         Outcome.FALLS: "{metric} falls with {x} (rank correlation {place})",
         Outcome.UNCLEAR: "{x} is not shown to predict {metric} (rank correlation {place})",
         Outcome.MEASURED: "{metric} and {x} have rank correlation {place}",
-        Outcome.UNDECIDED: "{metric} and {x} have no rank correlation",
     },
     "r_squared": {
         Outcome.BEST: "{predictor} clearly explains {metric} best (R² {place})",
@@ -85,7 +85,6 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.FALLS: "{metric} falls with {x}{throughout}",
         Outcome.UNCLEAR: "{metric} shows no clear trend with {x}",
         Outcome.NO_EFFECT: "{metric} does not change with {x}",
-        Outcome.UNDECIDED: "whether {metric} changes with {x} cannot be tested",
     },
     "best": {
         Outcome.BEST: "the best {metric} is {place}",
@@ -110,13 +109,11 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.FALLS: "{metric} falls with {x} to the power {place}",
         Outcome.NO_EFFECT: "{metric} does not change with {x}",
         Outcome.UNCLEAR: "whether {metric} grows or falls with {x} is not clear (exponent {place})",
-        Outcome.UNDECIDED: "no power of {x} is known for {metric}",
     },
     "shift": {
-        Outcome.HIGHER: "the best {x} is higher, by a factor {place}",
-        Outcome.LOWER: "the best {x} is lower, by a factor {place}",
+        Outcome.HIGHER: "the best {x} is higher by a factor {place}",
+        Outcome.LOWER: "the best {x} is lower by a factor {place}",
         Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
-        Outcome.UNDECIDED: "how far the best {x} shifts is not decided",
     },
     "regime": {
         Outcome.CONSTANT: "the best {x} hardly changes with {length} (log-log slope {place})",
@@ -124,18 +121,13 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length} (log-log slope {place})",
         Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length} (log-log slope {place})",
         Outcome.DECREASING: "the best {x} falls with {length}, how fast is open (log-log slope {place})",
-        Outcome.UNDECIDED: "how the best {x} changes with {length} is not decided",
     },
     "law": {
         Outcome.RISES: "the best {x} rises with the power {place}",
         Outcome.FALLS: "the best {x} falls with the power {place}",
         Outcome.UNCLEAR: "its power is not clear ({place})",
-        Outcome.UNDECIDED: "the law of the best {x} is not decided",
     },
-    "learning_curves": {
-        Outcome.MEASURED: "{metric} is {place} at the end",
-        Outcome.UNDECIDED: "{metric} is not known for lack of ok draws",
-    },
+    "learning_curves": {Outcome.MEASURED: "{metric} is {place} at the end"},
     "landscape": {Outcome.MEASURED: "the rise of {metric} above its middle is {place} on average"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies;
@@ -143,11 +135,11 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
 
 MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{metric}: {below} below {at}, {above} above{comma}",
-        Outcome.POSITIVE: "{metric}: {positive} everywhere",
-        Outcome.NEGATIVE: "{metric}: {negative} everywhere",
+        Outcome.LOCATED: "{of}{below} below {at} and {above} above",
+        Outcome.POSITIVE: "{of}{positive} everywhere",
+        Outcome.NEGATIVE: "{of}{negative} everywhere",
     },
-    "inflection": {Outcome.LOCATED: "{located}: {metric} turns at {at}"},
+    "inflection": {Outcome.LOCATED: "{located}: {metric} is {extreme} at {at}"},
     "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
     "curves": {
@@ -168,7 +160,6 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.OK_HIGH: "{it} lies above the rows that are ok",
     Outcome.NO_EFFECT: "{it} makes no difference",
     Outcome.UNCLEAR: "no difference of {metric} is clear",
-    Outcome.UNDECIDED: "{it} is not decided",
     Outcome.MEASURED: "{metric} is {place}",
     Outcome.RISES: "{metric} rises with {x}",
     Outcome.FALLS: "{metric} falls with {x}",
@@ -176,8 +167,10 @@ OTHERWISE: Mapping[Outcome, str] = {
 """What a setting says where its kind has no clause of its own."""
 
 FURTHER: Mapping[Outcome, str] = {
-    Outcome.BOUND_LOW: "an upper bound",
-    Outcome.BOUND_HIGH: "a lower bound",
+    Outcome.BOUND_LOW: "only an upper bound",
+    Outcome.BOUND_HIGH: "only a lower bound",
+    Outcome.NO_EFFECT: "no effect",
+    Outcome.UNCLEAR: "not clear",
     Outcome.UNDECIDED: "undecided",
 }
 """The same after what most settings say, followed by in how many."""
@@ -188,6 +181,15 @@ POWERS: Mapping[Outcome, str] = {
     Outcome.UNCLEAR: "has no clear power of {axis}",
 }
 """What the best value does along each axis of a law over several."""
+
+WAYS: Mapping[Way, str] = {
+    Way.RISES: "rises",
+    Way.FALLS: "falls",
+    Way.LOWEST: "is lowest in between",
+    Way.HIGHEST: "is highest in between",
+    Way.UNCLEAR: "is not clear",
+}
+"""What means do along an axis."""
 
 NOT_MEASURED = "{metric} has no finite variance"
 """What settings say in which a mean means nothing."""
@@ -203,18 +205,23 @@ SUBJECTS: Mapping[str, str] = {
 OPEN: Mapping[str, str] = {
     **SUBJECTS,
     "boundary": "where {metric} changes sign in {x}",
+    "predicted_boundary": "whether {meets} predicts {x}",
     "inflection": "where {metric} turns in {x}",
+    "agreement": "whether theory and experiment agree",
+    "relation": "whether {metric} and {x} are correlated",
+    "trend": "whether {metric} changes with {x}",
+    "power_law": "the power of {x} with which {metric} grows",
+    "shift": "how far the best {x} shifts",
+    "regime": "how the best {x} changes with {length}",
+    "law": "the law of the best {x}",
 }
-"""The same where it is not decided."""
+"""What is not decided, by kind; else {metric}."""
 
 LEADING = 0.1
 """An axis with this share of the variance is named in a sentence."""
 
 NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
 """What a setting is, by kind."""
-
-DENIED = (Outcome.UNCLEAR, Outcome.UNDECIDED)
-"""Outcomes whose clauses deny something."""
 
 LOGGED = ("landscape", "learning_curves")
 """The kinds of what a stage logged."""
@@ -237,7 +244,7 @@ TITLES: Mapping[str, str] = {
     "trend": "How {metric} changes with {x}",
     "best": "The best {metric}",
     "search": "The best configurations for {metric}",
-    "curves": "Curves over {x}",
+    "curves": "{metric} over {x}",
     "comparison": "The sweeps on the same draws",
     "power_law": "The power of {x} with which {metric} grows",
     "shift": "How the best {x} for {metric} shifts between settings",
@@ -316,7 +323,7 @@ METHODS: Mapping[str, str] = {
 """How the numbers of a kind are made, in at most three sentences."""
 
 ESTIMATES: Mapping[str, str] = {
-    "boundary": "zero",
+    "boundary": "changes sign at",
     "inflection": "turning point",
     "optimum": "best value",
     "joint_optimum": "best value",

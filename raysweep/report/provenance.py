@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from raysweep import plain_json as json
 from raysweep.analyses.design import Design
@@ -11,9 +12,6 @@ from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.names import plain
 from raysweep.workloads.declaration import STATUSES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def provenance(frame: pd.DataFrame, design: Design, facts: Sequence[str]) -> list[str]:

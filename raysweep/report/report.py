@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
@@ -18,23 +20,19 @@ from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
 from raysweep.report.names import called, capitalized
+from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
-from raysweep.report.notes import title
 from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence
-from raysweep.report.set_up import question, set_up, varied_in_short
-from raysweep.report.symmetric import symmetric_words
-from raysweep.report.tables import FIRST, SHOWN, first_rows, table_of
+from raysweep.report.set_up import first_of, question, set_up, varied_in_short
+from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SCREEN, ANSWER = 27, 4
-"""Rows of tables that a first screen holds, and how many fewer for each answer."""
+SCREEN, ANSWER, ANSWERS = 27, 4, 5
+"""Rows of tables that a first screen holds, how many fewer for each answer, and the most answers that it counts."""
 FEWEST, LATER = 3, 4
 """The least rows that the first answer shows, and the most of each later one."""
 
@@ -111,9 +109,10 @@ def write_report(
         if several:
             findings.insert(0, compared(frame, design, workload))
             on_step(len(findings), steps)
-        # What answers a question of the space comes first.
-        findings = with_file_names(sorted(findings, key=lambda one: one.kind != KIND and not one.question))
-        answer = [" ".join(filter(None, (one.question, sentence(one, workload)))) for one in findings]
+        findings.sort(key=lambda one: first_of(one.question or one.kind == KIND, one.kind))
+        findings = with_file_names(findings)
+        pairs = zip(headings_of(findings, workload), findings, strict=True)
+        answer = [f"{asked * bool(one.question)} {sentence(one, workload)}".strip() for asked, one in pairs]
         on_answer(answer)
         pictures, files = _draw(findings, workload, directory, lambda done: on_step(len(findings) + done, steps))
     files += _write_tables(findings, directory)
@@ -194,28 +193,29 @@ def page_of(
 ) -> Page:
     """All that the page shows."""
     top = next((k for k, some in enumerate(pictures) if some), None)
-    parts, room = list[Part](), max(FEWEST, SCREEN - ANSWER * len(findings))
+    headings = headings_of(findings, workload)
+    parts, room = list[Part](), SCREEN - ANSWER * min(len(findings), ANSWERS)
     for k, (finding, some) in enumerate(zip(findings, pictures, strict=True)):
         settings = len(finding.table)
         most = min(room, LATER if k else FIRST)
-        rows = first_rows(finding, most if most >= FEWEST else FIRST)
-        first = table_of(finding, workload, rows) if settings else None
+        first = first_table(finding, workload, most if most >= FEWEST else FIRST) if settings else None
+        lines = len(first.rows) if first else 0
         parts.append(
             Part(
                 f"part-{k}",
                 title(finding, workload),
-                finding.question,
+                headings[k] if k or finding.question else "",  # the page begins with the first one's
                 sentence(finding, workload),
                 first if first and first.head else None,
-                len(rows) <= room,
-                table_of(finding, workload, range(min(SHOWN, settings))) if settings else None,
+                lines <= room,
+                whole_table(finding, workload) if settings else None,
                 some[1:] if k == top else some,
                 notes_of(finding, workload),
                 list(finding.tables),
                 [labelled(made(), finding, workload) for made in finding.explored],
             )
         )
-        room -= len(rows) if len(rows) <= room else 0
+        room -= lines if lines <= room else 0
     asked = question(design, workload)
     cited = papers.legend(
         "\n".join([asked, *(part.title for part in parts), *(one.caption for p in pictures for one in p)])
@@ -236,7 +236,7 @@ def page_of(
         if about.reload
         else missing and f"Incomplete: {missing}.",
         reload=about.reload,
-        details=[*set_up(design, workload), *symmetric_words(frame, design, workload)],
+        details=set_up(design, workload),
         provenance=provenance(frame, design, about.facts),
         spaces=resolved(design),
     )

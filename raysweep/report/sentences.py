@@ -7,23 +7,35 @@ Clauses are added in that order as long as the sentence has at most `MOST` words
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
-from raysweep.analyses.counts import Group, groups_of
+from raysweep.analyses.counts import Group, Way, groups_of, ways
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, where_words
-from raysweep.report.names import as_called, called, capitalized, settings, unit_of, without_common_beginning
-from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, SUBJECTS
+from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, which
+from raysweep.report.names import (
+    as_called,
+    called,
+    capitalized,
+    in_short,
+    setting,
+    settings,
+    unit_of,
+    without_common_beginning,
+)
+from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, OUTCOMES, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
+WHAT = ("metric", "x", "length", "meets")
+"""What names what is undecided."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -33,15 +45,11 @@ def sentence(finding: Finding, workload: Workload) -> str:
     if not len(finding.table):
         return without_settings(finding, workload)
     parts = _by_metric(finding)
-    extremes = _extremes(finding, workload) if len(parts) == 1 and finding.kind == "curves" else ""
-    if extremes:
-        return capitalized(_longer(extremes, theory_words(finding, workload), "; {}")) + "."
     if len(parts) > 1 and finding.kind == "curves":  # each metric is said before theory
         parts = [replace(one, table=one.table.assign(theory=np.nan)) for one in parts]
-    texts = [_answer(one, workload) for one in parts]
-    text = texts[0]
-    for other in texts[1:]:
-        text = _longer(text, other, "; {}")
+    text = ""
+    for one in parts:
+        text = _longer(text, _answer(one, workload), "; {}") if text else _answer(one, workload)
     return capitalized(text) + "."
 
 
@@ -65,39 +73,49 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
     if finding.kind == "law":
-        with_law = finding.table["outcome"] != Outcome.UNDECIDED
-        if with_law.all() and len(finding.keys) == 1:
+        if (finding.table["outcome"] != Outcome.UNDECIDED).any():
             return _answer_of_law(finding, workload)
-        if with_law.any() and len(finding.facts["over"]) > 1:
-            return _answer_of_axes(finding, workload)
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
-    workload, several = as_called(finding, workload), len(finding.table) > 1
+    workload, theory = as_called(finding, workload), theory_words(finding, workload)
+    if finding.kind == "curves" and (along := _along(finding, workload)):
+        return _longer(along, theory, "; {}")
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
-    subjects = OPEN if lead.outcome == Outcome.UNDECIDED else SUBJECTS
-    first = text = clause(finding, lead, workload, subjects.get(finding.kind, "it"))
+    first = text = _fitting(clause(finding, lead, workload), OUTCOMES.get(lead.outcome, str(lead.outcome)))
     if finding.kind == "best":
         text = _longer(text, _first_setting(finding, workload), " at {}")
-    elif several:
-        text += f" in {share(lead, len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
-        text = _longer(text, where_words(lead.where, workload), " ({})")
+    elif len(finding.table) > 1:
+        every = counted(len(finding.table), NOUNS.get(finding.kind, "setting"))
+        where = which(finding, lead, workload) or share(finding, lead, workload)
+        text = _fitting(first + where, f"{first} in {lead.count} of {every}", first)
     if lead.outcome == Outcome.UNDECIDED:
-        text = _longer(text, _all_need(finding, workload), ": it takes {}")
-        text = _longer(text, _together(finding, workload), ": {} vary together")
+        if not finding.question:  # which says what
+            about = {**finding.facts, "x": finding.x, "metric": finding.metric}
+            names = {key: called(about[key], workload) for key in WHAT if key in about}
+            what = OPEN.get(finding.kind, "{metric}").format(**names)
+            text = _longer(text, what, ": {}")
+        text = _longer(text, _all_need(finding, workload), "; it takes {}")
+        text = _longer(text, _together(finding, workload), "; {} vary together")
     if overall := finding.facts.get("overall"):
         whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
         text = _longer(text, whole, "; over all cells {}")
     text = _longer(text, _besides(finding, workload), "{}")
-    theory, last = theory_words(finding, workload), finding.kind == "curves"
-    text = _longer(text, "" if last else theory, "; {}")
     for group in others:
+        where = which(finding, group, workload)
+        if theory and not where and finding.kind != "curves":
+            text, theory = _longer(text, theory, "; {}"), ""
         other = FURTHER.get(group.outcome) or without_common_beginning(first, clause(finding, group, workload))
-        longer = _longer(text, other + ("" if finding.kind == "best" else f" in {group.count}"), "; {}")
+        in_few = f"{other} in {group.count}"
+        if finding.kind == "best":
+            longer = _longer(text, other, "; {}")
+        else:
+            longer = _longer(text, other + where if where else in_few, "; {}")
+            longer = _longer(text, in_few, "; {}") if longer == text else longer
         if longer == text and finding.kind == "best":
             break  # what is worse says little without what cannot be told from the best
         text = longer
-    return _longer(text, theory if last else "", "; {}")
+    return _longer(text, theory, "; {}")
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
@@ -111,59 +129,58 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
         every = counted(facts["configurations"], "configuration")
         text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
     if facts["one_draw"] and facts["configurations"] > 1:
-        text = _longer(text, "one run each, so chance may decide among the best", "; {}")
+        text = _longer(text, "one run each, so chance may decide", "; {}")
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; {} of the variance")
+    return _longer(text, shares, "; share of the variance: {}")
 
 
-def _extremes(finding: Finding, workload: Workload) -> str:
-    """Where a measured metric is lowest and highest; empty if that is not measured, is at several places, or takes too
-    many words."""
-    measured = finding.table[finding.table["estimate"].notna()]
-    if (finding.table["outcome"] != Outcome.MEASURED).any() or len(measured) < 2:
+def _along(finding: Finding, workload: Workload) -> str:
+    """How a measured metric changes along its axis: between what and what, or in how many settings it rises, falls, or
+    is lowest or highest in between. Empty if that is not measured, or not clear in any setting."""
+    counts, table, x = ways(finding), finding.table.sort_values(finding.x), finding.x
+    name, every = called(finding.metric, workload), counts.total()
+    if not every or every == counts[Way.UNCLEAR]:
         return ""
-    ordered = measured["estimate"].sort_values().to_numpy()
-    if np.isclose(ordered[0], ordered[1]) or np.isclose(ordered[-1], ordered[-2]):
-        return ""
-    varied = varying(finding.keys, measured)
-    low, high = (measured.loc[at] for at in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+    if every > 1:
+        span = f"{called(x, workload)} {in_short(table[x].min())} to {in_short(table[x].max())}{unit_of(x, workload)}"
+        (way, count), *others = counts.most_common()
+        text = f"over {span}, {name} {WAYS[way]} in {count} of {every} settings"
+        return reduce(lambda text, other: _longer(text, f"{WAYS[other[0]]} in {other[1]}", ", {}"), others, text)
+    (way,) = counts
+    monotone = way in (Way.RISES, Way.FALLS)
+    rows = table.index[[0, -1]] if monotone else [table["estimate"].idxmin(), table["estimate"].idxmax()]
     unit = unit_of(finding.metric, workload)
-    places = [
-        f"{number(row['estimate'], 3)}{unit}, at {settings({key: row[key] for key in varied}, workload)}"
-        for row in (low, high)
-    ]
-    text = f"{called(finding.metric, workload)} is lowest, {places[0]}, and highest, {places[1]}"
-    return _longer("", text, "{}")
+    values = [f"{number(value, 3)}{unit}" for value in table.loc[rows, "estimate"]]
+    pairs = zip(values, table.loc[rows, x], strict=True)
+    first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
+    return (
+        f"{name} {WAYS[way]} from {first} to {last}" if monotone else f"{name} is lowest, {first}, and highest, {last}"
+    )
 
 
 def _answer_of_law(finding: Finding, workload: Workload) -> str:
-    """The product of powers of one law, and how often it forecasts what it did not see."""
-    workload = as_called(finding, workload)
-    powers = [
-        f"{called(row['axis'], workload)}^{interval(row['estimate'], row['low'], row['high'])}"
-        for row in finding.table.to_dict("records")
-    ]
-    text = f"the best {called(finding.x, workload)} goes as {' · '.join(powers)}"
-    if out := finding.facts.get("largest_out"):
-        first = called(finding.facts["over"][0], workload)
+    """The product of powers of the laws, between what their exponents lie, and how often they forecast rightly."""
+    workload, facts = as_called(finding, workload), finding.facts
+    laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
+    powers, ways = [], []
+    for axis, table in laws.groupby("axis", sort=False):
+        name, row = called(str(axis), workload), table.iloc[0]
+        low, high = (number(end, 2) for end in (table["estimate"].min(), table["estimate"].max()))
+        one = interval(row["estimate"], row["low"], row["high"])
+        powers.append(f"{name}^{one}" if len(table) == 1 else f"{name}^{low if low == high else f'({low}…{high})'}")
+        lead = groups_of(replace(finding, table=table))[0]
+        ways.append(f"{POWERS[lead.outcome].format(axis=name)} in {lead.count}" * (len(table) > 1))
+    text = f"the best {called(finding.x, workload)} ∝ {' · '.join(powers)}"
+    every = len(finding.table) // len(facts["over"])
+    if len(finding.keys) > 1:
+        others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
+        text += f" in {some_of(len(laws) // len(facts['over']), every, f'setting of {others}')}"
+    for way in ways:
+        text = _longer(text, way, "; {}")
+    if out := facts.get("largest_out"):
+        first = called(facts["over"][0], workload)
         text = _longer(text, f"{out['inside']} of {out['of']} at the largest {first} lie as forecast", "; {}")
     return text
-
-
-def _answer_of_axes(finding: Finding, workload: Workload) -> str:
-    """What the best value does along each axis of the laws, each in how many of their settings."""
-    workload, text, over = as_called(finding, workload), "", finding.facts["over"]
-    for axis, table in finding.table.groupby("axis", sort=False):
-        with_law = table[table["outcome"] != Outcome.UNDECIDED]
-        lead = groups_of(replace(finding, table=with_law))[0]
-        power = POWERS[lead.outcome].format(axis=called(str(axis), workload))
-        among = f" of {len(table)}" if len(over) == 2 else ""
-        if text:
-            text = _longer(text, f"{power} in {lead.count}{among}", " and {}")
-        else:
-            text = f"the best {called(finding.x, workload)} {power} in {some_of(lead.count, len(table), 'setting')}"
-    undecided = (finding.table["outcome"] == Outcome.UNDECIDED).sum() // len(over)
-    return _longer(text, f"undecided in {undecided}", "; {}") if undecided else text
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
@@ -175,7 +192,7 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
         name = f"the best {called(part.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
         addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not located"
         if group and len(table) > 1:
-            addition += f" in {group.count}" if text else f" in {share(group, len(table), 'setting')}"
+            addition += f" in {group.count}" if text else f" in {some_of(group.count, len(table), 'setting')}"
         text = _longer(text, addition, "; {}") if text else addition
     return text
 
@@ -185,6 +202,11 @@ def _order(group: Group, finding: Finding) -> int:
     tested = finding.facts.get("method") == "known_turns"  # of many curves few are expected to turn
     located = group.outcome == Outcome.LOCATED and (tested or 4 * group.count >= len(finding.table))
     return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
+
+
+def _fitting(*texts: str) -> str:
+    """The first text that is short enough, else the last."""
+    return next((text for text in texts if len(text.split()) <= MOST), texts[-1])
 
 
 def _longer(text: str, addition: str, form: str) -> str:

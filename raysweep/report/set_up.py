@@ -8,9 +8,8 @@ from typing import Any
 
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design, values_in
-from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.report.names import called, capitalized, listed, plain, setting, unit_of, values_in_words
+from raysweep.report.names import called, capitalized, in_short, listed, plain, setting, unit_of
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.space.search_options import IMPORTED
 from raysweep.workloads.declaration import Workload
@@ -22,14 +21,18 @@ FIXED = 6
 
 
 def question(design: Design, workload: Workload) -> str:
-    """The question of the report: the descriptions of the spaces, or else those of the analyses."""
+    """The question of the report: the descriptions of the spaces, or else that of the first analysis."""
     asking = [space for space in design.spaces if IMPORTED not in (space.get("search") or {})]
     described = dict.fromkeys(_description(space) for space in asking)
     if any(described):
         return " ".join(filter(None, described))
-    entries = sorted(map(opened, design.analyses()), key=lambda entry: not entry[1].get("question"))
-    asked = dict.fromkeys(_asked(*entry, workload) for entry in entries)
-    return " ".join(map(capitalized, asked)) or workload.summary
+    entries = sorted(map(opened, design.analyses()), key=lambda entry: first_of(entry[1].get("question"), entry[0]))
+    return next((capitalized(_asked(*entry, workload)) for entry in entries), workload.summary)
+
+
+def first_of(asked: Any, kind: str) -> tuple[bool, bool]:
+    """The key that sorts analyses in the order of a report: what answers a question of the space, then laws."""
+    return not asked, kind != "law"
 
 
 def _description(space: Mapping[str, Any]) -> str:
@@ -55,12 +58,14 @@ def set_up(design: Design, workload: Workload) -> list[str]:
     for name in design.varied():
         values, declared = values_in(one, name) if one else design.values(name), workload.by_name.get(name)
         about = f": {declared.description}" if declared and declared.description and not workload.function else ""
-        words = _range(name, design, workload) or values_in_words(name, values, workload)
+        words = _range(name, design, workload) or _in_full(name, values, workload)
         lines.append(f"Varied: {words}{_condition(name, design, workload)}{about}.")
     if len(design.spaces) > 1:
         pairs = zip(design.names, design.spaces, strict=True)
         lines += [_differences(name, space, design, workload) for name, space in pairs]
     lines.append(f"Workload {workload.name}: {workload.summary}.")
+    if workload.symmetry and True in design.values("symmetric"):
+        lines.append(f"With symmetric true, each draw is the mean over both signs of {workload.symmetry.signs}.")
     asked = design.metrics()
     for metric in workload.metrics:
         if metric.name in asked and metric.description:
@@ -69,10 +74,15 @@ def set_up(design: Design, workload: Workload) -> list[str]:
     return lines
 
 
+def _in_full(name: str, values: list[Any], workload: Workload) -> str:
+    """An axis in words, with its name in a space and its number of values."""
+    return f"{_axis_in_short(name, values, workload)} (`{name}`, {counted(len(values), 'value')})"
+
+
 def _differences(name: str, space: Any, design: Design, workload: Workload) -> str:
     """The values in which one of several sweeps differs from the others."""
     other = [
-        f"{plain(key)} = {number(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
+        f"{plain(key)} = {in_short(values[0])}" if len(values) == 1 else _in_full(key, values, workload)
         for key in design.varied()
         if (values := values_in(space, key)) and set(values) != set(design.values(key))
     ]
@@ -114,7 +124,7 @@ def _range(name: str, design: Design, workload: Workload) -> str:
         return ""
     label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
     values, unit = design.values(name), unit_of(name, workload)
-    text = f"{label} {number(min(values))}{unit if unit == '°' else ''} to {number(max(values))}{unit}"
+    text = f"{label} {in_short(min(values))}{unit if unit == '°' else ''} to {in_short(max(values))}{unit}"
     return f"{text} (log)" if "log" in scales else text
 
 
@@ -134,10 +144,10 @@ def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
         declared = workload.by_name.get(name)
         if declared and declared.words:
             return " / ".join(listed(name, values, workload))
-        return f"{label} ({' / '.join(map(number, values))})"
+        return f"{label} ({' / '.join(map(in_short, values))})"
     unit = unit_of(name, workload)
     unit = "" if unit and unit in label[-len(unit) :] else unit  # fine-tuning steps 100, not 100 steps
     degrees = unit if unit == "°" else ""
     if len(values) <= LISTED:
-        return f"{label} {', '.join(f'{number(value)}{degrees}' for value in values)}{'' if degrees else unit}"
-    return f"{label} {number(min(values))}{degrees} to {number(max(values))}{unit}"
+        return f"{label} {', '.join(f'{in_short(value)}{degrees}' for value in values)}{'' if degrees else unit}"
+    return f"{label} {in_short(min(values))}{degrees} to {in_short(max(values))}{unit}"

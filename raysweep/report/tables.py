@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from raysweep.analyses.counts import telling_axis
 from raysweep.analyses.finding import Finding, Outcome
-from raysweep.analyses.rows import spread, varying
+from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.errors import printable
 from raysweep.numbers import interval, number
-from raysweep.report.clauses import located_axis, needed_words
-from raysweep.report.names import called, setting, unit_of
-from raysweep.report.phrases import ESTIMATES, IN_X, OUTCOMES, PER_METRIC
+from raysweep.phrases import counted
+from raysweep.report.clauses import needed_words
+from raysweep.report.names import axis_label, called, in_short, setting, unit_of
+from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -22,19 +25,39 @@ Column = tuple[str, bool, list[str]]
 FIRST, SHOWN = 8, 60
 """The most rows on the first screen, and in the folded table; further ones are in the CSV only."""
 NOTHING = "–"
+COUNTED = 4
+"""The most outcomes that a table counts."""
+SHORT = 24
+"""The most letters of a setting that stands in one line."""
 
 
 @dataclass(frozen=True)
 class Table:
     """Formatted text: the head and the rows, all of one length, without columns that are empty everywhere.
 
-    numbers: which columns hold numbers. every: how many rows the finding has.
+    numbers: which columns hold numbers. note: which settings they are; empty if they are all.
     """
 
     head: list[str]
     rows: list[list[str]]
     numbers: list[bool]
-    every: int
+    note: str = ""
+
+
+def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
+    """What matters most in at most so many rows: of many settings of several axes what those of each value of one axis
+    say, else the settings of `first_rows`."""
+    table, several = finding.table, len(varying(finding.keys, finding.table)) > 1
+    plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table)
+    if len(table) > FIRST and several and plain and not ("metric" in finding.keys and table["metric"].nunique() > 1):
+        whole = _by_axis(finding, workload, most)
+        if len(whole.head) > 1:
+            return whole
+    rows = first_rows(finding, most)
+    out = table_of(finding, workload, rows)
+    every = len(table) * len(out.rows) // len(rows)
+    shown = f"{len(out.rows)} of {counted(every, NOUNS.get(finding.kind, 'setting'))}; all are below."
+    return replace(out, note=shown if len(rows) < len(table) else "")
 
 
 def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
@@ -45,8 +68,10 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
         return list(range(len(table)))
     if table["outcome"].iloc[0] == Outcome.BEST:
         return list(range(most))
-    if finding.kind == "joint_optimum":  # both axes of a setting, one under the other
-        return [row for first in spread(list(range(0, len(table), 2)), most // 2) for row in (first, first + 1)]
+    if "axis" in finding.keys:  # all axes of a setting stand in one line
+        size = table["axis"].nunique()
+        starts = spread(list(range(0, len(table), size)), most)
+        return [row for first in starts for row in range(first, first + size)]
     if "p_holm" in table and table["p_holm"].notna().any():
         return np.argsort(table["p_holm"].to_numpy(), kind="stable")[:most].tolist()
     groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in table["outcome"].value_counts().index]
@@ -58,32 +83,91 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
     return sorted(int(row) for group, count in zip(groups, room, strict=True) for row in spread(list(group), count))
 
 
-def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Table:
-    """The chosen rows: setting, estimate with its interval, status, theory, and what would decide an open one."""
-    rows = finding.table.iloc[list(chosen)].to_dict("records")
-    in_x, pair = finding.kind in IN_X, finding.kind == "joint_optimum"
-    units = [unit_of(located_axis(row, finding) if in_x or pair else finding.metric, workload) for row in rows]
-    keys = [key for key in finding.keys if not (pair and key == "axis")]
-    varied = varying(keys, finding.table)
-    settings = [_settings(finding, rows, varied, workload)] * bool(varied or not pair)
-    columns: list[Column] = [
-        *(_axes(finding, rows, workload) if finding.kind == "search" else settings),
-        *([("axis", False, [called(row["axis"], workload) for row in rows])] if pair else []),
-        (_head(finding, workload), True, [_estimate(row, unit) for row, unit in zip(rows, units, strict=True)]),
-        *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
-        *(_tested(rows) if "p_holm" in finding.table else ()),
-        ("status", False, [_status(row, finding) for row in rows]),
-        ("theory", True, [_theory(row, unit) for row, unit in zip(rows, units, strict=True)]),
-        ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
-    ]
+def _by_axis(finding: Finding, workload: Workload, most: int) -> Table:
+    """A line for each value of the axis that tells most: the median and the range of estimates, and how many settings
+    have which outcome."""
+    table, kind = finding.table, finding.kind
+    plain = finding.x in finding.keys and (table["outcome"] == Outcome.MEASURED).all()
+    key = finding.x if plain else telling_axis(finding)
+    values = spread(sorted(table[key].dropna().unique(), key=in_order), most)
+    parts = [table[table[key] == value] for value in values]
+    places = [part["estimate"][np.isfinite(part["estimate"])] for part in parts]
+    unit = unit_of(finding.x if kind in IN_X else finding.metric, workload)
+    name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
+    head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
+    columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
+    columns.append((head, True, [_range(one, unit) for one in places]))
+    outcomes = table["outcome"].value_counts().index[:COUNTED]
+    for one in outcomes if table["outcome"].nunique() > 1 else ():
+        counts = [int((part["outcome"] == one).sum()) for part in parts]
+        columns.append((OUTCOMES.get(one, str(one)), True, [str(count or "") for count in counts]))
+    shown = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
+    others = [called(one, workload) for one in varying(finding.keys, table)]
+    every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"
+    return _table(columns, f"All {every}, by {called(key, workload)}{shown}; each is below.")
+
+
+def _range(values: pd.Series, unit: str) -> str:
+    """The median of some values, and between what they lie."""
+    if not len(values):
+        return NOTHING
+    low, middle, high = (f"{number(one, 3)}{unit}" for one in (values.min(), values.median(), values.max()))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _table(columns: Iterable[Column], note: str = "") -> Table:
+    """The columns that are not empty everywhere."""
     kept = [one for one in columns if any(text not in ("", NOTHING) for text in one[2])]
-    cells = [[text or NOTHING for text in one[2]] for one in kept]
-    lines = [list(line) for line in zip(*cells, strict=True)]
-    return Table([one[0] for one in kept], lines, [one[1] for one in kept], len(finding.table))
+    lines = [list(line) for line in zip(*([text or NOTHING for text in one[2]] for one in kept), strict=True)]
+    return Table([one[0] for one in kept], lines, [one[1] for one in kept], note)
 
 
-def _theory(row: Mapping[str, Any], unit: str) -> str:
-    return f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else ""
+def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Table:
+    """The chosen rows: setting, estimate with its interval, status, theory, and what would decide an open one. The axes
+    of a law or of a pair are columns."""
+    rows = finding.table.iloc[list(chosen)].to_dict("records")
+    if "axis" in finding.keys:
+        return _table(_pivoted(finding, rows, workload))
+    unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
+    settings = _settings(finding, rows, varying(finding.keys, finding.table), workload)
+    return _table(
+        [
+            *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
+            (_head(finding, workload), True, [_estimate(row, unit) for row in rows]),
+            *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
+            *(_tested(rows) if "p_holm" in finding.table else ()),
+            ("status", False, [_status(row, finding) for row in rows]),
+            ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
+            ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
+        ]
+    )
+
+
+def whole_table(finding: Finding, workload: Workload) -> Table:
+    """All rows that a page shows."""
+    every = len(finding.table)
+    note = f"The first {SHOWN} of {every} rows; all are in the CSV."
+    return replace(table_of(finding, workload, range(min(SHOWN, every))), note=note if every > SHOWN else "")
+
+
+def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Iterator[Column]:
+    """A line for each setting, with a column for each axis, and what would decide the first one that is open."""
+    axes = list(dict.fromkeys(finding.table["axis"]))
+    rows = rows[: len(rows) - len(rows) % len(axes)]
+    by_axis = [[row for row in rows if row["axis"] == axis] for axis in axes]
+    keys = varying([key for key in finding.keys if key != "axis"], finding.table)
+    if keys:
+        yield _settings(finding, by_axis[0], keys, workload)
+    for axis, part in zip(axes, by_axis, strict=True):
+        pair = finding.kind == "joint_optimum"
+        unit = unit_of(axis, workload) if pair else ""
+        texts = [_estimate(row, unit) for row in part]
+        words = [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in part]
+        shown = [word if text == NOTHING else text for text, word in zip(texts, words, strict=True)]
+        name = called(axis, workload)
+        yield f"{f'best {name}' if pair else f'exponent of {name}'} [{100 * finding.level:g} % interval]", True, shown
+    needed = [[needed_words(row, finding, workload) for row in part] for part in by_axis]
+    yield "would decide it", False, [next(filter(None, line), "") for line in zip(*needed, strict=True)]
 
 
 def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:
@@ -100,7 +184,10 @@ def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequenc
     if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
         return ", ".join(called(key, workload) for key in keys), False, texts
-    return "setting", False, [setting_words(row, keys, workload) for row in rows]
+    base = finding.facts.get("base") or {}
+    differ = [[key for key in keys if key not in base or row[key] != base[key]] for row in rows]
+    texts = [setting_words(row, some, workload) for row, some in zip(rows, differ, strict=True)]
+    return "setting", max(map(len, texts)) <= SHORT, texts
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
@@ -120,11 +207,13 @@ def _tested(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
+def _name(finding: Finding, workload: Workload) -> str:
+    return called(finding.metric, workload) if finding.kind == "search" else ESTIMATES.get(finding.kind, "estimate")
+
+
 def _head(finding: Finding, workload: Workload) -> str:
-    name = called(finding.metric, workload) if finding.kind == "search" else ESTIMATES.get(finding.kind, "estimate")
-    if finding.facts.get("one_draw"):
-        return name
-    return f"{name} [{100 * finding.level:g} % interval]"
+    interval_of = "" if finding.facts.get("one_draw") else f" [{100 * finding.level:g} % interval]"
+    return f"{_name(finding, workload)}{interval_of}"
 
 
 def _status(row: Mapping[str, Any], finding: Finding) -> str:
@@ -135,7 +224,7 @@ def _status(row: Mapping[str, Any], finding: Finding) -> str:
     return OUTCOMES.get(row["outcome"], str(row["outcome"]))
 
 
-def _estimate(row: dict[str, Any], unit: str) -> str:
+def _estimate(row: Mapping[str, Any], unit: str) -> str:
     """The estimate with its interval, or the bound that is known, with its unit."""
     one_sided = row.get("outcome") == Outcome.BOUND_LOW and row["low"] == 0  # a bound of values that are all positive
     text = interval(row["estimate"], np.nan if one_sided else row["low"], row["high"])

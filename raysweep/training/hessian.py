@@ -25,25 +25,16 @@ class Quadratic:
 
     def __init__(self, flat: Tensor, losses: Sequence[Callable[[Tensor], Tensor]]) -> None:
         self._flat, self._losses = flat.detach(), losses
-        self._kept = self._differentiated(losses[0]) if len(losses) == 1 else None
-        with sdpa_kernel(SDPBackend.MATH):
-            each = (grad(loss)(self._flat) for loss in losses)
-            self.gradient = self._kept[0].detach() if self._kept else sum(each, torch.zeros_like(self._flat))
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
+            self._kept = [vjp(grad(losses[0]), self._flat)] if len(losses) == 1 else None
+            each = (one.detach() for one, _ in self._kept) if self._kept else (grad(one)(self._flat) for one in losses)
+            self.gradient = sum(each, torch.zeros_like(self._flat))
 
     def product(self, vector: Tensor) -> Tensor:
         """Hessian times a vector (weights,)."""
         with sdpa_kernel(SDPBackend.MATH):
-            if self._kept is not None:
-                return self._kept[1](vector)[0].detach()
-            return sum((self._differentiated(loss)[1](vector)[0] for loss in self._losses), torch.zeros_like(vector))
-
-    def _differentiated(
-        self, loss: Callable[[Tensor], Tensor]
-    ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
-        """The gradient of a loss, and the function that multiplies a vector by its Hessian."""
-        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
-            gradient, multiply = vjp(grad(loss), self._flat)
-        return gradient, multiply
+            parts = self._kept or (vjp(grad(loss), self._flat) for loss in self._losses)
+            return sum((multiply(vector)[0].detach() for _, multiply in parts), torch.zeros_like(vector))
 
     def change(self, move: Tensor) -> float:
         """Change of the loss under a move of the weights (weights,), by the quadratic model."""

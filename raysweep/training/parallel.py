@@ -7,14 +7,11 @@ everything, and the functions here change nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, distributed
-
-if TYPE_CHECKING:
-    from torch.distributed.device_mesh import DeviceMesh
 
 _late: Any = None  # the process group of `meet`
 
@@ -43,13 +40,6 @@ def workers() -> int:
 
 def rank() -> int:
     return distributed.get_rank() if workers() > 1 else 0
-
-
-def mesh(kind: str) -> DeviceMesh:
-    """All workers, each with a device of this kind."""
-    from torch.distributed.device_mesh import DeviceMesh
-
-    return DeviceMesh.from_group(distributed.group.WORLD, kind)
 
 
 def share(sequences: np.ndarray, group: int = 1) -> tuple[np.ndarray, int]:

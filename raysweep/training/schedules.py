@@ -19,15 +19,23 @@ def warmed(step: int, warmup: int) -> float:
     return min(1.0, (step + 1) / warmup) if warmup else 1.0
 
 
+def branch(steps: int) -> int:
+    """The step at which a wsd length leaves the trunk, which is the same for all lengths."""
+    return steps - math.ceil(ANNEAL * steps)
+
+
 def schedule(kind: str, steps: int, warmup: int = 0) -> Factor:
     """A function from a step to a multiple of the peak rate.
 
-    kind: cosine (falls to zero), constant (no warm-up) or constant_warmup.
-    warmup: steps; 0 stands for a tenth of all steps.
+    kind: cosine (falls to zero), constant (no warm-up), constant_warmup, or wsd (falls to zero from its branch on).
+    warmup: steps; 0 stands for a tenth of all steps, and with wsd for TRUNK_WARMUP.
     """
-    warm = 0 if kind == "constant" else warmup or math.ceil(WARMUP * steps)
+    usual = TRUNK_WARMUP if kind == "wsd" else math.ceil(WARMUP * steps)
+    warm, left = 0 if kind == "constant" else warmup or usual, branch(steps)
 
     def factor(step: int) -> float:
+        if kind == "wsd" and step >= left:
+            return warmed(step, warm) * ((steps - step) / (steps - left + 1))
         if kind != "cosine" or step < warm:
             return warmed(step, warm)
         return 0.5 * (1 + math.cos(math.pi * (step - warm + 1) / max(1, steps - warm + 1)))
@@ -35,23 +43,9 @@ def schedule(kind: str, steps: int, warmup: int = 0) -> Factor:
     return factor
 
 
-def trunk_and_anneal(steps: int, warmup: int = 0) -> tuple[int, Factor]:
-    """The step at which a wsd length leaves the trunk, and the function from a step to a multiple of the peak rate.
-
-    Up to that step the function is the same for every length.
-    """
-    branch = steps - math.ceil(ANNEAL * steps)
-    warm = warmup or TRUNK_WARMUP
-
-    def factor(step: int) -> float:
-        return warmed(step, warm) * (1.0 if step < branch else (steps - step) / (steps - branch + 1))
-
-    return branch, factor
-
-
-def trunk_steps(branch: int) -> list[int]:
-    """The steps up to a branching point at which trunks are kept: a geometric grid, the same for all lengths."""
-    octaves = int(math.log2(branch)) + 1 if branch else 0
-    start = round(GRID_PER_OCTAVE * math.log2(FIRST_TRUNK))
+def trunk_steps(steps: int) -> list[int]:
+    """The steps at which the trunk of a wsd length is kept: a geometric grid, the same for all lengths."""
+    last, start = branch(steps), round(GRID_PER_OCTAVE * math.log2(FIRST_TRUNK))
+    octaves = int(math.log2(last)) + 1 if last else 0
     grid = {round(2 ** (index / GRID_PER_OCTAVE)) for index in range(start, octaves * GRID_PER_OCTAVE + 1)}
-    return sorted(step for step in grid if step <= branch)
+    return sorted(step for step in grid if step <= last)

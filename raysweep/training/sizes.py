@@ -26,23 +26,16 @@ class Halvings:
     models: int = 0
 
 
-@dataclass
-class Used:
-    """The most samples and models that were computed at a time."""
-
-    samples: int = 0
-    models: int = 0
-
-
-_halvings, _used = Halvings(), Used()  # of this process, which computes one trial at a time
+_halvings, _used = Halvings(), dict[str, int]()  # of this process, which computes one trial at a time
 
 
 @contextlib.contextmanager
-def halved(halvings: Halvings) -> Iterator[Used]:
-    """Compute less at a time while the block runs. Gives what is then used."""
+def halved(halvings: Halvings) -> Iterator[dict[str, int]]:
+    """Compute less at a time while the block runs. Gives the most samples and models that are then computed at a time,
+    under these names."""
     global _halvings, _used
     before = _halvings, _used
-    _halvings, _used = halvings, Used()
+    _halvings, _used = halvings, {}
     try:
         yield _used
     finally:
@@ -52,11 +45,14 @@ def halved(halvings: Halvings) -> Iterator[Used]:
 def samples(count: int, bytes_each: float = 0.0) -> int:
     """How many of `count` samples to compute at a time, at least 1. bytes_each: of PIECE_BYTES; 0 if no limit."""
     most = count if not bytes_each else min(count, int(PIECE_BYTES / bytes_each))
-    _used.samples = max(_used.samples, size := max(1, most >> _halvings.samples))
-    return size
+    return _noted("samples", most >> _halvings.samples)
 
 
 def models(count: int) -> int:
     """How many of `count` models to compute side by side at most, at least 1."""
-    _used.models = max(_used.models, size := max(1, count >> _halvings.models))
+    return _noted("models", count >> _halvings.models)
+
+
+def _noted(what: str, count: int) -> int:
+    _used[what] = max(_used.get(what, 0), size := max(1, count))
     return size

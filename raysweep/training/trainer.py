@@ -15,13 +15,16 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from raysweep.training import devices, draws, graphs, parallel, prefetch, sizes
+
+if TYPE_CHECKING:
+    from raysweep.trial.context import Context
 
 BETAS, CLIP = (0.9, 0.95), 1.0  # O Table 3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as AdamW calls them
@@ -63,26 +66,23 @@ class Recipe:
 
 
 def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
-    """A module with these weights, by name, on the device of this process; spread over the workers of a gang.
-
-    module: may be on the device meta, so that its weights are allocated once. compiles: where there is a compiler.
-    """
+    """A module of the device meta with these weights, by name, on the device of this process; spread over the workers
+    of a gang. compiles: where there is a compiler."""
     where = devices.device()
     if compiles and compiler():
         module.compile()
     spread(module, where)
-    meta = any(weight.is_meta for weight in module.parameters())
-    module = module.to_empty(device=where) if meta else module.to(where)
-    load(module, weights)
+    load(module.to_empty(device=where), weights)
     return module.eval()
 
 
 def spread(module: nn.Module, where: torch.device) -> None:
     """Spread the weights of a module over the workers of a gang, if there is one: of each of its layers by itself."""
     if parallel.workers() > 1:
+        from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = parallel.mesh(where.type)
+        mesh = DeviceMesh.from_group(torch.distributed.group.WORLD, where.type)
         layers = [layer for each in module.modules() if isinstance(each, nn.ModuleList) for layer in each]
         for part in (*reversed(layers), module):  # a list within a layer before the layer
             fully_shard(part, mesh=mesh, reshard_after_forward=True)
@@ -120,8 +120,13 @@ def _spread(values: Any, like: Tensor) -> Tensor:
 
 
 def weights_of(module: nn.Module, everywhere: bool = True) -> dict[str, Tensor]:
-    """The whole weights of a module by name, in the host's memory. everywhere: on all workers, or on the first only."""
-    return _whole(module.named_parameters(), everywhere)
+    """The whole weights of a module that are trained, by name, in the host's memory. everywhere: on all workers, or on
+    the first only."""
+    return _whole(_trained(module).items(), everywhere)
+
+
+def _trained(module: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
 
 
 def _whole(tensors: Iterable[tuple[str, Tensor]], everywhere: bool) -> dict[str, Tensor]:
@@ -140,13 +145,18 @@ class Trainer:
     def __init__(self, module: nn.Module, losses: Losses, recipe: Recipe) -> None:
         self.module, self.losses, self.recipe = module, losses, recipe
         self.step = 0
-        self._named = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+        self._named = _trained(module)
         groups: dict[tuple[float, bool], dict[str, Any]] = {}
         for name, weight in self._named.items():
             factor, decays = recipe.lr_factors.get(name, 1.0), weight.ndim > 1
             group = {"params": [], "factor": factor, "weight_decay": decays * recipe.weight_decay / factor}
             groups.setdefault((factor, decays), group)["params"].append(weight)
         self.optimizer = torch.optim.AdamW(list(groups.values()), betas=BETAS, fused=True)
+        named = self._named.items()
+        self._moments = {kind: {name: torch.zeros_like(each.detach()) for name, each in named} for kind in MOMENTS}
+        for name, weight in named:  # as AdamW itself does at its first step
+            count = torch.zeros((), dtype=torch.float32, device=weight.device)
+            self.optimizer.state[weight] = {"step": count} | {kind: self._moments[kind][name] for kind in MOMENTS}
         self._where = next(iter(self._named.values())).device
         self._alive = torch.ones((), dtype=torch.bool, device=self._where)
         self._records = recipe.records and self._where.type == "cuda" and not recipe.dropout and parallel.workers() == 1
@@ -162,29 +172,31 @@ class Trainer:
 
         The data of a step follow from its number. everywhere: on all workers of a gang, or on the first only.
         """
-
-        def kept(kind: str) -> dict[str, Tensor]:
-            return _whole(((name, self._state(weight)[kind]) for name, weight in self._named.items()), everywhere)
-
-        moments = {kind: kept(kind) for kind in MOMENTS}
+        moments = {kind: _whole(each.items(), everywhere) for kind, each in self._moments.items()}
         return {"weights": weights_of(self.module, everywhere), **moments, "step": self.step, "frozen": not self.alive}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state. Its weights are those of the module already."""
-        for name, weight in self._named.items():
-            for kind in MOMENTS:
-                self._state(weight)[kind].copy_(_spread(state[kind][name], weight))
-            self._state(weight)["step"].fill_(state["step"])
+        """Go on from a state."""
+        load(self.module, state["weights"])
+        for kind, moments in self._moments.items():
+            for name, values in moments.items():
+                values.copy_(_spread(state[kind][name], values))
+        for kept in self.optimizer.state.values():
+            kept["step"].fill_(state["step"])
         self.step = int(state["step"])
         self._alive.fill_(not state["frozen"])
 
-    def _state(self, weight: Tensor) -> dict[str, Tensor]:
-        """What the optimizer keeps of a tensor, in the form that AdamW itself gives it at its first step."""
-        state: dict[str, Tensor] = self.optimizer.state[weight]
-        if not state:
-            state["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
-            state |= {kind: torch.zeros_like(weight.detach()) for kind in MOMENTS}
-        return state
+    def train_stage(self, batches: Batches, until: int, context: Context) -> None:
+        """Take the steps of a stage, up to this one. Losses are logged, and a stage that was cut off goes on."""
+        if (state := context.restored()) is not None:
+            self.restore(state)
+
+        def after_step(trained: Trainer, loss: Tensor) -> None:
+            context.log(trained.step, training_loss=loss)
+            if trained.step < until:
+                context.checkpoint(trained.state)
+
+        self.train(batches, until, after_step)
 
     def train(self, batches: Batches, until: int, after_step: Callable[[Trainer, Tensor], None] | None = None) -> None:
         """Take steps up to this one. After each, call after_step(trainer, mean loss of the step)."""

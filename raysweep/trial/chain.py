@@ -187,12 +187,13 @@ class _Walk:
         """The distinct stages of these rows, in the order of their first rows."""
         if len(self._chain) == 1 and self._chain.stages[0].together == ANY and 0 not in self._kept:
             return [_Instance(rows[i : i + 1], parents[i]) for i in range(len(rows))]
-        names = self._chain.dependencies[index]
-        groups: dict[tuple[Any, ...], list[int]] = {}
+        names, identified = self._chain.dependencies[index], self._workload.identify is not None
+        groups: dict[Any, list[int]] = {}
         for position, row in enumerate(rows.tolist()):
-            points = self._stages.points(row)[: index + 1]
-            key = (int(self._seeds[row]), points, *(self._columns[name][row] for name in names))
-            groups.setdefault(key, []).append(position)
+            seed, points = int(self._seeds[row]), self._stages.points(row)[: index + 1]
+            values = (self._columns[name][row] for name in names) if not identified else ()
+            stages = [stage.id for stage in self._stages.of_row(row, seed, index)] if identified else ()
+            groups.setdefault((seed, points, *values, *stages), []).append(position)
         return [_Instance(rows[members], parents[members[0]]) for members in groups.values()]
 
     def _calls(self, index: int, distinct: list[_Instance]) -> list[list[_Instance]]:

@@ -33,8 +33,8 @@ def less(halvings: Halvings) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            if used.samples or used.models:
-                error.add_note(_NOTE.format(used.samples, used.models))
+            if used:
+                error.add_note(_NOTE.format(used.get("samples", 0), used.get("models", 0)))
             raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import raysweep
@@ -73,6 +74,22 @@ def test_bounds_alone_give_no_law() -> None:
     assert (row["outcome"], row["reason"], row["slices"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_SLICES, 4)
     assert (row["needed"], np.isfinite(row["low"])) == (Needed.MORE_X, False)
     assert laws[0].facts == {"over": ["width"]}
+
+
+def test_a_law_that_bounds_alone_would_give_forecasts_no_setting() -> None:
+    best = {64: 1e3, 128: 1e2, 256: 10.0, 512: 0.02, 1024: 0.002}  # those of three widths are above all rates
+    noise, frame = np.random.default_rng(0), []
+    for width, place in best.items():
+        loss = 0.1 * np.log(RATES / place) ** 2 + 0.02 * noise.standard_normal(len(RATES))
+        frame += [{"lr": lr, "width": width, "loss": value} for lr, value in zip(RATES, loss, strict=True)]
+    found = raysweep.analyse(pd.DataFrame(frame), "loss", "lr", "width", [{"law": {"lr": "lr", "over": "width"}}])
+    table = found[0].tables["law_values"].set_index("width")
+    assert table["outcome"].tolist() == [Outcome.EDGE_HIGH] * 3 + [Outcome.LOCATED] * 2
+    assert (table["inside"] != "").tolist() == [True] * 3 + [False] * 2
+    assert found[0].facts["one_out"]["of"] == 3
+    assert "largest_out" not in found[0].facts
+    (plot,) = found[0].plots()
+    assert len(plot.panels[0].lines[0].table) == 5
 
 
 def test_axes_that_vary_together_need_no_more_settings() -> None:

@@ -72,8 +72,8 @@ def test_figures_have_the_means_and_the_draws_that_are_in_none() -> None:
     assert isinstance(plot, LearningPlot)
     assert (plot.name, plot.steps, plot.logarithmic, plot.every) == ("curves_loss", "layer", False, 1)
     (line,) = plot.panels[0].lines
-    assert line.curve.mean.tolist() == [3.0, 4.0, 5.0]
-    ((status, x, values),) = line.curve.left_out
+    assert line.mean.tolist() == [3.0, 4.0, 5.0]
+    ((status, x, values),) = line.left_out
     assert (status, x.tolist(), values.tolist()) == ("diverged", [0.0, 1.0, 2.0], [2.0, 1e3, math.inf])
 
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import yaml
 from conftest import Outcome, process
 
 import raysweep
 from raysweep.ledger import segments
+from raysweep.training import sizes
 from tests.goldens import SPACES
 
 pytestmark = pytest.mark.long
@@ -29,6 +31,21 @@ TINY: dict[str, Any] = {
 }
 
 
+def in_pieces(halvings: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> pandas.DataFrame:
+    """The rows of one process that adds up each batch in 2**halvings pieces."""
+    monkeypatch.setattr(sizes, "samples", lambda count, bytes_each=0.0: max(1, count >> halvings))
+    sweep = raysweep.run(
+        NAME,
+        set={**TINY, "resources": None},
+        storage=folder / str(halvings),
+        tracking_uri="none",
+        executor="inline",
+        report=False,
+        say=lambda line: None,
+    )
+    return sweep.results()
+
+
 def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Callable[..., Outcome]) -> None:
     output = call("run", NAME, "--dry-run").out
     for gpus in ("1 GPU and 1 core each", "2 GPUs and 2 cores, a gang of 2", "4 GPUs and 4 cores, a gang of 4"):
@@ -39,7 +56,12 @@ def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Callable[
 def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_process(
     storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stated tolerance, float32, as in tests/training/test_parallel.py: 2e-3 nats."""
+    """In float32 a gang adds up a batch in another order, and so does one process that takes it in pieces.
+
+    At a rate of 0.001 both move a loss by at most 3e-6 nats: 2e-5 is asked. At 0.01 training amplifies the last digit.
+    One process in 2, 4 or 8 pieces moved the losses of two models by up to 0.035 and 0.005 nats, and a gang by 0.0095
+    and 0.004. So there a gang may be as far off as three times what pieces make of the same row.
+    """
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     changes = [
         part
@@ -49,21 +71,16 @@ def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_proce
     asked = ("--executor", "ray", "--workers", "4", "--tracking-uri", "none")
     done = process("run", NAME, "--storage", storage, *asked, *changes)
     assert done.code == 0, done.err
-    alone = raysweep.run(
-        NAME,
-        set={**TINY, "resources": None},
-        storage=tmp_path / "alone",
-        tracking_uri="none",
-        executor="inline",
-        report=False,
-        say=lambda line: None,
-    ).results()
     sweep = raysweep.open(NAME, storage=storage)
-    table = sweep.results()
-    assert table["status"].tolist() == alone["status"].tolist()
-    assert "ok" in set(table["status"])
+    table, alone = sweep.results(), in_pieces(0, tmp_path, monkeypatch)
+    others = [in_pieces(halvings, tmp_path, monkeypatch) for halvings in (1, 2, 3)]
+    assert set(table["status"]) == set(alone["status"]) == {"ok"}
+    steady = table["finetune_lr"] < 0.005
+    assert 0 < steady.sum() < len(table)
     for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity"):
-        np.testing.assert_allclose(table[name], alone[name], atol=2e-3, err_msg=name)
+        moved = np.max([abs(other[name] - alone[name]) for other in others], 0)
+        assert (moved[steady] < 1e-5).all(), name
+        assert (abs(table[name] - alone[name]) <= np.where(steady, 2e-5, np.maximum(2e-5, 3 * moved))).all(), name
         assert table[name].nunique() > len(table) / 4
     depths = dict(zip(table["cell"], table["depth"], strict=True))
     for path in (sweep.folder / "ledger").glob("*.jsonl"):

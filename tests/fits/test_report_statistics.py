@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.analyses.closed_form import displacements, extremum, zeros
+from raysweep.analyses.closed_form import displacements
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.kinds.relation import rank_correlation
 from raysweep.fits.comparison import joint
+from raysweep.theory.roots import extremum, zeros
 
 
 @pytest.mark.simulation

@@ -16,7 +16,7 @@ import pytest
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.errors import InputError
-from raysweep.numbers import interval
+from raysweep.numbers import interval, number
 from raysweep.query import importing, table
 
 
@@ -61,6 +61,9 @@ def test_settings_and_values_near_a_billion_are_told_apart() -> None:
     found = raysweep.analyse(frame, "loss", "lr", "width", [{"best": {}}], seed="seed")
     assert "at lr = 0.003162, width = 1,000,000,001" in found.answers[0]
     assert found.guesses["values"].tolist()[1] == "2: 1,000,000,001, 1,000,000,002"
+    moved = raysweep.analyse(frame, "loss", "lr", "width", QUESTION, seed="seed")[0].moves
+    assert [(one.first, one.last) for one in moved] == [(1_000_000_001, 1_000_000_002)]
+    assert number(moved[0].first) == "1,000,000,001"
     assert interval(1e9 + 2.5, 1e9 + 2.5, 1e9 + 2.5) == "1000000002.5 (exact)"
 
 

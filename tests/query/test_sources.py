@@ -21,14 +21,14 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
-    (tmp_path / "runs.csv").write_text("lr,loss,flag,name\n1e-3,nan,true,a\n1e-2,,false,b\n1e-1,inf,true,c\n")
-    frame = load(str(tmp_path / "runs.csv"))
-    assert frame["lr"].tolist() == [1e-3, 1e-2, 1e-1]
-    assert math.isnan(frame["loss"].iloc[0])
-    assert frame["loss"].iloc[1] is None
-    assert frame["loss"].iloc[2] == math.inf
-    assert frame["flag"].tolist() == [True, False, True]
-    assert frame["name"].tolist() == ["a", "b", "c"]
+    lines = ["lr,loss,flag,name", "1e-3,nan,true,a", "1e-2,,false,b", "1e-1,inf,true,c", "1,0.5,false,d"]
+    (tmp_path / "runs.csv").write_text("\n".join(lines))
+    read = table.read(load(str(tmp_path / "runs.csv")), ["loss"], ["lr"], ["flag", "name"])
+    assert read.rows["lr"].tolist() == [1e-3, 1e-1, 1.0]
+    assert read.rows["status"].tolist() == ["diverged", "diverged", "ok"]
+    assert (read.rows["loss"].iloc[1], read.missing) == (math.inf, 1)
+    assert read.rows["flag"].tolist() == [True, True, False]
+    assert read.guesses["type"].tolist()[:3] == ["float", "bool", "str"]
 
 
 def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Pa
     packed.write_bytes(gzip.compress(file.read_bytes()))
     for path in (file, packed):
         frame = load(str(path))
-        assert frame["lr"].tolist() == [1e-3, 1e-2]
+        assert frame["lr"].tolist() == ["1e-3", "1e-2"]
         assert frame["loss"].tolist() == ["2", "NA"]
         assert frame.index.tolist() == [2, 4]
     for text, problem in (
@@ -66,6 +66,20 @@ def test_config_and_summary_of_a_wandb_export_are_columns(tmp_path: Path) -> Non
     assert load(str(tmp_path / "json.csv"))["config/lr"].tolist() == [0.1, 0.2]
     (tmp_path / "texts.csv").write_text('a,b\n"{x","{1: 2}"\n{},{y}\n')
     assert load(str(tmp_path / "texts.csv")).columns.tolist() == ["a", "b"]
+
+
+def test_the_table_of_runs_that_the_web_page_of_wandb_exports_is_read(tmp_path: Path) -> None:
+    names = '"Name","State","Notes","User","Tags","Created","Runtime","Sweep","batch_size","lr","optimizer","val/loss"'
+    run = '"{}","{}","-","ada","","2024-03-01T12:00:0{}.000Z","341","x7k2","64","{}","adamw","{}"'
+    ended = [("finished", "0.5"), ("finished", "NaN"), ("finished", "Infinity"), ("crashed", "0.75"), ("running", "")]
+    ended += [("finished", "-"), ("finished", "0.25")]
+    lines = [run.format(f"wise-fog-{n}", state, n, 10.0**-n, loss) for n, (state, loss) in enumerate(ended)]
+    (tmp_path / "wandb_export.csv").write_text("\n".join([names, *lines]) + "\n")
+    read = table.read(load(str(tmp_path / "wandb_export.csv")), ["val/loss"], ["lr", "batch_size", "optimizer"])
+    assert read.rows["status"].tolist() == ["ok", "diverged", "diverged", "failed", "ok"]
+    assert (read.missing, read.space["fixed"]) == (2, {"batch_size": 64, "optimizer": "adamw"})
+    assert read.space["axes"] == {"lr": [1e-6, 1e-3, 1e-2, 1e-1, 1.0]}
+    assert read.guesses.set_index("column").loc["State", "role"] == "status"
 
 
 def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
@@ -101,7 +115,7 @@ def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_pat
     frame = load(f"mlflow:{uri}#rates").sort_values("lr")
     assert len(frame) == 4
     child = frame[frame["lr"].notna()]
-    assert child["lr"].tolist() == [1e-3, 1e-2, 1e-2]
+    assert child["lr"].tolist() == ["0.001", "0.01", "0.01"]
     assert sorted(child["status"]) == ["FINISHED", "FINISHED", "RUNNING"]
     assert frame[frame["lr"].isna()]["loss"].tolist() == [None]  # the parent logged none
     with pytest.raises(InputError, match="no experiment rate "):

@@ -92,24 +92,24 @@ def laws(axes: Mapping[str, list[Outcome]], **row: Any) -> str:
 RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR, Outcome.UNDECIDED
 
 
-def test_laws_over_several_axes_name_each_axis_with_its_own_count() -> None:
+def test_laws_are_an_equation_and_each_axis_has_its_own_count() -> None:
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
     assert laws({"N": n, "D": d}) == (
-        "The best lr falls with N in 10 of 13 settings and rises with D in 5 of 13; undecided in 3."
+        "The best lr ∝ N^1 · D^1 in 10 of 13 settings of γ; falls with N in 10; rises with D in 5."
     )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
     assert laws(every) == (
-        "The best lr falls with N in all 13 settings and rises with D in 8 and has no clear power of K in 13."
+        "The best lr ∝ N^1 · D^1 · K^1 in all 13 settings of γ; falls with N in 13; rises with D in 8."
     )
 
 
 def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:
     none = {"N": [UNDECIDED] * 2, "D": [UNDECIDED] * 2}
     assert laws(none, needed=Needed.MORE_X) == (
-        "The law of the best lr is not decided in either setting: it takes more values of lr."
+        "Undecided in both settings: the law of the best lr; it takes more values of lr."
     )
     assert laws(none, reason=Reason.AXES_TOGETHER) == (
-        "The law of the best lr is not decided in either setting: N and D vary together."
+        "Undecided in both settings: the law of the best lr; N and D vary together."
     )
 
 
@@ -123,9 +123,9 @@ def test_cells_are_not_called_worse_without_those_that_are_not_told_from_the_bes
     others = [Outcome.ALIKE, *[Outcome.WORSE] * 3]
     short = "The best risk after fine-tuning is 1.00 [0.90, 1.10] at L = 1; 1 cannot be told from it; 3 are worse."
     assert ranking({"depth": 1}, *others) == short
-    many = ranking({"depth": 1, "gamma": 0.2, "source_samples": 3, "finetune_lr": 1.0}, *others)
+    many = ranking({"depth": 1, "gamma": 0.2, "noise": 3, "finetune_lr": 1.0}, *others)
     assert "worse" not in many
-    assert "worse" in ranking({"depth": 1, "gamma": 0.2, "source_samples": 3, "finetune_lr": 1.0}, *others[1:])
+    assert "worse" in ranking({"depth": 1, "gamma": 0.2, "noise": 3, "finetune_lr": 1.0}, *others[1:])
 
 
 def test_an_optimum_of_single_runs_says_that_noise_is_pooled() -> None:

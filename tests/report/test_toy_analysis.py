@@ -14,7 +14,7 @@ from spaces import small_space
 import raysweep
 from raysweep.analyses import kinds, registry
 from raysweep.errors import InputError
-from raysweep.report.answers import Analysed
+from raysweep.report.answers import Tabled
 from raysweep.space.schema import validate
 
 from .test_page import SCHEMA
@@ -71,5 +71,5 @@ def test_a_toy_is_everywhere(storage: Path) -> None:
     page = (home / "report.html").read_text()
     assert "How far do draws of risk after fine-tuning spread over target samples per dimension?" in page
     assert '<a href="tables/spread.csv">' in page
-    shown = Analysed(None, analysed, sweep.workload)._repr_html_()
+    shown = Tabled(None, analysed, sweep.workload)._repr_html_()
     assert shown.count("<tr>") == 1 + len(analysed.table)

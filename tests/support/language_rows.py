@@ -13,6 +13,7 @@ from raysweep.stages import trees
 from raysweep.trial import chain
 from raysweep.workloads.declaration import Columns, column
 from raysweep.workloads.language import PARAMETERS, WORKLOAD
+from raysweep.workloads.language.grammar import Grammar
 
 QUICK: dict[str, Any] = {
     "width": 16,
@@ -51,6 +52,15 @@ def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, 
 def stages(row: Mapping[str, Any], seed: int) -> tuple[RowStage, ...]:
     """The stages of a row that are in the store, parents first: trunks, and last its pretraining."""
     return RowStages(WORKLOAD, columns_of(row)).of_row(0, seed)
+
+
+def entropy(grammar: Grammar) -> float:
+    """The entropy rate of a language's chain of words, in nats a token; the ends of documents add a little."""
+    choice = -(grammar.transition * np.log(np.where(grammar.transition > 0, grammar.transition, 1.0))).sum(1)
+    word = -(grammar.within * np.log(grammar.within)).sum(1)
+    length = (grammar.within * grammar.length.reshape(len(choice), -1)).sum(1)
+    stationary = grammar.stationary()
+    return float(stationary @ (choice + word) / (stationary @ length))
 
 
 def identity(row: Mapping[str, Any], seed: int) -> str:

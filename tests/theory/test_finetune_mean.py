@@ -14,9 +14,9 @@ from scipy.integrate import quad
 from scipy.stats import beta
 
 import raysweep
-from raysweep.analyses.closed_form import extremum, zeros
 from raysweep.analyses.finding import Outcome
 from raysweep.theory import finetune, finetune_mean, transfer
+from raysweep.theory.roots import extremum, zeros
 
 mean = finetune_mean.transferability
 

@@ -86,7 +86,6 @@ def test_a_training_goes_on_from_its_state_to_the_same_numbers(rate: float) -> N
     arrays, described = trees.flatten(cut.state())  # as a store keeps it
     state = trees.unflatten(arrays, described)
     again = Trainer(net(rate), losses, cut.recipe)
-    trainer.load(again.module, state["weights"])
     again.restore(state)
     again.train(batches, 9)
     assert_same(whole, again)
@@ -179,9 +178,9 @@ def test_schedules_warm_up_for_a_tenth_and_cosine_ends_near_zero(kind: str) -> N
 
 
 def test_wsd_lengths_share_their_trunk() -> None:
-    (early, one), (late, other) = schedules.trunk_and_anneal(1000), schedules.trunk_and_anneal(4000)
-    assert (early, late) == (900, 3600)
-    assert all(one(step) == other(step) for step in range(early))
+    one, other = schedules.schedule("wsd", 1000), schedules.schedule("wsd", 4000)
+    assert (schedules.branch(1000), schedules.branch(4000)) == (900, 3600)
+    assert all(one(step) == other(step) for step in range(900))
     assert one(999) < 0.02
     assert one(899) == 1
     assert one(900) < 1

@@ -67,18 +67,15 @@ def run(question: Question) -> Finding:
         rows,
         keys,
         meanings=meaning(question, keys, table, apart),
-        facts=about(question, largest, shares, single),
+        facts=about(shares, single),
         tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
 
 
-def about(question: Question, largest: bool, shares: Mapping[str, float], single: np.ndarray | None) -> dict[str, Any]:
+def about(shares: Mapping[str, float], single: np.ndarray | None) -> dict[str, Any]:
     """The facts of a ranking. shares: of variance, by axis. single: errors of single runs, if they decide."""
-    function = question.workload.function
-    assumed = function is not None and question.metric not in function.metrics
-    method = {"method": "single_runs"} if single is not None else {}
-    return {"largest": largest, "assumed": assumed, "shares": shares, **method}
+    return {"shares": shares, **({"method": "single_runs"} if single is not None else {})}
 
 
 def effects(table: pd.DataFrame, keys: list[str], largest: bool) -> pd.DataFrame:

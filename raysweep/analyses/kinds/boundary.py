@@ -195,9 +195,7 @@ def against_theory(whole: pd.DataFrame, maps: Sequence[Map], x: str, y: str | No
 def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Of each named constant: its value, how many intervals do not hold it, and of how many."""
     counts = {name: excluded(whole, np.full(len(whole), value)) for name, value in question.lines.items()}
-    return {
-        name: {"value": question.lines[name], "outside": out, "of": among} for name, (out, among, _) in counts.items()
-    }
+    return {name: {"value": question.lines[name], "outside": out, "of": of} for name, (out, of) in counts.items()}
 
 
 def plots(question: Question, maps: Sequence[Map], whole: pd.DataFrame, keys: list[str]) -> list[Plot]:

@@ -36,15 +36,16 @@ def run(question: Question) -> Finding:
     else nothing is decided. A mean of draws without a variance is not given.
     """
     beside = str(question.options.get("beside") or "")
-    asked = question if beside or question.lines else question.with_signs_in_words()
-    x, metrics, workload, frame, name = asked.x, metrics_of(asked.options), asked.workload, asked.rows, asked.name
+    words = {} if beside or question.lines else question.words
+    x, metrics, workload, frame = question.x, metrics_of(question.options), question.workload, question.rows
+    name = question.name
     keys = question.keys(x)
     cell = [*keys, x]
     tables = {f"{name}_{metric}": means_table(frame, cell, metric, workload) for metric in metrics}
     rows, meanings = list[dict[str, Any]](), dict[str, str]()
     for metric in metrics:
-        signs = signs_of(metric, workload)
-        against: dict[str, str | float] = {beside: beside} if beside else dict(asked.lines)
+        signs = (words["positive"], words["negative"]) if words else signs_of(metric, workload)
+        against: dict[str, str | float] = {beside: beside} if beside else dict(question.lines)
         if not against and all(signs):
             against = {"": 0.0}
             meanings = dict(zip(("positive", "negative"), signs, strict=True)) if len(metrics) == 1 else {}
@@ -68,7 +69,7 @@ def run(question: Question) -> Finding:
         meanings=question.words or meanings,
         facts={"beside": beside, "constants": list(question.lines)},
         tables=tables,
-        plots=lambda: plots(asked, keys, metrics, beside),
+        plots=lambda: plots(question, keys, metrics, beside),
     )
 
 

@@ -98,7 +98,7 @@ def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:
 
 ANALYSIS = Analysis(
     kind="inflection",
-    question="At which {x} does {metric} turn?",
+    question="At which {x} does {metric} turn for the worse?",
     run=run,
     required=allowed.METRIC_X,
     optional={**allowed.BY_LEVEL, "words": allowed.words("turns")},

@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
-from raysweep.analyses.held_out import largest_out, law_of
+from raysweep.analyses.held_out import enough, largest_out, law_of
 from raysweep.analyses.outcomes import outcome, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, all_keys, better_extremum, error_column, groups, spread, with_choice
@@ -140,15 +140,17 @@ def one_law(surface: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level
     axes, places = part[list(over)].to_numpy(float), [surface.places[s] for s in part["_slice"]]
     usable = np.array([place is not None for place in places]) & (axes > 0).all(axis=1) & np.isfinite(axes).all(axis=1)
     some = [place for place, use in zip(places, usable, strict=True) if place and use]
-    law = law_of(some, axes[usable], part.loc[usable, "outcome"])
-    part = part.assign(inside="")
+    outcomes = part.loc[usable, "outcome"].to_numpy(object)
+    law = law_of(some, axes[usable], outcomes)
+    part = part.assign(inside="", _used=usable)
     if law.reason:
         return law, part
     rng = np.random.default_rng(0)
     tail = (1 - level) / 2
     for k, row in enumerate(part.index[usable]):
-        place, new = places[part.index.get_loc(row)], law.without(k, rng)
-        assert place is not None
+        if not enough(np.delete(outcomes, k), axes):
+            continue
+        place, new = some[k], law.without(k, rng)
         forecast = np.exp(np.quantile(new, [0.5, tail, 1 - tail]))
         part.loc[row, ["law", "law_low", "law_high"]] = forecast
         part.loc[row, "inside"] = "yes" if inside(place, new, level, rng) else "no"
@@ -184,9 +186,9 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     facts["scatter"] = float(np.median([np.median(law.scatter) for law, _ in laws]))
     hits = []
     for _, part in laws:
-        used = part[part["inside"] != ""]
+        used = part[part["_used"]]
         places = [place for s in used["_slice"] if (place := surface.places[s]) is not None]
-        hits.append(largest_out(places, used[list(over)].to_numpy(float), level))
+        hits.append(largest_out(places, used[list(over)].to_numpy(float), used["outcome"].to_numpy(object), level))
     all_hits = np.concatenate(hits)
     if np.isfinite(all_hits).any():
         facts["largest_out"] = {"inside": int(np.nansum(all_hits)), "of": int(np.isfinite(all_hits).sum())}
@@ -200,7 +202,7 @@ def plots_of(question: Question, made: Laws) -> list[Plot]:
     tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
     laws = [one for one in made.laws if not one[1].reason]
     for where, law, part in spread(laws, PANELS):
-        used, lines = part[part["inside"] != ""], []
+        used, lines = part[part["_used"]], []
         fine = np.geomspace(used[over[0]].min(), used[over[0]].max(), FINE)
         for setting, table in spread(list(groups(used, over[1:])), LINES):
             logs = np.log(np.column_stack([fine, *(np.full(FINE, float(value)) for value in setting.values())]))

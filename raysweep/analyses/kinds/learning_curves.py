@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.explored import asinh_width, plain_number, rounding
+from raysweep.analyses.explored import asinh_width, curve
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.logged import (
     IDENTITY,
@@ -25,7 +25,7 @@ from raysweep.analyses.logged import (
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, spread
+from raysweep.analyses.rows import Where, plain_means, spread
 from raysweep.analyses.series import Panel, by_panel, laid_out
 from raysweep.fits.draws import log_axis
 from raysweep.fits.lost_draws import among_lost
@@ -67,14 +67,6 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class LearningLine:
-    """One line of a figure."""
-
-    where: Where
-    curve: Curve
-
-
-@dataclass(frozen=True, eq=False)
 class LearningPlot(Plot):
     """What a stage logged over its steps.
 
@@ -82,7 +74,7 @@ class LearningPlot(Plot):
     logarithmic: whether they are drawn in log, which leaves out 0. every: how many lines there are.
     """
 
-    panels: Sequence[Panel[LearningLine]]
+    panels: Sequence[Panel[Curve]]
     metric: str
     stage: str
     steps: str
@@ -142,18 +134,18 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     chosen = chosen.assign(_lost=among_lost(chosen, "_all", [*keys, "_all"]))
     chosen["_all"] = chosen.groupby([*keys, "_all"], dropna=False)["seed"].transform("size")
     logged = points[[*IDENTITY, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
-    table = logged.merge(chosen, on=IDENTITY)
+    table = logged.merge(chosen, on=IDENTITY, how="right")  # a setting without values is one too
     if question.x != STEP:
         table[STEP] = (table[STEP] / table.groupby(IDENTITY)[STEP].transform("max")).round(12)
-    table = table[table[VALUE].notna() | (table["status"] != OK)]
     return [curve_of({key: where[key] for key in keys}, part, question.level) for where, part in by_panel(table, keys)]
 
 
 def curve_of(where: Where, part: pd.DataFrame, level: float) -> Curve:
     """The curve of one setting. part: its points, with seed, status, `_all` (computed) and `_lost`."""
+    there = part[STEP].notna() & (part[VALUE].notna() | (part["status"] != OK))
     draws = {
         int(str(seed)): (str(draw["status"].iloc[0]), draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float))
-        for seed, draw in part.groupby("seed")
+        for seed, draw in part[there].groupby("seed")
     }
     good = {seed: (x, values_of) for seed, (status, x, values_of) in draws.items() if status == OK}
     x, stacked = aligned(list(good.values()))
@@ -199,7 +191,8 @@ def plots_of(curves: Sequence[Curve], keys: list[str], metric: str, question: Qu
         return []
     scale = question.options.get("scale")
     log = log_axis(every[every > 0], True) if scale == "log" else log_axis(every, False if scale else None)
-    panels = laid_out([(one.where, one) for one in visible], keys[:1], keys[1:], LearningLine)
+    parts = [(one.where, one) for one in visible]
+    panels = laid_out(parts, keys[:1], keys[1:], lambda where, one: replace(one, where=where))
     steps, share = str(question.options.get("called") or ""), question.x != STEP
     name = f"{question.name}_{metric}"
     return [LearningPlot(name, panels, metric, stage_of(question), steps, share, log, len(visible))]
@@ -213,20 +206,10 @@ def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, q
     settings = []
     for one in made:
         kept = np.array(spread(range(len(one.x)), POINTS))
-        rounded = rounding(one.stacked)
-        low, high = (np.where(np.isfinite(end), end, one.mean) for end in (one.low, one.high))
-        settings.append(
-            {
-                "values": list(one.where.values()),
-                "row": None,
-                "x": [plain_number(value) for value in one.x[kept]],
-                **{name: rounded(end[kept]) for name, end in (("mean", one.mean), ("low", low), ("high", high))},
-                "median": False,
-                "seeds": list(one.seeds),
-                "draws": [rounded(draw) for draw in one.stacked[:, kept]],
-                "theory": [0, []],
-            }
-        )
+        means = plain_means(*(each[kept] for each in (one.x, one.mean, one.low, one.high)))
+        x, seeds = np.tile(means.x, len(one.seeds)), np.repeat(one.seeds, len(kept))
+        drawn = curve(means, x, one.stacked[:, kept].ravel(), seeds, np.empty(0))
+        settings.append({"values": list(one.where.values()), "row": None, **drawn, "theory": [0, []]})
     return {
         "metric": metric,
         "x": steps,

@@ -53,7 +53,6 @@ def run(question: Question) -> Finding:
         values += [{**where, **row} for row in rows]
         settings.append({**where, **setting(rows)})
     table = pd.DataFrame(values)
-    by_predictor = table.groupby("predictor")
     name, units = question.name, int(table["units"].max())
 
     def plots() -> list[Plot]:
@@ -65,16 +64,7 @@ def run(question: Question) -> Finding:
         "r_squared",
         settings,
         [*keys, x],
-        facts={
-            "predictors": predictors,
-            "unit": unit,
-            "units": units,
-            "lowest": by_predictor["r_squared"].min().to_dict(),
-            "highest": by_predictor["r_squared"].max().to_dict(),
-            "more_than_the_first": by_predictor["more_low"].agg(lambda bounds: int((bounds > 0).sum())).to_dict(),
-            "less_than_the_first": by_predictor["more_high"].agg(lambda bounds: int((bounds < 0).sum())).to_dict(),
-            "falls": by_predictor["correlation"].agg(lambda correlations: int((correlations < 0).sum())).to_dict(),
-        },
+        facts={"predictors": predictors, "unit": unit, "units": units},
         tables={f"{name}_values": table},
         plots=plots,
     )

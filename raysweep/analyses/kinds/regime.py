@@ -180,16 +180,17 @@ def longest_out(
     """
     regime, surface = setting
     rows = regime.optimum.table.to_dict("records")
-    placed = [place(row | {"outcome": outcome(row["status"], row["reason"])}, edges, level) for row in rows]
-    pairs = [
-        (one, row[length])
-        for one, row in zip(surface.places if surface else placed, rows, strict=True)
+    outcomes = [outcome(row["status"], row["reason"]) for row in rows]
+    placed = [place(row | {"outcome": one}, edges, level) for row, one in zip(rows, outcomes, strict=True)]
+    usable = [
+        (one, row[length], found)
+        for one, row, found in zip(surface.places if surface else placed, rows, outcomes, strict=True)
         if one and np.isfinite(one.low) and 0 < row[length] < np.inf
     ]
-    if not pairs:
+    if not usable:
         return np.empty(0)
-    places, lengths = zip(*pairs, strict=True)
-    return largest_out(places, np.array(lengths, dtype=float)[:, None], level)
+    places, lengths, found = zip(*usable, strict=True)
+    return largest_out(places, np.array(lengths, dtype=float)[:, None], np.array(found), level)
 
 
 def fixed_rates(

@@ -139,7 +139,7 @@ def run(question: Question) -> Finding:
         best,
         keys,
         facts={
-            **about(question, largest, shares, single),
+            **about(shares, single),
             "axes": [axis.name for axis in axes],
             "others": others[:OTHERS],
             "configurations": len(shown),

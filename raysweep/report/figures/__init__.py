@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def drawn(finding: Finding, workload: Workload) -> list[tuple[str, Figure, str]]:
     """(name, figure, caption) of each plot of a finding, in our style."""
-    from raysweep.report.figures.draw import draw
+    from raysweep.report.figures.drawing import draw
     from raysweep.report.figures.style import styled
     from raysweep.report.names import as_called
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.agreement import AgreementPlot
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import QUALITATIVE, THEORY
 from raysweep.report.names import BARS, axis_label
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in more than its colour
 
 
-@draw.register(AgreementPlot)
+@drawing.draw.register(AgreementPlot)
 def draw_agreement(plot: AgreementPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """Two panels, the cells against the closed form and the averages of the draws that are tested; the caption."""
-    from matplotlib.figure import Figure
-
     table, test = plot.table, plot.test
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)

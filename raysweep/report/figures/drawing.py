@@ -5,20 +5,28 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from functools import singledispatch
+from typing import Any, Generic, Protocol, TypeVar
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from raysweep.analyses.finding import Finding, Plot
 from raysweep.analyses.rows import Where
 from raysweep.analyses.series import Panel
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.report.names import line_label, settings
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
+
+@singledispatch
+def draw(plot: Plot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The figure of a plot and its caption. Each type of plot registers what draws it, `@draw.register(CurvesPlot)`;
+    raises TypeError for another one."""
+    raise TypeError(f"no function draws {type(plot).__name__}")
 
 
 class Distinguished(Protocol):
@@ -50,8 +58,6 @@ def panels(
         settings with at most three last ones, each of these gets a column. A setting too long for a third of the width
         makes two columns.
     """
-    from matplotlib.figure import Figure
-
     columns = 2 if count == 4 else min(count, 3)
     last = list(dict.fromkeys(title.rpartition(", ")[2] for title in titles))
     first = list(dict.fromkeys(title.rpartition(", ")[0] for title in titles))
@@ -143,8 +149,6 @@ def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.nd
 
 def colours(values: Sequence[Any]) -> list[Any]:
     """One colour per value: ordered shades for more than three numbers, otherwise distinct colours."""
-    import matplotlib
-
     numeric = all(isinstance(value, (int, float, np.number)) for value in values)
     if numeric and len(values) > 3:
         return [matplotlib.colormaps["viridis"](0.82 * k / (len(values) - 1)) for k in range(len(values))]
@@ -234,8 +238,6 @@ def left_out_words(shown: int, every: int) -> str:
 
 def mark(label: str, **look: Any) -> Line2D:
     """A legend entry that explains a kind of mark; grey and without a line by default."""
-    from matplotlib.lines import Line2D
-
     return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
 
 

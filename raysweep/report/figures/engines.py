@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.engines import EnginesPlot
 from raysweep.analyses.rows import spread
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import GREY, QUALITATIVE
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DASHES = ("-", "--", ":", "-.")
 SLOPE_ONE: dict[str, Any] = {"color": "#999999", "linestyle": "-", "linewidth": 1}
@@ -31,7 +28,7 @@ class Difference(NamedTuple):
     outcome: Outcome
 
 
-@draw.register(EnginesPlot)
+@drawing.draw.register(EnginesPlot)
 def draw_engines(plot: EnginesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """Draw one panel per metric, a colour and marker per engine and dashes per group (at most four, evenly spaced).
 

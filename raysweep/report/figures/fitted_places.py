@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status, without_chance
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import axis_label, called, unit_of
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 SHOWN = (  # a status, the column with the position of its marker, and the marker
     (Status.LOCATED, "estimate", "o"),
@@ -30,7 +26,7 @@ SHOWN = (  # a status, the column with the position of its marker, and the marke
 )
 
 
-@draw.register(PlacesPlot)
+@drawing.draw.register(PlacesPlot)
 def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """A fitted place in x over another axis, and the caption.
 

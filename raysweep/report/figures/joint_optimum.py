@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.joint_optimum import PairPlot
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHOWN = 0.9
 """The colours end at this quantile of the regrets: beyond it lie cliffs."""
@@ -22,13 +20,9 @@ SHORT = 24
 """Letters of a title over one of three panels that a colour bar stands next to."""
 
 
-@draw.register(PairPlot)
+@drawing.draw.register(PairPlot)
 def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of the maps and its caption."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import PowerNorm
-    from matplotlib.ticker import MaxNLocator
-
     titles = [settings(one.where, workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
     top = max(float(np.quantile(np.concatenate([one.regret.ravel() for one in plot.panels]), SHOWN)), 1e-300)

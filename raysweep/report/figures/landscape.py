@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.landscape import LandscapePlot
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing
-from raysweep.report.figures.draw import draw
 from raysweep.report.names import axis_label, called, plain, settings
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LEVELS = 16
 
 
-@draw.register(LandscapePlot)
+@drawing.draw.register(LandscapePlot)
 def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """Filled contours of one draw, with the same levels in all panels, and the caption. Settings of a single metric
     stand side by side."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm
-    from matplotlib.figure import Figure
-
     surfaces, metrics, seed = plot.surfaces, plot.metrics, plot.seed
     of_surfaces = [settings(one.where, workload) for one in surfaces]
     every = list(dict.fromkeys(of_surfaces))

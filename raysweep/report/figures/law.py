@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.law import LawPlot
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import QUALITATIVE
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-@draw.register(LawPlot)
+@drawing.draw.register(LawPlot)
 def draw_law(plot: LawPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of the law and its caption."""
     titles = [settings(one.where, workload) for one in plot.panels]

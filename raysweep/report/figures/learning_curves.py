@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.kinds.learning_curves import LearningLine, LearningPlot
+from raysweep.analyses.kinds.learning_curves import Curve, LearningPlot
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.names import axis_label, called
 from raysweep.workloads.declaration import DIVERGED, Workload
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-@draw.register(LearningPlot)
+@drawing.draw.register(LearningPlot)
 def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of what a stage logged and its caption. On a logarithmic axis points at 0 are not shown."""
     percent, over = f"{100 * finding.level:g} %", plot.steps or ("share of the steps" if plot.share else "step")
     sheet = drawing.sheet(plot.panels, workload, 4.6, 3.7)
-    curves = [line.curve for line in sheet.every]
+    curves = sheet.every
     heights = np.concatenate([end for one in curves for end in (one.mean, one.low, one.high)])
     heights = heights[np.isfinite(heights)]
     for panel, lines in sheet.panels:
         if plot.logarithmic:
             scales.set_log(panel.xaxis)
         elif lines:
-            scales.whole_ticks(panel.xaxis, np.concatenate([line.data.curve.x for line in lines]))
+            scales.whole_ticks(panel.xaxis, np.concatenate([line.data.x for line in lines]))
         if len(heights) and (width := scales.asinh_width(heights)):
             scales.set_asinh(panel.yaxis, heights, width)
         for line in lines:
-            one = line.data.curve
+            one = line.data
             look: dict[str, Any] = {"marker": line.marker, "markersize": line.size, "markevery": 0.15}
             at = one.x > 0 if plot.logarithmic else np.isfinite(one.x)
             band = one.x[at], one.low[at], one.high[at]
@@ -70,11 +67,11 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
 
 
 def draw_left_out(
-    panel: Axes, line: drawing.Drawn[LearningLine], logarithmic: bool, limits: tuple[float, float] | None
+    panel: Axes, line: drawing.Drawn[Curve], logarithmic: bool, limits: tuple[float, float] | None
 ) -> None:
     """Draw the draws that are in no mean, each up to a cross at its last finite value, kept inside the limits."""
     look: dict[str, Any] = {"color": line.colour, "clip_on": False}
-    for _, x, values in line.data.curve.left_out:
+    for _, x, values in line.data.left_out:
         use = np.isfinite(values) & ((x > 0) if logarithmic else np.isfinite(x))
         if not use.any():
             continue

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from scipy.interpolate import Akima1DInterpolator
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.rows import CellMeans, signs_of
@@ -14,15 +18,9 @@ from raysweep.analyses.series import CurvesPlot, Panel, Place, Series
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.numbers import NOTHING
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FIT, THEORY
 from raysweep.report.names import BARS, axis_label, called
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
 BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
@@ -41,7 +39,7 @@ def points_in_words(panels: Sequence[Panel[Series]]) -> str:
     return f"mean over draws, {BARS}" if spread else "value of every draw, without spread"
 
 
-@draw.register(CurvesPlot)
+@drawing.draw.register(CurvesPlot)
 def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """A metric over an axis, and the caption: points with error bars, the closed form as a line, marks at the fitted
     places, zeros at 0 and others on the mean curve.
@@ -231,8 +229,6 @@ def finite_part(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
 
 def height_at(place: float, means: CellMeans, logarithmic: bool | None) -> float:
     """The mean curve, interpolated at a place between its points."""
-    from scipy.interpolate import Akima1DInterpolator
-
     x, centre = finite_part(means)
     if len(x) < 3:
         return float(np.interp(place, x, centre))

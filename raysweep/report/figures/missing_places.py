@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.outcomes import outcome
@@ -13,11 +16,6 @@ from raysweep.fits.result import Status
 from raysweep.report.figures import drawing
 from raysweep.report.figures.style import FAINT
 from raysweep.report.phrases import OUTCOMES
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 ROOM = 0.04  # of the height of a panel, for a row of marks
 WITHOUT_PLACE = (Status.UNDETERMINED, Status.MONOTONE)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import AsinhNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.boundary import MapsPlot
@@ -13,23 +19,14 @@ from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY, placed
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-@draw.register(MapsPlot)
+@drawing.draw.register(MapsPlot)
 def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The phase diagrams of a metric over two axes, one panel per map with the words of its regions; the caption."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.patches import Patch
-
     maps, x, y, metric, level, lines = plot.maps, plot.x, plot.y, plot.metric, finding.level, plot.constants
     grids = [mean_grid(one.rows, x, y, metric, workload, level) for one in maps]
     every = np.abs(np.concatenate([grid.centre.ravel() for grid in grids]))
@@ -177,8 +174,6 @@ def mean_grid(rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workloa
 
 def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:
     """(a colour scale symmetric about zero, whether it is an asinh scale because the surface spans decades)."""
-    from matplotlib.colors import AsinhNorm, Normalize
-
     sizes = sizes[sizes > 0]
     top = float(sizes.max()) if len(sizes) else 1.0
     typical = float(np.median(sizes)) if len(sizes) else 1.0

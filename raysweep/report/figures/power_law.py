@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.power_law import PowerLawPlot
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-@draw.register(PowerLawPlot)
+@drawing.draw.register(PowerLawPlot)
 def draw_power_laws(plot: PowerLawPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of power laws and its caption."""
     percent, sheet = f"{100 * finding.level:g} %", drawing.sheet(plot.panels, workload, 4.6, 3.7)

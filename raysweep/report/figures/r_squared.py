@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.r_squared import RSquaredPlot
 from raysweep.fits.draws import log_axis
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.names import axis_label, called, plain, settings
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 APART = 0.012  # of the width of the axis, between the points of two predictors at the same place
 
 
-@draw.register(RSquaredPlot)
+@drawing.draw.register(RSquaredPlot)
 def draw_r_squared(plot: RSquaredPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """R² from 0 to 1 over an axis, and the caption. Values at x = inf stand apart at the right."""
     panels, x = plot.panels, plot.x

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, RegimeLine
@@ -15,20 +17,15 @@ from raysweep.fits.regime import Verdict
 from raysweep.fits.result import Status
 from raysweep.numbers import number
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import BASE, FAINT
 from raysweep.report.names import axis_label, called
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 FIXED: dict[str, Any] = {"color": FAINT, "linestyle": ":", "linewidth": 1.1}  # the metric at a fixed rate
 Lines = drawing.Sheet[RegimeLine]
 
 
-@draw.register(RatesPlot)
+@drawing.draw.register(RatesPlot)
 def draw_rates(plot: RatesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The optimal rate over the length, both logarithmic, with the fitted power law, and the caption.
 
@@ -79,7 +76,7 @@ def draw_rates(plot: RatesPlot, finding: Finding, workload: Workload) -> tuple[F
     return finished(sheet, plot, caption, entries)
 
 
-@draw.register(AtBestPlot)
+@drawing.draw.register(AtBestPlot)
 def draw_at_best(plot: AtBestPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """A metric over the length, and the caption.
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.patheffects import withStroke
+from scipy.ndimage import binary_erosion, distance_transform_edt
 
 from raysweep.analyses.rows import signs_of
 from raysweep.report.names import plain
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SIZE = 9.5  # of words, in points
 RASTER = (72, 72)  # rows and columns of the raster on which a free place for a label is looked for
@@ -41,9 +43,6 @@ def signs(centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def hatch(panel: Axes, x: np.ndarray, y: np.ndarray, chosen: np.ndarray) -> None:
     """Hatch the chosen cells of a map. x, y: the edges of its columns and rows. chosen: shape (rows, columns)."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     corners = [[(x[j], y[i]), (x[j + 1], y[i]), (x[j + 1], y[i + 1]), (x[j], y[i + 1])] for i, j in np.argwhere(chosen)]
     if corners:
         look = {**HATCH, "facecolor": "none", "edgecolor": HATCHING}
@@ -68,9 +67,6 @@ def write_regions(
 
     Returns the words that were written.
     """
-    from matplotlib.patheffects import withStroke
-    from scipy.ndimage import binary_erosion, distance_transform_edt
-
     rows, columns = RASTER
     box = panel.get_window_extent()
     across, along = (np.arange(columns) + 0.5) / columns, (np.arange(rows) + 0.5) / rows

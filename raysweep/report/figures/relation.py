@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.relation import RelationPlot
 from raysweep.analyses.rows import spread
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.names import BARS, axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-@draw.register(RelationPlot)
+@drawing.draw.register(RelationPlot)
 def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """One metric over another in one panel, with a colour for each group, and the caption. Infinite x has a tick at the
     right."""

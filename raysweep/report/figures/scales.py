@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.report.figures.style import FAINT
@@ -24,7 +25,6 @@ def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
 def set_log(axis: Any) -> None:
     """Make an axis logarithmic, with labels that do not overlap: 1, 2 and 5 on a short axis, decades on a long one, and
     more of them within a decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     class Apart(LogLocator):
         def tick_values(self, vmin: float, vmax: float) -> Any:
@@ -52,8 +52,6 @@ def written(value: float, position: int | None = None) -> str:
 
 def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
     """Make an axis for values that span decades: logarithmic if all are positive, else asinh (linear below `width`)."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     if np.nanmin(values) > 0:
         set_log(axis)
         return
@@ -81,8 +79,6 @@ def whole_ticks(axis: Any, values: np.ndarray) -> None:
 
 def whole_log_ticks(axis: Any, values: np.ndarray) -> None:
     """The same on a logarithmic axis: for values up to 2,000 that are far enough apart for their labels."""
-    from matplotlib.ticker import NullLocator
-
     values = np.unique(values)
     whole = bool(len(values)) and np.all(values == np.round(values)) and values[0] > 0 and values[-1] <= 2000
     if whole and len(values) <= 8 and (np.diff(np.log(values)) >= 0.08 * np.log(values[-1] / values[0])).all():

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.search import LOST, SHOWN, HistoryPlot, ParallelPlot, Runs, SlicesPlot, StoppedPlot
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import FIT, GREY, QUALITATIVE
 from raysweep.report.names import axis_label, called
 from raysweep.workloads.declaration import OK, STOPPED, Workload
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RUN, STOP, FIRST, GONE = QUALITATIVE[4], QUALITATIVE[5], QUALITATIVE[1], QUALITATIVE[6]
 ORDERS = {
@@ -41,11 +42,9 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-@draw.register(HistoryPlot)
+@drawing.draw.register(HistoryPlot)
 def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The metric of each run with the best mean so far, and bars of the share of the variance of each axis."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(10.0, 3.9), layout="constrained")
     if plot.shares:
         panel, bars = figure.subplots(1, 2, width_ratios=(1.75, 1))
@@ -83,7 +82,7 @@ def _draw_shares(panel: Axes, plot: HistoryPlot, workload: Workload) -> None:
     panel.set_title("share of variance", loc="left")
 
 
-@draw.register(SlicesPlot)
+@drawing.draw.register(SlicesPlot)
 def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The metric of each run over each axis, on the axis' own scale; runs in which it is inactive are left out."""
     figure, panels = drawing.panels(len(plot.axes), 4.4, 3.4, sharex=False)
@@ -117,14 +116,9 @@ def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple
     return figure, caption
 
 
-@draw.register(ParallelPlot)
+@drawing.draw.register(ParallelPlot)
 def draw_parallel(plot: ParallelPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """Each configuration as a line through its values on all axes and its metric, the best ones on top."""
-    import matplotlib
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
-    from matplotlib.patheffects import withStroke
-
     lines, last = len(plot.places), len(plot.axes) - 1
     figure = Figure(figsize=(min(4 + 1.3 * last, 13.0), 4.2), layout="constrained")
     panel = figure.subplots()
@@ -175,11 +169,9 @@ def draw_parallel(plot: ParallelPlot, finding: Finding, workload: Workload) -> t
     return figure, caption
 
 
-@draw.register(StoppedPlot)
+@drawing.draw.register(StoppedPlot)
 def draw_stopped(plot: StoppedPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The learning curve of each run; those that were stopped early end in a mark."""
-    from matplotlib.ticker import MaxNLocator
-
     figure, (panel,) = drawing.panels(1, 7.4, 3.7)
     heights = np.concatenate([values for state, _, values in plot.curves if state != LOST] or [np.zeros(1)])
     if width := scales.asinh_width(heights):

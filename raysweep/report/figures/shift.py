@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.shift import ShiftPlot
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.draw import draw
 from raysweep.report.figures.style import FAINT, FIT
 from raysweep.report.names import called, settings
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 OPEN: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "markerfacecolor": "white"}
 NAME = 60  # letters in a line of the label of the factors
 
 
-@draw.register(ShiftPlot)
+@drawing.draw.register(ShiftPlot)
 def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """One line per setting, the first at the top, and the caption. A factor without an interval is an open point."""
     labels = [drawing.in_lines(settings(where, workload)) for where in plot.wheres]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+import matplotlib
+from matplotlib.figure import Figure
 
 GREY = "#555555"  # legend entries that explain a kind of mark
 FAINT = "#888888"  # auxiliary lines: zero, a fixed rate, the border before infinity
@@ -47,8 +47,6 @@ SETTINGS = {
 @contextmanager
 def styled() -> Iterator[None]:
     """A context in which figures get this style. Other figures do not change, and no display is needed."""
-    import matplotlib
-
     with matplotlib.rc_context(SETTINGS):
         yield
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.user_function import UserPlot
-from raysweep.report.figures.draw import draw
+from raysweep.report.figures import drawing
 from raysweep.workloads.declaration import Workload
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-@draw.register(UserPlot)
+@drawing.draw.register(UserPlot)
 def user_figure(plot: UserPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     return plot.figure, plot.caption or f"What {finding.kind} draws."

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.checkpoints import data, harness, hub
-from raysweep.workloads.checkpoints.metrics import METRICS
-from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
+from raysweep.workloads.language.metrics import METRICS as LANGUAGE
 from raysweep.workloads.language.texts import BadText
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
@@ -24,7 +24,7 @@ PARAMETERS = (
         "pretrain_length",
         float,
         299892736000.0,
-        "tokens that the revision was pretrained on, as published; the axis that revisions are zipped with",
+        "what the revision was pretrained on, as published; the axis that revisions are zipped with",
         unit="tokens",
         minimum=0,
     ),
@@ -33,24 +33,18 @@ PARAMETERS = (
         "precision",
         str,
         "mixed",
-        "mixed: weights in float32, on a GPU products in bfloat16; bfloat16: weights and moments too",
+        "mixed: float32, on a GPU products in bfloat16; bfloat16: weights and moments too",
         choices=("mixed", "bfloat16"),
     ),
-    Evaluation(
-        "source", str, "python-source:5", f"text like that of pretraining, to measure forgetting on: {data.FORMS}"
-    ),
+    Evaluation("source", str, "python-source:5", f"text like that of pretraining, to see forgetting on: {data.FORMS}"),
     Finetuning(
-        "target",
-        str,
-        "python-docs:10",
-        f'what to fine-tune on: text in the same forms, or {data.CHAT}PATH, JSONL of "messages", or of "prompt" and '
-        '"response", of which only what the assistant says is predicted',
+        "target", str, "python-docs:10", f"text likewise, or {data.CHAT}PATH (.jsonl): its answers are predicted"
     ),
     Finetuning(
         "template",
         str,
         data.TOKENIZER,
-        "how messages become text: by the tokenizer's chat template (a prompt and its response as they are), or tulu",
+        "how messages become text: by the tokenizer's chat template (prompt and response as they are), or tulu",
         choices=data.TEMPLATES,
     ),
     Finetuning(
@@ -61,34 +55,44 @@ PARAMETERS = (
     Finetuning("noise", float, 0.0, f"{NOISE} initializer_range as its configuration has it; gains stay", **SHIFT),
     Finetuning("finetune_steps", int, 100, "steps on the target; 0 for none, or for epochs", **STEPS),
     Finetuning("finetune_batch", int, 256, "sequences or conversations a step", **BATCH),
-    Finetuning(
-        "context", int, 2048, "tokens; of a longer conversation the beginning is cut", **TOKENS | {"minimum": 8}
-    ),
+    Finetuning("context", int, 2048, "of a longer conversation the beginning is cut", **TOKENS | {"minimum": 8}),
     Finetuning("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up", **SCHEDULE),
     Finetuning("finetune_warmup", int, 20, "steps of linear warm-up (O Table 2); 0: a tenth of all", **STEPS),
     Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay", minimum=0),
     Evaluation("evaluation_tokens", int, 65536, "held-out tokens for each loss", **TOKENS),
     Finetuning("epochs", float, 0.0, "passes over the target, with finetune_steps: 0", minimum=0, absent=0.0),
-    Finetuning(
-        "packing",
-        bool,
-        False,
-        "conversations of a step share rows of up to `context` tokens, each reading itself alone: the same gradient",
-        absent=False,
+    Finetuning("packing", bool, False, "conversations share rows, for the same gradient", absent=False),
+    Evaluation("tasks", str, "", "names of tasks of lm-eval, or files (.yaml), by commas; their time is not estimated"),
+)
+
+_LOSSES = "pretrain_loss pretrain_loss_after sensitivity finetune_loss finetune_loss_validation finetune_loss_before"
+_NAMES = f"""{_LOSSES} pretrain_perplexity pretrain_perplexity_after sensitivity_perplexity finetune_perplexity
+    distance_moved finetune_epochs""".split()
+Accuracy = partial(Metric, direction="maximize", share=True)
+METRICS = (
+    *(metric for metric in LANGUAGE if metric.name in _NAMES),
+    Metric("steps_taken", "steps of fine-tuning, stated or by epochs", label="steps of fine-tuning"),
+    Accuracy(
+        "task_accuracy",
+        "mean accuracy (acc) on `tasks` after noise on the weights or fine-tuning; NaN without tasks",
+        label="accuracy on tasks",
+        error="task_accuracy_error",
     ),
-    Evaluation(
-        "tasks",
-        str,
-        "",
-        "tasks of lm-eval, separated by commas: names, or task files (.yaml); what they take is not in estimates",
-    ),
+    Metric("task_accuracy_error", "its standard error over examples, by lm-eval", label="error of accuracy on tasks"),
+    Accuracy("task_accuracy_before", "the same of the checkpoint itself", label="accuracy on tasks before"),
 )
 
 
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts."""
-    of_adapters = ("lora_rank", "lora_alpha") if row["finetune_method"] == "full" else ()
-    named = ("model", "revision", "pretrain_length", *of_adapters)
+    """What identifies a stage: the commit or digest of a checkpoint instead of its name, and the digests of texts.
+
+    Where nothing is trained, how it would be does not.
+    """
+    named = {"model", "revision", "pretrain_length"}
+    if not (row["finetune_steps"] or row["epochs"]):
+        named |= {name for name in values if name.startswith(("finetune_", "lora_"))} | {"packing"}
+    if row["finetune_method"] == "full":
+        named |= {"lora_rank", "lora_alpha"}
     identity = {name: value for name, value in values.items() if name not in named}
     folder = hub.place(str(row["model"]), str(row["revision"]))
     identity["checkpoint"] = (

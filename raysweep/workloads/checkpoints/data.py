@@ -19,10 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.training import draws
-from raysweep.workloads import cache
 from raysweep.workloads.language import corpus, files
-from raysweep.workloads.language.texts import BadText, Documents, Text, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, Tokenized, passes, split
 
 VERSION = 1  # raise it when the same text and tokenizer give other tokens
 VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
@@ -50,10 +48,8 @@ class Chats:
 
     def batch(self, seed: int, first: int, count: int, length: int, packs: bool = False) -> np.ndarray:
         """Conversations first … first+count-1 of a seed's stream, int32 (count, longest); if `packs`, in as few rows as
-        they fit into. Each epoch has an order of its own."""
-        train = self.splits["train"]
-        places = [divmod(first + i, len(train)) for i in range(count)]
-        chosen = [train[_order(self.digest, seed, epoch, len(train))[i]] for epoch, i in places]
+        they fit into."""
+        chosen = passes(self.splits["train"], seed, f"checkpoints/order/{self.digest}", first, count)
         return padded(packed(chosen, length) if packs else chosen, length)
 
 
@@ -85,11 +81,6 @@ def packed(conversations: Sequence[np.ndarray], length: int) -> list[np.ndarray]
             first = int(tokens[0])
             row += [np.asarray([BEGIN + min(first, -1 - first)], np.int32), tokens[1:]]
     return [np.concatenate(row) for row in rows]
-
-
-@functools.lru_cache(maxsize=8)
-def _order(digest: str, seed: int, epoch: int, count: int) -> np.ndarray:
-    return draws.generator(seed, f"checkpoints/order/{digest}/{epoch}").permutation(count)
 
 
 @functools.lru_cache(maxsize=4)
@@ -188,15 +179,12 @@ def _load(name: str, signature: object, template: str, folder: Path) -> Text | C
     decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
     mark = hashlib.sha256(repr((VERSION, texts.digest, chat and template, decide)).encode()).hexdigest()[:32]
     made = partial(_chats, template=template) if chat else _flat
-    kept = {
-        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, each, words))
-        for part, each in texts.splits.items()
-    }
+    kept = Tokenized(texts, f"checkpoints/{mark}", partial(made, words=words))
     if not chat:
         return Text(mark, kept)
     # where all conversations but the last one end
-    boundaries = {part: np.cumsum(flat[1 : flat[0]].astype(np.int64)) for part, flat in kept.items()}
-    return Chats(mark, {part: np.split(flat[flat[0] + 1 :], boundaries[part]) for part, flat in kept.items()})
+    ends = {part: np.cumsum(kept[part][1 : kept[part][0]].astype(np.int64)) for part in SPLITS}
+    return Chats(mark, {part: np.split(kept[part][kept[part][0] + 1 :], ends[part]) for part in SPLITS})
 
 
 def _flat(texts: Sequence[bytes], words: Any) -> np.ndarray:
@@ -223,28 +211,21 @@ def _conversation(messages: Sequence[Mapping[str, str]], template: str, words: A
 
 def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
     """What is wrong with a text or conversations for a model with a context of `length` tokens, or None."""
-    kind, _, rest = name.partition(":")
-    if kind in corpus.INSTALLED and (not rest or float(rest) > corpus.SMALL):
-        return None
     try:
+        if corpus.long_enough(name):
+            return None
         text = load(name, template, folder)
     except BadText as error:
         return str(error)
     if isinstance(text, Text):
-        short = ((part, len(tokens)) for part, tokens in text.splits.items() if len(tokens) <= length)
-        return next(
-            (f"{name}: its {part} documents have {n:,} tokens, no more than a context" for part, n in short), None
-        )
-    if long := [tokens for tokens in _every(text) if _overlong(tokens, length)]:
-        words, lines = tokenizer(folder), files.entries(rest)
+        return corpus.too_short(name, text, length)
+    long = [_overlong(tokens, length) for part in text.splits.values() for tokens in part]
+    if any(long):
+        words, lines = tokenizer(folder), files.entries(name.removeprefix(CHAT))
         first = next(at for at, each in lines if _overlong(_conversation(_spoken(at, each), template, words), length))
-        count = f"{len(long):,} of {len(_every(text)):,} responses are longer than the context of {length:,} tokens"
+        count = f"{sum(long):,} of {len(long):,} responses are longer than the context of {length:,} tokens"
         return f"{first}: {count}, this one first; raise context, or drop such lines"
     return None
-
-
-def _every(chats: Chats) -> list[np.ndarray]:
-    return [tokens for part in chats.splits.values() for tokens in part]
 
 
 def _overlong(tokens: np.ndarray, length: int) -> bool:

@@ -61,21 +61,15 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     rate, decay = float(row["finetune_lr"]), float(row["finetune_weight_decay"])
     recipe = Recipe(rate, factor, decay, sample_bytes=_sample_bytes(row))
     trained = Trainer(module, partial(losses, packs=packs), recipe)
-    if (state := context.restored()) is not None:
-        put(module, state["weights"])
-        trained.restore(state)
 
     def batches(step: int) -> np.ndarray:
         if isinstance(text, Text):
             return text.sequences("train", seed, "finetune", step * batch, batch, length)
         return text.batch(seed, step * batch, batch, length, packs)
 
-    def after_step(trained: Trainer, loss: Tensor) -> None:
-        context.log(trained.step, training_loss=loss)
-        context.checkpoint(lambda: trained.state() | {"weights": _trained(module)})
-
-    trained.train(batches, steps, after_step)
-    return Result({"weights": _trained(module), "checkpoint": origin}, status=OK if trained.alive else DIVERGED)
+    trained.train_stage(batches, steps, context)
+    left = {"weights": trainer.weights_of(module), "checkpoint": origin}
+    return Result(left, status=OK if trained.alive else DIVERGED)
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -214,12 +208,6 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
 
     adapted = (int(row["lora_rank"]), row["lora_alpha"]) if row["finetune_method"] == "lora" else ()
     return fetched.once(("module", *adapted), made)
-
-
-def _trained(module: nn.Module) -> Weights:
-    """The weights that are trained, by name, in the host's memory."""
-    trained = ((name, weight.detach()) for name, weight in module.named_parameters() if weight.requires_grad)
-    return {name: trainer.whole_of(weight).to("cpu", copy=True) for name, weight in trained}
 
 
 def _adapters(module: nn.Module, seed: int) -> Weights:

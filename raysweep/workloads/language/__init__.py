@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Former, Parameter, Stage, Workload, deferred
+from raysweep.workloads.language import corpus
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.metrics import METRICS
 from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, trunk_points, vocabulary_of
@@ -23,6 +24,8 @@ RATE: dict[str, Any] = {"minimum": 0, "open_minimum": True}
 STEPS: dict[str, Any] = {"unit": "steps", "minimum": 0, "maximum": 10**9}
 BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
 TOKENS: dict[str, Any] = {"unit": "tokens", "minimum": 1, "maximum": 10**9}
+LENGTH: dict[str, Any] = {**RATE, "unit": "tokens", "whole": True}
+ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 90, "symbol": "θ"}
 TUNED: dict[str, Any] = {**RATE, "symbol": "η", "searched_by": "optimum"}
 DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}
 SHIFT: dict[str, Any] = {"minimum": 0, "symbol": "σ"}
@@ -34,19 +37,10 @@ PARAMETERS = (
         "preset",
         str,
         "tiny",
-        "width, heads, layers and context of the model; 15m, 30m and 90m as in O Table 3; 3m-688 is 3m with an MLP of "
-        "688, which a GPU multiplies faster than 683",
+        "width, heads, layers, context; 15m, 30m, 90m: O Table 3; 3m-688: an MLP of 688, faster on a GPU than 683",
         choices=tuple(PRESETS),
     ),
-    Pretraining(
-        "pretrain_length",
-        float,
-        2.0**18,
-        "tokens, a whole number of steps of pretrain_batch times context",
-        **RATE,
-        unit="tokens",
-        whole=True,
-    ),
+    Pretraining("pretrain_length", float, 2.0**18, "a whole number of steps of pretrain_batch times context", **LENGTH),
     Finetuning("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", **TUNED),
     Trunk("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
     Finetuning(
@@ -54,10 +48,7 @@ PARAMETERS = (
         float,
         90.0,
         "its cosine is the share of the target's text that is drawn from the source instead",
-        unit="degrees",
-        minimum=0,
-        maximum=90,
-        symbol="θ",
+        **ANGLE,
         formerly=Former("overlap", angle_of, share_of),
     ),
     Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
@@ -74,8 +65,7 @@ PARAMETERS = (
         "pretrain_schedule",
         str,
         "cosine",
-        "cosine to zero and constant: every length its own run; wsd: one trunk at constant rate for all lengths, each "
-        "branching off into a linear decay over its last tenth",
+        "wsd: one trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
         choices=("cosine", "constant", "wsd"),
     ),
     Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
@@ -90,8 +80,7 @@ PARAMETERS = (
         "early_stopping",
         int,
         0,
-        "times the validation loss is looked at while fine-tuning, evenly spaced, the best weights being kept; 0 keeps "
-        "the last",
+        "looks at the validation loss, evenly spaced, of which the best weights are kept; 0 keeps the last",
         minimum=0,
         maximum=1000,
     ),
@@ -116,8 +105,6 @@ PARAMETERS = (
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch: a part of a step, an impossible shape, an unusable text."""
-    from raysweep.workloads.language import corpus
-
     try:
         config = config_of(parameters)
     except ValueError as error:
@@ -132,10 +119,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     if source.startswith("task:"):
         return "source", f"expected text to pretrain on, {FORMS}, got a task"
     if target.startswith("bpe:"):
-        return (
-            "target",
-            "expected text without bpe:, which stands before the source only, whose tokens are the target's",
-        )
+        return "target", "expected text without bpe:, which stands before the source only and is for both"
     if source.startswith("bpe:") and target.startswith("tokens:"):
         return "target", "expected text to be read in the source's tokens, got tokens"
     if not source.startswith("bpe:") and vocabulary_of(target) != config.vocabulary:
@@ -151,27 +135,23 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 
     InputError if a text has gone since the sweep was planned.
     """
-    from raysweep.workloads.language import corpus
-
     identity = {name: value for name, value in values.items() if name not in ("preset", "depth", "width", "context")}
     identity["model"] = asdict(config_of(row))
     for name in ("source", "target"):
         if name in identity:
-            identity[name] = corpus.digest_of(row, name)
+            identity[name] = corpus.digest(name, str(row[name]), str(row["source"]))
     if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
         identity.pop("evaluation_tokens", None)
     return identity
 
 
 _HERE = "raysweep.workloads.language"
-_trunk, _pretrain, _finetune, _evaluate = (
-    deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")
-)
+_COST = {name: deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")}
 STAGES = (
-    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_trunk, version=5),
-    Stage("pretrain", f"{_HERE}.pretraining:pretrain", after="trunk", keeps=True, cost=_pretrain, version=5),
-    Stage("finetune", f"{_HERE}.finetuning:finetune", after="pretrain", cost=_finetune),
-    Stage("evaluate", f"{_HERE}.evaluation:evaluate", after="finetune", cost=_evaluate),
+    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_COST["trunk"], version=5),
+    Stage("pretrain", f"{_HERE}.pretraining:pretrain", "trunk", keeps=True, cost=_COST["pretrain"], version=5),
+    Stage("finetune", f"{_HERE}.finetuning:finetune", "pretrain", cost=_COST["finetune"]),
+    Stage("evaluate", f"{_HERE}.evaluation:evaluate", "finetune", cost=_COST["evaluate"]),
 )
 WORKLOAD = Workload(
     name="language",
@@ -185,7 +165,7 @@ WORKLOAD = Workload(
     identify=identify,
     data_parallel=True,
     check=check,
-    exports=dict.fromkeys(("pretrain", "finetune"), deferred("raysweep.workloads.language.exported:exported")),
+    exports=dict.fromkeys(("pretrain", "finetune"), deferred(f"{_HERE}.exported:exported")),
     gpu_guess="within a factor of 3 either way: flops are counted and divided by 30 % of the peak of an H200, where "
     "training was measured at 21 to 36 %",
 )

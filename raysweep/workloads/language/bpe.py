@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import cache
-from raysweep.workloads.language.texts import BadText, Documents
+from raysweep.workloads.language.texts import BadText, Documents, Text, Tokenized
 
 FORM = "bpe:VOCABULARY:TEXT"
 VERSION = 1  # raise it when the same text would give another vocabulary
@@ -51,11 +51,14 @@ class Vocabulary:
         """Documents one after the other, each followed by the end-of-document token, uint16."""
         arrays = [np.zeros(0, np.uint16)]
         for at in range(0, len(documents), BATCH):
-            batch = [document.decode() for document in documents[at : at + BATCH]]
-            arrays += [
-                np.array([*one.ids, self.separator], np.uint16) for one in self.tokenizer.encode_batch_fast(batch)
-            ]
+            batch = self.tokenizer.encode_batch_fast([document.decode() for document in documents[at : at + BATCH]])
+            arrays += [np.array([*one.ids, self.separator], np.uint16) for one in batch]
         return np.concatenate(arrays)
+
+    def read(self, documents: Documents) -> Text:
+        """The text of documents in these tokens."""
+        digest = hashlib.sha256(f"bpe/{VERSION}/{self.digest}/{documents.digest}".encode()).hexdigest()[:16]
+        return Text(digest, Tokenized(documents, f"tokens-{digest}", self.join), self.token_bytes())
 
     def token_bytes(self) -> np.ndarray:
         """Bytes of each token, (size,). The end of a document counts as one byte, as it does in texts of bytes."""
@@ -63,37 +66,21 @@ class Vocabulary:
         return np.array([*map(len, letters), 1], float)
 
 
-class Tokenized(dict[str, np.ndarray]):
-    """The splits of a text as tokens; each is tokenized at its first use."""
-
-    def __init__(self, documents: Documents, words: Vocabulary, digest: str) -> None:
-        super().__init__()
-        self._documents, self._words, self._digest = documents, words, digest
-
-    def __missing__(self, part: str) -> np.ndarray:
-        name, documents = f"tokens-{self._digest}-{part}", self._documents.splits[part]
-        return self.setdefault(part, cache.array(name, lambda: self._words.join(documents)))
-
-
 def parse(name: str) -> tuple[int, str]:
-    """The size of the vocabulary and the name of the text in a name `bpe:…`; BadText if the name is wrong."""
+    """The size of the vocabulary and the name of the text in a name `bpe:…`. BadText if the name is wrong, or if the
+    package that learns vocabularies is not installed."""
     size, _, text = name.partition(":")[2].partition(":")
     if not (size.isascii() and size.isdigit() and text):
         raise BadText(f"expected {FORM}, got {name!r}")
     if not SMALLEST <= int(size) <= LARGEST:
         raise BadText(f"expected a vocabulary of {SMALLEST} to {LARGEST:,} tokens, got {name!r}")
-    return int(size), text
-
-
-def needed() -> None:
-    """Raise BadText if the package that trains vocabularies is not installed."""
     if importlib.util.find_spec("tokenizers") is None:
         raise BadText(f"{FORM} needs the package tokenizers: pip install 'raysweep[bpe]'")
+    return int(size), text
 
 
 def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
     """The vocabulary trained on a text's training documents."""
-    needed()
     from tokenizers import Tokenizer
 
     serialized = cache.text(f"bpe-{VERSION}-{size}-{documents.digest}", lambda: _train(size, documents.splits["train"]))
@@ -106,10 +93,6 @@ def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
     learned = json.loads(serialized)["model"]
     content = json.dumps([VERSION, size, learned["vocab"], learned["merges"]], sort_keys=True)
     return Vocabulary(size, hashlib.sha256(content.encode()).hexdigest()[:16], tokenizer)
-
-
-def digest_of(documents: Documents, vocabulary: Vocabulary) -> str:
-    return hashlib.sha256(f"bpe/{VERSION}/{vocabulary.digest}/{documents.digest}".encode()).hexdigest()[:16]
 
 
 def _train(size: int, documents: Sequence[bytes]) -> str:

@@ -16,22 +16,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from raysweep.errors import InputError
+from raysweep.training import draws
 from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Text, of_bytes, split
+from raysweep.workloads.language.model_config import share_of
+from raysweep.workloads.language.tasks import Task
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, of_bytes, split
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
 FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
 BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
 INSTALLED = ("python-source", "python-docs")
+Corpus = Text | Grammar | Task
 SMALL = 5  # MB; a built-in text up to this size is read to check it, and a larger one is long enough
 
 
@@ -45,17 +50,52 @@ def load(name: str, source: str = "") -> Corpus:
 
 
 @asked_once.once
-def digest(name: str, source: str) -> str:
-    """The digest of the text of that name; arguments as of `load`."""
-    return load(name, source).digest
-
-
-def digest_of(parameters: Mapping[str, Any], which: str) -> str:
+def digest(which: str, name: str, source: str) -> str:
     """The digest of a row's source or target. InputError if the text has gone since the sweep was planned."""
     try:
-        return digest(str(parameters[which]), "" if which == "source" else str(parameters["source"]))
+        return load(name, source if which == "target" else "").digest
     except BadText as error:
         raise InputError(which, str(error)) from None
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A target that takes a share of its sequences from the source; of a larger share those of a smaller one too."""
+
+    target: Corpus
+    source: Corpus
+    overlap: float
+
+    @property
+    def token_bytes(self) -> np.ndarray | None:
+        """Bytes of each token; None if unknown."""
+        return self.target.token_bytes
+
+    def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
+        """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
+        target = self.target.sequences("train", seed, "finetune", first, count, length)
+        source = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else target
+        return self._mixed(target, source, seed, "train", first)
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        target = self.target.held_out(split, count, length)
+        source = self.source.held_out(split, len(target), length) if self.overlap else target
+        return self._mixed(target, source, 0, split, 0)
+
+    def _mixed(self, target: np.ndarray, source: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+        if not self.overlap:
+            return target
+        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(target))[first:]
+        rows = np.flatnonzero(uniform < self.overlap)
+        mixed = target.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
+        mixed[rows] = source[rows % len(source)]
+        return mixed
+
+
+def mixture_of(parameters: Mapping[str, Any]) -> Mixture:
+    """The text of a row's target, with the share of its source's text that overlap_angle says."""
+    source, target = str(parameters["source"]), str(parameters["target"])
+    return Mixture(load(target, source), load(source), share_of(float(parameters["overlap_angle"])))
 
 
 def tokenizer_of(name: str) -> dict[str, np.ndarray]:
@@ -73,7 +113,7 @@ def signature(name: str) -> tuple[object, ...]:
     if kind == "bpe":
         return signature(bpe.parse(name)[1])
     if kind == "tokens":
-        path = packed.parse(name, rest)[2]
+        path = packed.parse(name)[2]
         return ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ()
     if kind in ("file", "chat") or (kind == "task" and rest.partition(":")[0] != "grammar"):
         return files.signature(rest)
@@ -84,7 +124,8 @@ def signature(name: str) -> tuple[object, ...]:
 def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
     kind, _, rest = name.partition(":")
     if kind == "bpe":
-        return _tokenized(*_vocabulary(name, signature[0]))
+        texts, learned = _vocabulary(name, signature[0])
+        return learned.read(texts)
     words = _vocabulary(source, signature[1])[1] if source else None
     if kind == "task":
         encode, (inner, _, distance) = words.encode if words else tasks.as_bytes, rest.partition(":")
@@ -92,11 +133,11 @@ def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
             return tasks.of_grammars(number_after(name, distance, 0, 1), encode)
         return tasks.of_file(rest, encode)
     if words:
-        return _tokenized(documents(name), words)
+        return words.read(documents(name))
     if kind == "grammar":
         return Grammar(number_after(name, rest, 0, 1))
     if kind == "tokens":
-        return packed.read(name, rest)
+        return packed.read(name)
     if kind in (*INSTALLED, "file"):
         return of_bytes(documents(name))
     raise BadText(f"expected {FORMS}, got {name!r}")
@@ -106,14 +147,8 @@ def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
 def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
     """The documents of a text `bpe:…`, and the tokens learned from them. signature: of the files that they are of."""
     size, inner = bpe.parse(name)
-    bpe.needed()
     texts = documents(inner)
     return texts, bpe.vocabulary(size, texts, name)
-
-
-def _tokenized(texts: Documents, words: Vocabulary) -> Text:
-    digest = bpe.digest_of(texts, words)
-    return Text(digest, bpe.Tokenized(texts, words, digest), words.token_bytes())
 
 
 def documents(name: str) -> Documents:
@@ -151,20 +186,26 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
     It reads the text, unless it is a large built-in one. source: as for `load`.
     """
     try:
-        inner = bpe.parse(name)[1] if name.startswith("bpe:") else name
-        if inner != name:
-            bpe.needed()
-        kind, _, rest = inner.partition(":")
-        if kind in INSTALLED and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL):
+        if long_enough(bpe.parse(name)[1] if name.startswith("bpe:") else name):
             return None
         corpus = load(name, source)
     except BadText as error:
         return str(error)
-    if isinstance(corpus, tasks.Task) and 2 * corpus.longest_label() > context:
+    if isinstance(corpus, Task) and 2 * max(len(corpus.encode(label)) for label in corpus.labels) > context:
         return f"{name}: expected labels of at most {context // 2} tokens, half a context"
-    if isinstance(corpus, Text):
-        for part in SPLITS:
-            if (length := len(corpus.splits[part])) <= context:
-                needed = f"expected at least {context + 1:,}, one context and the token after it"
-                return f"{name}: its {part} documents have {length:,} tokens, {needed}"
+    return too_short(name, corpus, context) if isinstance(corpus, Text) else None
+
+
+def long_enough(name: str) -> bool:
+    """Whether a text is so large a built-in one that it need not be read to check it."""
+    kind, _, rest = name.partition(":")
+    return kind in INSTALLED and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL)
+
+
+def too_short(name: str, text: Text, context: int) -> str | None:
+    """Which part of a text is too short for this context, or None."""
+    for part in SPLITS:
+        if (length := len(text.splits[part])) <= context:
+            needed = f"expected at least {context + 1:,}, one context and the token after it"
+            return f"{name}: its {part} documents have {length:,} tokens, {needed}"
     return None

@@ -29,13 +29,11 @@ def paths(pattern: str) -> list[Path]:
     """The files that a path or pattern matches, in order; BadText if there is no such file."""
     if not pattern:
         raise BadText("expected a path after file:")
-    expanded = str(Path(pattern).expanduser())
-    matched = [Path(name) for name in glob.glob(expanded, recursive=True)]
-    if Path(expanded).is_file():  # whatever characters its name has
-        matched = [Path(expanded)]
-    if Path(expanded).is_dir():
-        matched = [path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES]
-    matched = sorted(path for path in matched if path.is_file())
+    given = Path(pattern).expanduser()
+    found = [given] if given.exists() else [Path(name) for name in glob.glob(str(given), recursive=True)]
+    if given.is_dir():
+        found = [path for path in given.rglob("*") if path.suffix in SUFFIXES]
+    matched = sorted(path for path in found if path.is_file())  # `given` even if it holds characters of a pattern
     if not matched:
         raise BadText(f"expected a text file, no such file: {pattern}")
     return matched
@@ -58,7 +56,7 @@ def documents(pattern: str) -> list[bytes]:
     for path in matched:
         if path.suffix == ".jsonl":
             expected = "expected a JSON object with a text in it"
-            read += [text_of(entry, FIELD, where, expected) for where, entry in _entries(path)]
+            read += [text_of(entry, FIELD, where, expected) for where, entry in entries(str(path))]
         else:
             text = _text(path)
             read += blocks(text) if few else [text.encode()]
@@ -93,14 +91,11 @@ def _text(path: Path) -> str:
     return text
 
 
-def entries(pattern: str) -> list[tuple[str, dict[str, Any]]]:
+def entries(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every line of JSONL files as ("file line number", its object); BadText names a line that is not a JSON object."""
-    return [entry for path in paths(pattern) for entry in _entries(path)]
-
-
-def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     # only a newline ends a line: a text may contain the other characters that Unicode counts as the end of one
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    lines = ((path, *line) for path in paths(pattern) for line in enumerate(_text(path).split("\n"), 1))
+    for path, number, line in lines:
         if not line.strip():
             continue
         try:
@@ -129,7 +124,7 @@ def installed_documents(kind: str, megabytes: float) -> list[bytes]:
     documentation in it (python-docs). Files come in the order of a hash of their path: a part is a fair sample."""
     documents: list[bytes] = []
     size = 0
-    for path in _installed_files(kind):
+    for path in _installed(kind):
         if size >= megabytes * 1e6:
             break
         try:
@@ -152,22 +147,15 @@ def documentation(path: Path, text: str) -> str:
     return text.partition("\n\n")[2] if path.name == "METADATA" else text
 
 
-def _installed_files(kind: str) -> list[Path]:
-    def included(name: str) -> bool:
-        return name.endswith(".py") or (kind == "python-docs" and (name.endswith(DOCUMENTS) or name == "METADATA"))
-
-    chosen = {
-        hashlib.sha256(relative.encode()).digest(): path for relative, path in _installed() if included(path.name)
-    }
-    return [path for _, path in sorted(chosen.items())]
-
-
-def _installed() -> Iterator[tuple[str, Path]]:
-    """Every file of the standard library and of the installed packages, with its path relative to their folder."""
+def _installed(kind: str) -> list[Path]:
+    """The files of the standard library and of the installed packages that may hold such documents."""
     roots = dict.fromkeys(Path(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib"))
+    chosen: dict[bytes, Path] = {}
     for root in roots:
         for folder, names, files in os.walk(root):
             names[:] = sorted(name for name in names if name not in LEFT_OUT and Path(folder, name) not in roots)
-            for name in files:
-                path = Path(folder, name)
-                yield path.relative_to(root).as_posix(), path
+            for path in (Path(folder, name) for name in files):
+                prose = path.suffix in DOCUMENTS or path.name == "METADATA"
+                if path.suffix == ".py" or (kind == "python-docs" and prose):
+                    chosen[hashlib.sha256(path.relative_to(root).as_posix().encode()).digest()] = path
+    return [path for _, path in sorted(chosen.items())]

@@ -11,57 +11,26 @@ from torch import Tensor
 from raysweep.training import schedules, trainer
 from raysweep.training.trainer import Trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import corpus
-from raysweep.workloads.language.examination import Examination, examination
-from raysweep.workloads.language.model_config import config_of, share_of
-from raysweep.workloads.language.pretraining import Row, last_losses, mean_rise, trainer_of
-from raysweep.workloads.language.texts import Mixture
+from raysweep.workloads.language.corpus import mixture_of
+from raysweep.workloads.language.evaluation import Examination, examination
+from raysweep.workloads.language.model_config import config_of
+from raysweep.workloads.language.pretraining import Row, Weights, last_losses, mean_rise, start_of, trainer_of
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-Weights = dict[str, Tensor]
-"""Weights by name, in the host's memory."""
-
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Perturb and fine-tune one pretraining. A row is diverged if a loss or gradient up to the weights that are kept
     was not finite; with early stopping these are older than the last."""
     parameters = rows.row()
-    weights, finite, rise = perturbed(start_of(parent), parameters, parent), True, 0.0
-    if parameters["finetune_steps"]:
-        weights, finite, rise = _train(parameters, parent, weights, context)
-    status = OK if finite and np.isfinite(rise) else DIVERGED
-    return Result({"weights": weights}, {"finetune_training_loss_rise": rise}, status)
-
-
-def start_of(pretraining: Artifact) -> Weights:
-    read = pretraining.tensors
-    return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
-
-
-def perturbed(start: Weights, parameters: Row, pretraining: Artifact) -> Weights:
-    """These weights with the row's noise."""
-    strength, parts = float(parameters["noise"]), config_of(parameters).parts()
-    if not strength:
-        return start
-    noise = pretraining.once("noise", lambda: {part.name: part.noise(int(parameters["seed"])) for part in parts})
-    return {name: weight + torch.as_tensor(strength * noise[name]).to(weight) for name, weight in start.items()}
-
-
-def mixture_of(parameters: Row) -> Mixture:
-    """The target's text, with the share of the source's text that overlap_angle says."""
-    source, target = str(parameters["source"]), str(parameters["target"])
-    return Mixture(corpus.load(target, source), corpus.load(source), share_of(float(parameters["overlap_angle"])))
-
-
-def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) -> tuple[Weights, bool, float]:
-    """(the weights that are kept, whether every loss and gradient up to them was finite, by how much the loss on the
-    last batches rose from the start to them)."""
-    config, mixture = config_of(parameters), mixture_of(parameters)
+    start, config = perturbed(start_of(parent), parameters, parent), config_of(parameters)
     steps, batch, seed = (int(parameters[name]) for name in ("finetune_steps", "finetune_batch", "seed"))
+    if not steps:
+        return Result({"weights": start}, {"finetune_training_loss_rise": 0.0})
+    mixture = mixture_of(parameters)
 
     def batches(step: int) -> np.ndarray:
         return mixture.sequences(seed, step * batch, batch, config.context)
@@ -74,8 +43,7 @@ def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) 
     begun = parent.once(at_start, lambda: last_losses(trained.module, batches, steps))
     best = None
     if looks := int(parameters["early_stopping"]):
-        count = max(1, int(parameters["evaluation_tokens"]) // config.context)
-        read = parent.once(("validation", *alike), lambda: examination(mixture, "validation", count, config))
+        read = parent.once(("validation", *alike), lambda: examination(mixture, "validation", parameters))
         best = Best(start, read, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
 
     def after_step(trained: Trainer, loss: Tensor) -> None:
@@ -89,7 +57,18 @@ def _train(parameters: Row, parent: Artifact, start: Weights, context: Context) 
     else:
         kept, finite = best.weights, best.improved
         trainer.load(trained.module, kept)
-    return kept, finite, mean_rise(begun, last_losses(trained.module, batches, steps))
+    rise = mean_rise(begun, last_losses(trained.module, batches, steps))
+    status = OK if finite and np.isfinite(rise) else DIVERGED
+    return Result({"weights": kept}, {"finetune_training_loss_rise": rise}, status)
+
+
+def perturbed(start: Weights, parameters: Row, pretraining: Artifact) -> Weights:
+    """These weights with the row's noise."""
+    strength, parts = float(parameters["noise"]), config_of(parameters).parts()
+    if not strength:
+        return start
+    noise = pretraining.once("noise", lambda: {part.name: part.noise(int(parameters["seed"])) for part in parts})
+    return {name: weight + torch.as_tensor(strength * noise[name]).to(weight) for name, weight in start.items()}
 
 
 class Best:

@@ -26,7 +26,7 @@ SUCCESSORS = 3  # classes that can follow a class
 
 
 class Grammar:
-    """The language at a distance from grammar:0. Satisfies texts.Corpus."""
+    """The language at a distance from grammar:0, an endless text (texts.Text)."""
 
     train_tokens = 0
     token_bytes = np.ones(256)
@@ -68,14 +68,6 @@ class Grammar:
 
     def stationary(self) -> np.ndarray:
         return np.linalg.matrix_power(self.transition, 512)[0]
-
-    def entropy(self) -> float:
-        """The entropy rate of the chain of words, in nats a token; the ends of documents add a little."""
-        choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
-        word = -(self.within * np.log(self.within)).sum(1)
-        length = (self.within * self.length.reshape(CLASSES, -1)).sum(1)
-        stationary = self.stationary()
-        return float(stationary @ (choice + word) / (stationary @ length))
 
 
 @functools.lru_cache(maxsize=16)

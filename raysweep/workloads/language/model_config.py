@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.training.schedules import trunk_and_anneal, trunk_steps
+from raysweep.training.schedules import trunk_steps
 from raysweep.training.sizes import PIECE_BYTES
 
 BASE_WIDTH, BASE_HEAD_WIDTH = 256, 64
@@ -47,8 +47,7 @@ def steps_of(parameters: Mapping[str, Any]) -> int:
 
 def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
     """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
-    shared = parameters["pretrain_schedule"] == "wsd"
-    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0]) if shared else []
+    return trunk_steps(steps_of(parameters)) if parameters["pretrain_schedule"] == "wsd" else []
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,11 @@ class Part:
     lr_factor: float
 
     def initial(self, seed: int) -> np.ndarray:
-        return self._drawn(seed, "initial") if self.deviation else np.ones(self.shape)
+        return self.noise(seed, "initial") if self.deviation else np.ones(self.shape)
 
-    def noise(self, seed: int) -> np.ndarray:
+    def noise(self, seed: int, role: str = "noise") -> np.ndarray:
         """A perturbation of strength 1, from N(0, Σ), Σ the covariance of the initialization (O §3.3, eq. 1, App. C.2):
         none of gains. All rows of one seed use one direction, at different strengths."""
-        return self._drawn(seed, "noise")
-
-    def _drawn(self, seed: int, role: str) -> np.ndarray:
         return self.deviation * draws.normal(seed, f"language/{role}/{self.name}", *self.shape)
 
 

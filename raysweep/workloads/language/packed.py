@@ -21,9 +21,9 @@ WHOLE = 2**29  # tokens; a text up to this size is read whole for its check and 
 BLOCKS, BLOCK = 256, 2**16  # of a longer text, 256 blocks of 65,536 tokens are read
 
 
-def read(name: str, rest: str) -> Text:
-    """The text with the name `tokens:REST`; BadText says what is wrong with it."""
-    vocabulary, separator, path = parse(name, rest)
+def read(name: str) -> Text:
+    """The text of that name; BadText says what is wrong with it."""
+    vocabulary, separator, path = parse(name)
     tokens = _map(path)
     starts = np.arange(0, len(tokens), BLOCK)
     if len(tokens) > WHOLE:
@@ -41,10 +41,10 @@ def read(name: str, rest: str) -> Text:
     return Text(digest.hexdigest()[:16], parts)
 
 
-def parse(name: str, rest: str) -> tuple[int, int, Path]:
+def parse(name: str) -> tuple[int, int, Path]:
     """The vocabulary, the separator and the path in a name."""
     try:
-        first, second, path = rest.split(":", 2)
+        _, first, second, path = name.split(":", 3)
         vocabulary, separator = int(first), int(second)
     except ValueError:
         raise BadText(f"expected {FORM}, got {name!r}") from None

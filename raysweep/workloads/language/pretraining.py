@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from raysweep.training import schedules, trainer
 from raysweep.training.schedules import Factor
@@ -21,12 +23,12 @@ from raysweep.workloads.language.model_config import ModelConfig, config_of, ste
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
 Row = Mapping[str, Any]
+Weights = dict[str, Tensor]
+"""Weights by name, in the host's memory."""
 COMPILED_STEPS = 500  # from these on, a compiler gains more time than it takes
 LAST_BATCHES = 10  # start and end of a training are compared on these
 
@@ -34,8 +36,9 @@ LAST_BATCHES = 10  # start and end of a training are compared on these
 def trunk(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     """Train at constant rate up to the step `context.point`."""
     parameters = rows.row()
-    warm = int(parameters["pretrain_warmup"]) or schedules.TRUNK_WARMUP
-    trained = _train(parameters, parent, context, lambda at: schedules.warmed(at, warm), int(context.point or 0))
+    warmup = int(parameters["pretrain_warmup"]) or schedules.TRUNK_WARMUP
+    constant = schedules.schedule("constant_warmup", 0, warmup)
+    trained = _train(parameters, parent, context, constant, int(context.point or 0))
     return Result(trained.state(not context.kept), status=OK if trained.alive else DIVERGED)
 
 
@@ -43,11 +46,9 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     """Train to the end of the row's pretraining. Diverged: a loss, gradient or weight was not finite. A loss that ends
     above its start is not a divergence but a metric."""
     parameters = rows.row()
-    steps, warmup = steps_of(parameters), int(parameters["pretrain_warmup"])
-    if (kind := str(parameters["pretrain_schedule"])) == "wsd":
-        factor = schedules.trunk_and_anneal(steps, warmup)[1]
-    else:
-        factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)
+    steps, kind = steps_of(parameters), str(parameters["pretrain_schedule"])
+    kind = "constant_warmup" if kind == "constant" else kind
+    factor = schedules.schedule(kind, steps, int(parameters["pretrain_warmup"]))
     trained = _train(parameters, parent, context, factor, steps)
     weights, batches = trainer.weights_of(trained.module, not context.kept), _batches(parameters)
     ended = last_losses(trained.module, batches, steps)
@@ -64,20 +65,19 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
 def _train(
     parameters: dict[str, Any], parent: Artifact | None, context: Context, factor: Factor, until: int
 ) -> Trainer:
-    """Train up to a step: from the last checkpoint of this stage, else from its parent, else from initialization."""
-    config, start = config_of(parameters), context.restored() or (parent.tensors() if parent is not None else None)
-    weights = start["weights"] if start is not None else config.initial(parameters["seed"])
-    trained = trainer_of("pretrain", parameters, config, weights, factor, until)
-    if start is not None:
-        trained.restore(start)
-
-    def after_step(trained: Trainer, loss: Tensor) -> None:
-        context.log(trained.step, training_loss=loss)
-        if trained.step < until:
-            context.checkpoint(trained.state)
-
-    trained.train(_batches(parameters), until, after_step)
+    """Train up to a step: from its parent, else from initialization."""
+    config = config_of(parameters)
+    trained = trainer_of("pretrain", parameters, config, config.initial(parameters["seed"]), factor, until)
+    if parent is not None:
+        trained.restore(parent.tensors())
+    trained.train_stage(_batches(parameters), until, context)
     return trained
+
+
+def start_of(pretraining: Artifact) -> Weights:
+    """The weights that a pretraining left."""
+    read = pretraining.tensors
+    return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
 
 
 def trainer_of(kind: str, row: Row, config: ModelConfig, weights: Row, factor: Factor, steps: int) -> Trainer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from raysweep.training import draws
 from raysweep.workloads.language import files
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import HELD_OUT, SPLITS, BadText, given
+from raysweep.workloads.language.texts import HELD_OUT, SPLITS, BadText, given, passes
 
 BETWEEN = b"\n= "  # between a text and its label
 FIELDS = ("text", "label")
@@ -29,7 +28,7 @@ def as_bytes(text: bytes) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Task:
-    """Examples for training and evaluation. Satisfies texts.Corpus, which counts tokens and not examples.
+    """Examples for training and evaluation. A text (texts.Text) but for what it counts.
 
     labels: the name of each class.
     size: number of training examples, 0 if endless.
@@ -43,9 +42,6 @@ class Task:
     encode: Encode = as_bytes
     train_tokens: ClassVar[int] = 0
     token_bytes: ClassVar[None] = None
-
-    def longest_label(self) -> int:
-        return max(len(self.encode(label)) for label in self.labels)
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """One example a row, int32 (count, length + 1); only the label's tokens are to be predicted."""
@@ -105,16 +101,9 @@ def of_file(path: str, encode: Encode = as_bytes) -> Task:
     splits = {"test": examples[:held], "validation": examples[held : 2 * held], "train": examples[2 * held :]}
 
     def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
-        part = splits[split]
         if split != "train":
-            return part[first : first + count]
-        places = [divmod(number, len(part)) for number in range(first, first + count)]
-        return [part[_order(seed, f"{role}/{epoch}", len(part))[within]] for epoch, within in places]
+            return splits[split][first : first + count]
+        return passes(splits[split], seed, f"language/task/{role}", first, count)
 
     digest = hashlib.sha256(b"".join(sorted(pairs))).hexdigest()[:16]
     return Task(digest, labels, len(splits["train"]), draw, encode)
-
-
-@functools.lru_cache(maxsize=8)
-def _order(seed: int, role: str, count: int) -> np.ndarray:
-    return draws.generator(seed, f"language/task/{role}").permutation(count)

@@ -18,7 +18,7 @@ from raysweep.errors import InputError
 from raysweep.plan.row_stages import RowStages
 from raysweep.stages import trees
 from raysweep.stages.store import Store
-from raysweep.training import schedules, trainer
+from raysweep.training import draws, schedules, trainer
 from raysweep.trial import context
 from raysweep.workloads.checkpoints import WORKLOAD, costs, data, hub, stages
 
@@ -129,8 +129,8 @@ def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, met
     text = data.load(chats, "tokenizer", hub.place(tiny_hub.MODEL, "step1"))
     factor = schedules.schedule("cosine", 5, 1)
     for step in range(5):
-        order = data._order(text.digest, 0, 0, len(train))[step * 8 : step * 8 + 8]
-        pairs = [spoken(train[i]) for i in order]
+        order = draws.generator(0, f"checkpoints/order/{text.digest}/0").permutation(len(train))
+        pairs = [spoken(train[i]) for i in order[step * 8 : step * 8 + 8]]
         loss = sum(loss_of(model, *pair) for pair in pairs) / sum(len(answer) for _, answer in pairs)
         optimizer.zero_grad()
         loss.backward()
@@ -365,6 +365,21 @@ def test_epochs_are_so_many_steps(chats, texts):
     assert metrics["steps_taken"][0] == metrics["steps_taken"][1] == rows[0]["finetune_steps"]
     assert 0.5 <= metrics["finetune_epochs"][2] < 0.55
     assert costs.finetune(table(rows[1])) == costs.finetune(table(rows[0]))
+
+
+def test_where_nothing_is_trained_rows_of_several_rates_are_measured_once(chats, monkeypatch):
+    measured, original = [], stages.evaluate
+    monkeypatch.setattr(stages, "evaluate", lambda rows, *others: measured.append(rows) or original(rows, *others))
+    untrained = [
+        {"finetune_steps": 0, "finetune_lr": rate, "finetune_method": method, "noise": noise}
+        for noise in (0.0, 0.5)
+        for method in ("full", "lora")
+        for rate in (1e-3, 1e-2)
+    ]
+    metrics, _ = compute(table(*({"target": chats, **row} for row in untrained)), np.zeros(8, int))
+    assert len(measured) == 2
+    assert len(set(metrics["finetune_loss"][:4])) == len(set(metrics["finetune_loss"][4:])) == 1
+    assert metrics["finetune_loss"][0] != metrics["finetune_loss"][4]
 
 
 def test_of_a_conversation_longer_than_a_context_the_beginning_is_cut():

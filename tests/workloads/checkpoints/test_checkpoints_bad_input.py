@@ -116,7 +116,7 @@ CASES = {
         ("c.jsonl line 62: 2 of 63 responses are longer than the context of 32", "raise context, or drop"),
     ),
     "no such file": (lambda p: {"target": f"chat:{p}/none.jsonl"}, "target: ", ("none.jsonl",)),
-    "a short text": (lambda p: {"source": f"file:{text(p)}"}, "source: ", ("no more than a context",)),
+    "a short text": (lambda p: {"source": f"file:{text(p)}"}, "source: ", ("one context and the token after it",)),
     "conversations as a source": (lambda p: {"source": lines(p / "c.jsonl")}, "source: ", ("got conversations",)),
     "steps and epochs": (lambda p: {"epochs": 2}, "epochs: ", ("got 5 steps", "finetune_steps: 0", "2 epochs")),
     "packed text": (lambda p: {"packing": True}, "packing: ", ("chat:PATH", "got text")),

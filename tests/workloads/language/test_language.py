@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from auditing import ctrl_c_when, writing
-from language_rows import compute, files, identity, pretrained, row, stages, table
+from language_rows import compute, entropy, files, identity, pretrained, row, stages, table
 from spaces import STEP
 
 from raysweep.stages.store import Store
@@ -71,7 +71,7 @@ def test_pretraining_learns_and_stays_above_the_entropy(store):
     lengths = [{"pretrain_length": float(steps * STEP), "finetune_steps": 0} for steps in (10, 40, 160)]
     metrics, _ = compute(table(*lengths), np.zeros(3, int), Store(store))
     assert (np.diff(metrics["pretrain_loss"]) < -0.05).all()
-    assert metrics["pretrain_loss"][-1] > Grammar(0.0).entropy()
+    assert metrics["pretrain_loss"][-1] > entropy(Grammar(0.0))
     assert (metrics["epochs"] == 0).all()
 
 
@@ -154,7 +154,7 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
 
     parameters = row(**lengths[1]) | {"seed": 0}
     shape, text = config_of(parameters), Grammar(0.0)
-    factor = schedules.trunk_and_anneal(150)[1]
+    factor = schedules.schedule("wsd", 150)
     reference = pretraining.trainer_of("pretrain", parameters, shape, shape.initial(0), factor, 150)
     reference.train(lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
     weights = pretrained(row(**lengths[1]), 0, store)["weights"]
