@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +26,7 @@ MISSING = ("na", "n/a", "null", "none", "-")
 Names = Collection[str]
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+class Table(NamedTuple):
     """Runs made elsewhere.
 
     rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them, and
