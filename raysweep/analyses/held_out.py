@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from raysweep.analyses.finding import Outcome
 from raysweep.fits.statistics import normal_quantile
@@ -49,16 +50,13 @@ def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | No
     row: outcome, estimate, low and high. edges: of the curves' axis, in log. None where nothing is located.
     """
     low, high = edges.tolist()
-    none = np.empty(0)
-    if row["outcome"] in ABOVE:
-        return Place(none, low, high, 0.0, 1.0)
-    if row["outcome"] in BELOW:
-        return Place(none, low, high, 1.0, 0.0)
+    if row["outcome"] in ABOVE + BELOW:
+        above = float(row["outcome"] in ABOVE)
+        return Place(np.empty(0), low, high, 1 - above, above)
     if row["outcome"] != Outcome.LOCATED or not row["estimate"] > 0:
         return None
     centre = np.log(row["estimate"])
-    below = centre - np.log(max(row["low"], np.exp(low)))
-    above = np.log(row["high"]) - centre
-    z = np.array([normal_quantile(2 * share - 1) for share in (np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS])
+    below, above = centre - np.log(max(row["low"], np.exp(low))), np.log(row["high"]) - centre
+    z = ndtri((np.arange(DRAWS // 2) + DRAWS / 2 + 0.5) / DRAWS)
     spread = np.r_[-z * max(below, 1e-9), z * max(above, 1e-9)] / normal_quantile(level)
     return Place(centre + spread, low, high, 0.0, 0.0)

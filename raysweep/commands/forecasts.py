@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep import plain_json
 from raysweep.errors import InputError
@@ -13,12 +13,10 @@ from raysweep.fits.reasons import MESSAGES
 from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
+from raysweep.query.stored_sweep import StoredSweep
 from raysweep.report.phrases import OUTCOMES
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
-
-if TYPE_CHECKING:
-    from raysweep.query.stored_sweep import StoredSweep
 
 EXISTS = "is there already; name another file with -o"
 

@@ -25,10 +25,10 @@ def table(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
 
 def write_dataset(sweeps: Iterable[Sweep], path: AnyPath) -> None:
     """Write the rows of several sweeps as an xarray Dataset, in a file of netCDF 3."""
-    from raysweep.query import labelled
+    from raysweep.query import exporting
 
     sweeps = list(sweeps)
-    files.replace(path, bytes(labelled.dataset(table(sweeps), sweeps).to_netcdf(engine="scipy")))  # of version 3
+    files.replace(path, bytes(exporting.dataset(table(sweeps), sweeps).to_netcdf(engine="scipy")))  # of version 3
 
 
 def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:

@@ -204,7 +204,7 @@ def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
 
 
 def clearest_change(curve: np.ndarray, at_point: np.ndarray, pooled: np.ndarray) -> float:
-    """The largest rise of a curve, as in `rise`, with a standard error for each difference.
+    """The largest rise of a curve in standard errors, with one for each difference.
 
     curve: (points,), the means.
     at_point: (points,), the variance of each mean, estimated at that point alone.

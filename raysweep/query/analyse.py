@@ -17,29 +17,24 @@ from raysweep.fits.processes import helped
 from raysweep.query import importing
 from raysweep.query import table as tables
 from raysweep.query.table import Table
+from raysweep.space.schema import Space
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from raysweep.report.report import Report
-    from raysweep.space.schema import Space
 
 
 class Findings(list[Finding]):
     """What the analyses of a table find: a list of findings that shows itself as their answers.
 
-    runs: the table, as it was read.
+    runs: the table, as it was read. guesses: what was guessed of its columns.
     """
 
     def __init__(self, runs: Table, workload: Workload, space: Space, findings: Iterable[Finding]) -> None:
         super().__init__(findings)
-        self.runs, self.workload, self.space, self.name = runs, workload, space, space.name
-
-    @property
-    def guesses(self) -> pd.DataFrame:
-        """What was guessed of the columns."""
-        return self.runs.guesses
+        self.runs, self.guesses, self.workload, self.space, self.name = runs, runs.guesses, workload, space, space.name
 
     @property
     def table(self) -> pd.DataFrame:

@@ -11,7 +11,6 @@ import pandas as pd
 
 from raysweep.errors import InputError, shown
 from raysweep.fits.draws import log_axis
-from raysweep.numbers import number
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES, STOPPED
 
 NEAR = 0.005
@@ -59,17 +58,17 @@ def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
 
 def numbers_in(column: pd.Series, name: str) -> pd.Series:
     """A column as floats; NaN for what is not there. Raises InputError for what is no number."""
-    try:
-        return column.astype(object if column.dtype.kind in "mMc" else column.dtype).astype(float)
-    except (TypeError, ValueError, OverflowError):
+    if column.dtype.kind not in "biuf":
         wrong = column[[not is_number(value) for value in column]]
-        raise InputError(name, f"expected numbers, got {shown(wrong.iloc[0])} in {place(wrong.index[:1])}") from None
+        if len(wrong):
+            raise InputError(name, f"expected numbers, got {shown(wrong.iloc[0])} in {place(wrong.index[:1])}")
+    return column.astype(float)
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number, the text of one, or None."""
+    """Whether it is a number, the text of one, or None. 1_0 is a name."""
     try:
-        return value is None or float(value) is not None
+        return value is None or ("_" not in str(value) and isinstance(float(value), float))
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -159,12 +158,6 @@ def values_on(column: pd.Series, axis: Axis) -> Any:
     return numbers.astype(np.int64) if axis.kind == "int" else numbers
 
 
-def few_values(axis: Axis) -> str:
-    few = axis.values if len(axis.values) <= 4 else [*axis.values[:2], "…", axis.values[-1]]
-    listed = ", ".join(map(number, few))
-    return f"{len(axis.values)}: {listed}" if len(axis.values) > 1 else listed
-
-
 def status_column(frame: pd.DataFrame, used: Collection[str]) -> str | None:
     """The column `status` or `state` that nothing else uses, if all its words are those of tools."""
     for name in frame.columns[frame.columns.str.lower().isin(("status", "state"))].difference(used):
@@ -188,9 +181,3 @@ def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> p
 def few_words(words: pd.Series) -> str:
     """The words of a column with how many runs have them."""
     return ", ".join(f"{count:,} {word}" for word, count in words.map(str).value_counts().head(5).items())
-
-
-def run_again(statuses: pd.Series, *cell: pd.Series) -> pd.Series:
-    """Which runs failed, while another one of their cell did not. cell: the columns that name it."""
-    failed = statuses == FAILED
-    return failed & (~failed).groupby(list(cell), dropna=False).transform("any")

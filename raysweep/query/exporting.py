@@ -1,18 +1,23 @@
-"""Gives the rows of a sweep to Optuna, whose dashboard and importances then take them as a study."""
+"""The rows of sweeps for other tools: a study of Optuna, for its dashboard and importances, and an xarray Dataset."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import optuna
+import pandas as pd
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
 from raysweep.errors import InputError, unknown
 from raysweep.query.stored_sweep import StoredSweep
 from raysweep.workloads.declaration import OK, STOPPED, Parameter
+
+LARGEST = 20_000_000
+"""Values of a metric; a search over many axes leaves nearly all of them empty."""
 
 
 def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: str | None = None) -> int:
@@ -62,3 +67,32 @@ def distribution(parameter: Parameter, values: list[Any]) -> BaseDistribution:
     low, high = min(values), max(values)
     numbers = IntDistribution if parameter.type is int else FloatDistribution
     return numbers(parameter.type(low), parameter.type(high), log=low > 0 and parameter.scale == "log")
+
+
+def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> Any:
+    """An xarray Dataset of metrics and status over the axes and the seed, and over the sweep if there are several.
+
+    table: the rows of `Sweep.results`. Axes that vary together share a dimension, named after the first; the others are
+    coordinates along it. What was not computed is NaN, and its status empty.
+
+    Raises InputError without xarray, and if the grid would be too large.
+    """
+    try:
+        import xarray  # noqa: F401
+    except ImportError:
+        raise InputError("--format", "xarray needs the package xarray: pip install 'raysweep[xarray]'") from None
+    groups = list(dict.fromkeys(group for sweep in sweeps for group in sweep.space.groups()))
+    dims = [group[0] for group in groups] + ["seed"] + ["sweep"] * (len(sweeps) > 1)
+    size = math.prod(int(table[name].nunique(dropna=False)) for name in dims)
+    if size > LARGEST:
+        raise InputError("--format", f"a grid over {', '.join(dims)} has {size:,} places for {len(table):,} rows")
+    metrics = [one.name for one in sweeps[0].workload.metrics if one.name in table]
+    theories = [f"{name}_theory" for name in metrics if f"{name}_theory" in table]
+    data = table.set_index(dims)[["status", *metrics, *theories]].to_xarray()
+    data["status"] = data["status"].fillna("").astype(str)
+    for first, *others in groups:
+        values = table.drop_duplicates(first).set_index(first).loc[data[first].to_numpy()]
+        data = data.assign_coords({name: (first, values[name].to_numpy()) for name in others})
+    wide = [name for name, axis in data.coords.items() if axis.dtype.kind == "i" and abs(axis).max() >= 2**31]
+    data = data.assign_coords({name: data[name].astype(float) for name in wide})  # netCDF 3 has integers of 32 bits
+    return data.assign_attrs(sweep=", ".join(sweep.name for sweep in sweeps), workload=sweeps[0].space.workload)

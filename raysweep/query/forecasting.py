@@ -22,6 +22,7 @@ from raysweep.fits.reasons import Reason
 from raysweep.query.subjects import BEST, TURN, Losses, Places, here
 from raysweep.space.analyses import opened
 
+Entry = dict[str, Any]
 Asking = Any
 """A sweep, or the findings of a table: what has a name, a space and results."""
 VERSION = 3
@@ -33,9 +34,7 @@ PLACES = {"law": "lr", "regime": "lr", "optimum": "x", TURNS: "x"}
 """The analyses that ask for a best value or a turn, the most telling first, and the option that names its axis."""
 
 
-def entries_at(
-    sweep: Asking, points: Sequence[Mapping[str, float]]
-) -> tuple[Question, list[list[dict[str, Any]]], dict[str, str]]:
+def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[list[Entry]], dict[str, str]]:
     """What is forecast where some axes have these values: the question, for each point an entry per subject and setting
     of the other axes, and why other subjects are not forecast, by name.
 
@@ -64,7 +63,7 @@ def entries_at(
         except InputError as problem:
             reasons[of] = str(problem)
     ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *QUANTILES]
-    found: list[list[dict[str, Any]]] = [[] for _ in points]
+    found: list[list[Entry]] = [[] for _ in points]
     for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
         try:
             for one in subject.forecasts(point):
@@ -83,12 +82,12 @@ def entries_at(
     return question, found, reasons
 
 
-def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
+def forecast(sweep: Asking, at: Mapping[str, float]) -> Entry:
     """What is forecast at the values `at` of some axes, as `entries_at` says: plain data for JSON."""
-    question, (entries,), reasons = entries_at(sweep, [at])
+    question, (entries,), reasons = entries_at(sweep, [{**at}])
     rows, space, options = question.rows, sweep.space, question.options
     single = {name: rows[name].iloc[0] for name in space.axes if name not in at and rows[name].nunique() == 1}
-    made: dict[str, Any] = {"version": VERSION, "made": datetime.now(UTC).isoformat(timespec="seconds")}
+    made: Entry = {"version": VERSION, "made": datetime.now(UTC).isoformat(timespec="seconds")}
     made |= {"sweep": sweep.name, "rows": len(rows), "place": options["place"], "level": question.level}
     made |= {"law": {name: options[name] for name in ("metric", "lr", "at_best", "over") if options.get(name)}}
     made |= {"at": {name: float(value) for name, value in at.items()}, "constants": _plain({**space.fixed, **single})}
@@ -96,7 +95,7 @@ def forecast(sweep: Asking, at: Mapping[str, float]) -> dict[str, Any]:
     return made | {"digest": digest(made)}
 
 
-def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[dict[str, Any]]]:
+def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dict[str, list[Entry]]:
     """Hold a forecast against rows: `settings`, an entry per forecast setting that the sweep has by now, `scores`, a
     summary by subject, and `not_scored`, how many settings have no value in the rows, by the outcome there or NO_ROWS.
 
@@ -110,7 +109,7 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         raise InputError(file, "was changed after it was made, or is no forecast of this version")
     entries, at, law = made["forecasts"], made["at"], made["law"]
     rows = _rows_for(sweep, made)
-    subjects, settings, left = dict[str, Places | Losses](), list[dict[str, Any]](), Counter[tuple[str, str]]()
+    subjects, settings, left = dict[str, Places | Losses](), list[Entry](), Counter[tuple[str, str]]()
     for entry in entries:
         of, where, is_loss = entry["of"], entry["where"], "along" in entry
         if of not in subjects:
@@ -154,7 +153,7 @@ def digest(made: Mapping[str, Any]) -> str:
     return hashlib.sha256(plain_json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: Mapping[str, Any]) -> Entry:
     return {name: np.asarray(value).item() for name, value in values.items()}
 
 
@@ -182,9 +181,7 @@ def _rows_for(sweep: Asking, made: Mapping[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def _question(
-    sweep: Asking, rows: pd.DataFrame, at: Collection[str], entry: Mapping[str, Any] | None = None
-) -> Question:
+def _question(sweep: Asking, rows: pd.DataFrame, at: Collection[str], entry: Entry | None = None) -> Question:
     """The question of the law of a sweep. entry: an analysis; None for one of the space."""
     design, workload = designed((sweep.space.as_dict(),), (sweep.name,))
     asked = dict(reversed([opened(one) for one in ([entry] if entry else design.analyses())]))  # the first of each kind

@@ -87,11 +87,7 @@ def rows_of(table: Table, space: Space) -> list[segments.Row]:
     rows: list[segments.Row] = []
     for values in table.rows.to_dict("records"):
         axes: dict[str, Any] = {name: values[name] for name in space.axes}
-        at = (
-            cells.position.get(cell_id(workload, space.fixed | axes))
-            if cells.asked is None
-            else cells.place(space, axes)
-        )
+        at = cells.place(space, axes) if space.open else cells.position.get(cell_id(workload, space.fixed | axes))
         if at is None:  # `exclude` leaves it out
             continue
         row: Any = {"cell": cells.ids[at], "seed": int(values["seed"]), "status": values["status"], "attempt": 1}

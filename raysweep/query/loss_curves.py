@@ -45,13 +45,10 @@ def power_law(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def broken_power_law(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """theta: log rates before and after the break, and its place."""
-    first, last, place = np.exp(theta[:, :1]), np.exp(theta[:, 1:2]), theta[:, 2:]
-
-    def form(v: np.ndarray) -> np.ndarray:
-        return np.exp(-first * v - (last - first) / SHARPNESS * np.logaddexp(0, SHARPNESS * (v - place)))
-
-    start, end = form(np.zeros(1)), form(np.ones(1))
-    return np.asarray((form(v) - end) / (start - end))[..., None]
+    first, last, w = np.exp(theta[:, :1]), np.exp(theta[:, 1:2]), np.r_[0, 1, v]
+    bent = (last - first) / SHARPNESS * np.logaddexp(0, SHARPNESS * (w - theta[:, 2:]))
+    start, end, form = np.split(np.exp(-first * w - bent), [1, 2], axis=1)
+    return np.asarray((form - end) / (start - end))[..., None]
 
 
 def two_powers(v: np.ndarray, theta: np.ndarray) -> np.ndarray:

@@ -174,11 +174,8 @@ def _ray(place: str) -> pd.DataFrame:
 
 
 def _lm_eval(place: str) -> pd.DataFrame:
-    """The results of lm-eval below a folder: one row per file and task, with the harness's standard errors.
-
-    Columns: model, revision, step (a number in the revision or in the file's name), task, shots, then each metric and
-    its `_stderr`.
-    """
+    """The results of lm-eval below a folder, one row per file and task: model, revision, step (a number in the revision
+    or in the file's name), task, shots, then each metric and its standard error, `_stderr`."""
     lines, labels = [], []
     for path in _below(place, "*.json"):
         content, file = _json(path), str(path.relative_to(place))

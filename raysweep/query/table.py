@@ -17,7 +17,7 @@ from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
 from raysweep.query import columns
 from raysweep.query.columns import Axis, absent, axis_of, numbers_in, place
-from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.declaration import DIVERGED, FAILED, OK
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description, check_metric
 
 SOURCE_DIRECTIONS = "raysweep_directions"
@@ -69,13 +69,12 @@ def read(
         source, else it is minimized.
     axes, by: the columns of the settings; those that are optimized or located, and those that tell curves apart.
     questions: analyses, about the first metric where they name none.
-    seed: the column of the seed; None if there is one run per cell.
+    seed: the column of the seed; None if there is one run per cell. repeats: whether several are draws of it.
     error: the column of the standard errors of the first metric.
     status: the column that says how a run ended; None for a column `status` or `state` with the words of tools, empty
         for none. Without one a number that is not finite has diverged.
     scale: log or linear, for axes that are read otherwise than guessed. labels: axes whose numbers are only names.
     together: whether axes whose values come in pairs move together.
-    repeats: whether several runs of a cell without a seed are draws of it.
     name, source: of the sweep, and from where it is; shown in reports.
 
     A value that is not there (None, NA, an empty text) is missing, never diverged. So is a run without any setting. A
@@ -117,7 +116,8 @@ def read(
         raise InputError(axes[0] if axes else "axes", "expected an axis with several values")
     setting = pd.DataFrame({axis.name: columns.values_on(frame[axis.name], axis) for axis in varied}, index=frame.index)
     cells = setting.groupby([*setting], sort=False).ngroup().astype(str)
-    again = columns.run_again(statuses, cells, *([frame[seed]] if seed else [])) & bool(seed or not repeats)
+    failed, draw = statuses == FAILED, [cells, *([frame[seed]] if seed else [])]
+    again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
     seeds = _seeds(frame, cells, used, seed, repeats)
     rows = pd.DataFrame({"sweep": name, "cell": cells, "seed": seeds, "status": statuses}).join(setting).join(values)
@@ -125,8 +125,8 @@ def read(
         rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
         if (wrong := (statuses == OK) & ~(errors >= 0)).any():
             got = "none" if np.isnan(errors[wrong].iloc[0]) else number(errors[wrong].iloc[0])
-            where = place(frame.index[wrong][:1])
-            raise InputError(error, f"expected a standard error of at least 0, got {got} in {where}")
+            got = f"{got} in {place(frame.index[wrong][:1])}"
+            raise InputError(error, f"expected a standard error of at least 0, got {got}")
     if together:
         _together(rows, varied)
     diverged = int((statuses == DIVERGED).sum())
@@ -238,26 +238,21 @@ def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFra
     zipped = [axis.group for axis in varied if axis.group[:1] == [axis.name]]
     for group in zipped:
         values |= rows[group].drop_duplicates().sort_values(group[0]).to_dict("list")
-    return {
-        "name": name,
-        "description": f"computed elsewhere ({source})" if source else "computed elsewhere",
-        "workload": name,
-        "function": function.plain(),
-        "axes": values,
-        "scale": {axis.name: axis.scale for axis in varied if axis.scale},
-        "zip": zipped,
-        "fixed": {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1},
-        "seeds": sorted(int(one) for one in rows["seed"].unique()),
-    }
+    about = f"computed elsewhere ({source})" if source else "computed elsewhere"
+    fixed = {axis.name: axis.values[0] for axis in axes if len(axis.values) == 1}
+    scale, seeds = {axis.name: axis.scale for axis in varied if axis.scale}, sorted(map(int, rows["seed"].unique()))
+    space = {"name": name, "description": about, "workload": name, "function": function.plain(), "axes": values}
+    return space | {"scale": scale, "zip": zipped, "fixed": fixed, "seeds": seeds}
 
 
 def _guess(axis: Axis) -> list[str]:
     """The line of an axis in the table of guesses."""
-    others = [name for name in axis.group if name != axis.name]
+    others, count = [name for name in axis.group if name != axis.name], len(axis.values)
     notes = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
     notes += [f"varies with {', '.join(others)}"] if others else []
-    role = "constant" if len(axis.values) == 1 else axis.role
-    return [axis.name, role, axis.kind, columns.few_values(axis), axis.scale, "; ".join(notes)]
+    few = ", ".join(map(number, axis.values if count <= 4 else [*axis.values[:2], "…", axis.values[-1]]))
+    role, few = (axis.role, f"{count}: {few}") if count > 1 else ("constant", few)
+    return [axis.name, role, axis.kind, few, axis.scale, "; ".join(notes)]
 
 
 def _about(metric: str, entry: Any) -> Any:

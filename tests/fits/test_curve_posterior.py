@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import ndtri
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
@@ -56,7 +57,7 @@ def independent(data: CurveData, deviation: float) -> Seen:
     contrasts = data.contrasts
     mean = (data.residual @ contrasts.T).mean(axis=0)
     spread = deviation**2 / len(data.residual) * contrasts @ contrasts.T
-    return Seen(mean[None], spread[None], np.array([np.inf]), np.zeros(1))
+    return Seen(mean[None], spread[None], np.array([np.inf]), np.zeros(1), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +265,27 @@ def test_few_draws_that_differ_by_a_tilt_leave_the_place_as_unsure_as_the_tilt_i
         at = minimum_places(curve_posterior(T, values)).at
         ratios.append(np.diff(np.quantile(at, [0.16, 0.84]))[0] / 2 / (0.2 / 2 / np.sqrt(3)))
     assert 0.7 < np.sqrt(np.mean(np.square(ratios))) < 1.8
+
+
+def test_draws_that_differ_by_a_tilt_and_a_wave_leave_the_place_as_unsure_as_their_scatter_does() -> None:
+    """A parabola, of whose draws each has a tilt and a wave and no other noise. The mean's third-order part is all
+    wave. So the place of the minimum is the intercept of the regression of the draws' slopes on their third-order
+    parts, with its interval by Student's t."""
+    widths, found, by_hand = [], [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        place, (tilt, wave) = rng.uniform(0.3, 0.7), rng.standard_normal((2, 12, 1))
+        values = (T - place) ** 2 + 0.06 * (2 * tilt * (T - 0.5) + 0.5 * wave * np.sin(6 * (T - 0.5)))
+        cubic, _, slope, _ = np.polyfit(T - 0.5, values.T, 3)
+        fit = stats.linregress(cubic, slope)
+        half = stats.t.ppf(0.975, 10) * fit.intercept_stderr / 2
+        low, _, high = interval(minimum_places(curve_posterior(T, values)), 0.95)
+        widths.append((high - low) / 2 / half)
+        found.append(low <= place <= high)
+        by_hand.append(abs(0.5 - fit.intercept / 2 - place) <= half)
+    assert 0.85 < np.median(widths) < 1.2
+    assert np.mean(by_hand) >= 0.9
+    assert np.mean(found) >= 0.9
 
 
 def test_draws_without_any_independent_noise_are_fitted(storage: Path) -> None:

@@ -11,17 +11,17 @@ import pytest
 import raysweep
 from raysweep.errors import InputError
 from raysweep.main import main
-from raysweep.query import importing, labelled, table
+from raysweep.query import exporting, importing, table
 
 xarray = pytest.importorskip("xarray")
 
 
 def imported(storage: Path) -> raysweep.Sweep:
-    """Six rates by two widths, where depth goes with width, and two seeds; one cell was not computed."""
+    """Six rates by two widths, where depth and tokens go with width, and two seeds; one cell was not computed."""
     grid = [(lr, width, seed) for lr in np.geomspace(1e-3, 1e-1, 6) for width in (64, 128) for seed in (0, 1)]
     rows = pd.DataFrame(grid, columns=["lr", "width", "seed"]).assign(depth=lambda frame: frame["width"] / 16)
-    rows["loss"] = rows["lr"] * rows["width"] + rows["seed"]
-    read = table.read(rows.iloc[2:], ["loss"], ["lr", "width", "depth"], seed="seed", name="rates")
+    rows["loss"], rows["tokens"] = rows["lr"] * rows["width"] + rows["seed"], rows["width"] * 10**9
+    read = table.read(rows.iloc[2:], ["loss"], ["lr", "width", "depth", "tokens"], seed="seed", name="rates")
     return importing.create(read, storage)
 
 
@@ -32,13 +32,14 @@ def test_a_row_stands_at_its_axes_and_seed(storage: Path, tmp_path: Path) -> Non
     assert dict(found.sizes) == {"lr": 6, "width": 2, "seed": 2}
     assert float(found["loss"].sel(width=128, seed=1).isel(lr=5)) == pytest.approx(0.1 * 128 + 1)
     assert found["depth"].sel(width=128).item() == 8
+    assert found["tokens"].sel(width=128).item() == 128e9
     assert int(found["loss"].isnull().sum()) == 2
     assert found["status"].isel(lr=0, width=0, seed=0).item() == ""
     assert found.attrs["sweep"] == sweep.name
 
 
 def test_a_grid_that_is_nearly_empty_is_refused(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labelled, "LARGEST", 20)
+    monkeypatch.setattr(exporting, "LARGEST", 20)
     sweep = imported(storage)
     with pytest.raises(InputError, match="24 places for 22 rows"):
-        labelled.dataset(sweep.results(), [sweep])
+        exporting.dataset(sweep.results(), [sweep])

@@ -130,6 +130,11 @@ def test_integers_beyond_floats_are_not_joined() -> None:
     assert read(twice, ["loss"], ["lr"], ["depth"], seed="draw").space["seeds"] == [2**62, 2**62 + 1]
 
 
+def test_numbers_with_underscores_are_names() -> None:
+    versions = read(runs(depth=["1_0"] * 4 + ["2_1"] * 4), ["loss"], ["lr"], ["depth"])
+    assert versions.space["axes"]["depth"] == ["1_0", "2_1"]
+
+
 def test_a_setting_without_a_value_is_refused_or_a_name() -> None:
     for gap in (None, math.nan):
         frame = runs(depth=pd.Series([2] * 4 + [gap] * 4, dtype=object))

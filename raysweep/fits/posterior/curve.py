@@ -17,6 +17,7 @@ from raysweep.fits.posterior.sampler import sample
 
 SEED = 20240229  # the same numbers every time
 NOISES, CURVES = 128, 300  # particles of the noise, and of each kind of curve
+REDRAWN = 3  # times that the noise of each particle is drawn again
 KEPT, PATHS = 180, 8  # particles of the curve from which paths are drawn, and paths of each
 
 
@@ -109,7 +110,17 @@ def curve_particles(data: CurveData, shown: Seen, particles: int = CURVES) -> tu
     def evidence(z: np.ndarray, turning: bool) -> np.ndarray:
         return conditional(curve_parameters(z, np.full(len(z), turning)), data, shown).evidence
 
-    return sample_kinds(evidence, np.random.default_rng(SEED), particles, KEPT)
+    rng = np.random.default_rng(SEED)
+    z, turning = sample_kinds(evidence, rng, particles, KEPT)
+    # The curve says little of the size of the noise; but each resampling left fewer different sizes than before.
+    now = conditional(curve_parameters(z, turning), data, shown).evidence
+    for name in ("tail", "choice") * REDRAWN:
+        proposal = z.copy()
+        proposal[:, CURVE.index(name)] = rng.standard_normal(len(z))
+        then = conditional(curve_parameters(proposal, turning), data, shown).evidence
+        taken = np.log(rng.random(len(z))) < then - now
+        z, now = np.where(taken[:, None], proposal, z), np.where(taken, then, now)
+    return z, turning
 
 
 def sample_kinds(

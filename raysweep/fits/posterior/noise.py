@@ -3,6 +3,10 @@
 A draw is mean curve + level + noise. The noise has a structured covariance N (independent, tilt, smooth; changing
 along the curve). If no value is missing, the true covariance of a draw is inverse Wishart around N, worth `freedom`
 draws, so that what the draws share along the curve is learned from their scatter where there are enough of them.
+
+Where draws differ in a tilt and a wave and in nothing else, their scatter says nothing of all other directions. A curve
+that fits exactly there would make the tilt seem smaller, too, because one covariance has one share of Student's t. So
+their mean has some independent noise that is not part of that covariance.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from raysweep.fits.posterior.prior import CurveParameters, NoiseParameters
 
 JITTER = 1e-13
 LEAST = 1e-3  # of the deviation of all residuals: independent noise below it is not told from none
+HIDDEN = 0.05  # of that deviation: independent noise of a draw beside what the covariance says
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +33,14 @@ class Seen:
     covariance: (particles, contrasts, contrasts), of the estimate given the mean curve.
     freedom: (particles,), the degrees of freedom of its Student t distribution; inf if it is normal.
     evidence: (particles,), the log density of everything in the draws but the estimate.
+    hidden: the variance of each contrast that is not part of the covariance.
     """
 
     estimate: np.ndarray
     covariance: np.ndarray
     freedom: np.ndarray
     evidence: np.ndarray
+    hidden: float
 
     def chosen(self, p: CurveParameters) -> tuple[np.ndarray, np.ndarray]:
         """(estimate, covariance) for each curve: the structure that `choice` says, at the quantile that `tail` says.
@@ -47,7 +54,8 @@ class Seen:
         finite = np.isfinite(freedom)
         half = np.where(finite, freedom, 2.0) / 2
         share = np.where(finite, np.maximum(gammainccinv(half, ndtr(p.tail)) / half, 1e-3), 1.0)
-        return self.estimate[index], self.covariance[index] / share[:, None, None]
+        hidden = self.hidden * np.eye(self.estimate.shape[1])
+        return self.estimate[index], self.covariance[index] / share[:, None, None] + hidden
 
 
 def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
@@ -70,6 +78,11 @@ def seen(p: NoiseParameters, data: CurveData) -> Seen:
     return from_scatter(p, covariance, data) if data.complete else from_patterns(covariance, data)
 
 
+def hidden(data: CurveData) -> float:
+    """The variance of a contrast of the mean of the draws that is not part of the covariance."""
+    return float((HIDDEN * data.deviation) ** 2 / len(data.residual))
+
+
 def log_determinant(matrix: np.ndarray) -> np.ndarray:
     """The log determinant of positive definite matrices (..., n, n)."""
     root = np.linalg.cholesky(matrix)
@@ -80,7 +93,7 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
     """Without missing values: the covariance of a draw is marginalized.
 
     Given the scatter W of n draws, the mean of the draws has a multivariate Student t distribution about the curve,
-    with n + freedom + 1 degrees of freedom and the matrix (freedom N + W) / (n (n + freedom + 1)).
+    with freedom + n - 1 degrees of freedom and the matrix (freedom N + W) / (n (freedom + n - 1)).
     """
     contrasts, draws = data.contrasts, len(data.residual)
     q = len(contrasts)
@@ -90,7 +103,7 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
     trace = np.trace(prior, axis1=1, axis2=2)[:, None, None] / q
     prior = prior + JITTER * trace * np.eye(q)
     total = prior + (projected - centre).T @ (projected - centre)
-    degrees = p.freedom + q + 1
+    degrees = p.freedom + q - 1
     halves = np.arange(q)
     gamma = gammaln((degrees[:, None] + draws - 1 - halves) / 2) - gammaln((degrees[:, None] - halves) / 2)
     evidence = (
@@ -98,9 +111,9 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
         - 0.5 * (degrees + draws - 1) * log_determinant(total)
         + gamma.sum(axis=1)
     )
-    freedom = p.freedom + draws + 1
+    freedom = p.freedom + draws - 1
     covariance = total / (draws * freedom)[:, None, None]
-    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence)
+    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence, hidden(data))
 
 
 def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
@@ -133,4 +146,4 @@ def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
     estimate = (spread @ projected[:, :, None])[:, :, 0]
     evidence += 0.5 * (projected * estimate).sum(axis=1)
     evidence += np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    return Seen(estimate, spread, np.full(particles, np.inf), evidence)
+    return Seen(estimate, spread, np.full(particles, np.inf), evidence, hidden(data))

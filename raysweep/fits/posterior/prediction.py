@@ -71,6 +71,7 @@ def future(posterior: CurvePosterior, path: int) -> CurvePosterior:
         estimate=np.tile(mean, (len(shown.covariance), 1)),
         covariance=shown.covariance / AHEAD,
         freedom=shown.freedom * AHEAD,
+        hidden=shown.hidden / AHEAD,
     )
     particles = curve_parameters(*curve_particles(data, seen, CURVES))
     return replace(posterior, shown=seen, given=conditional(particles, data, seen))

@@ -248,7 +248,8 @@ def _padded(cells: Cells) -> Surface:
     count = int(cells.slices.max()) + 1
     floor = np.full(count, np.inf)
     np.minimum.at(floor, cells.slices[good], cells.y[good])
-    height = np.where(good, cells.y - floor[cells.slices], np.inf)
+    height = np.full(len(cells.y), np.inf)
+    height[good] = cells.y[good] - floor[cells.slices[good]]
     positive = height[np.isfinite(height) & (height > 0)]
     if not len(positive):
         raise ValueError("all cells are equal")
