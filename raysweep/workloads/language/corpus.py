@@ -15,21 +15,28 @@ except for `tokens:` and `bpe:`. Losses are in nats a token; the metrics `_per_b
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from raysweep.errors import InputError
+from raysweep.training import draws
 from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, BadText, Corpus, Documents, Text, of_bytes, split
+from raysweep.workloads.language.model_config import share_of
+from raysweep.workloads.language.tasks import Task
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, of_bytes, split
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
 FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
 BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
 INSTALLED = ("python-source", "python-docs")
+Corpus = Text | Grammar | Task
 SMALL = 5  # MB; a built-in text up to this size is read to check it, and a larger one is long enough
 
 
@@ -49,6 +56,46 @@ def digest(which: str, name: str, source: str) -> str:
         return load(name, source if which == "target" else "").digest
     except BadText as error:
         raise InputError(which, str(error)) from None
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A target that takes a share of its sequences from the source; of a larger share those of a smaller one too."""
+
+    target: Corpus
+    source: Corpus
+    overlap: float
+
+    @property
+    def token_bytes(self) -> np.ndarray | None:
+        """Bytes of each token; None if unknown."""
+        return self.target.token_bytes
+
+    def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
+        """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
+        target = self.target.sequences("train", seed, "finetune", first, count, length)
+        source = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else target
+        return self._mixed(target, source, seed, "train", first)
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        target = self.target.held_out(split, count, length)
+        source = self.source.held_out(split, len(target), length) if self.overlap else target
+        return self._mixed(target, source, 0, split, 0)
+
+    def _mixed(self, target: np.ndarray, source: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+        if not self.overlap:
+            return target
+        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(target))[first:]
+        rows = np.flatnonzero(uniform < self.overlap)
+        mixed = target.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
+        mixed[rows] = source[rows % len(source)]
+        return mixed
+
+
+def mixture_of(parameters: Mapping[str, Any]) -> Mixture:
+    """The text of a row's target, with the share of its source's text that overlap_angle says."""
+    source, target = str(parameters["source"]), str(parameters["target"])
+    return Mixture(load(target, source), load(source), share_of(float(parameters["overlap_angle"])))
 
 
 def tokenizer_of(name: str) -> dict[str, np.ndarray]:
@@ -144,7 +191,7 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
         corpus = load(name, source)
     except BadText as error:
         return str(error)
-    if isinstance(corpus, tasks.Task) and 2 * max(len(corpus.encode(label)) for label in corpus.labels) > context:
+    if isinstance(corpus, Task) and 2 * max(len(corpus.encode(label)) for label in corpus.labels) > context:
         return f"{name}: expected labels of at most {context // 2} tokens, half a context"
     return too_short(name, corpus, context) if isinstance(corpus, Text) else None
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from raysweep.training import devices, draws, hessian, sizes, trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import model, texts
-from raysweep.workloads.language.examination import Examination, examination
-from raysweep.workloads.language.finetuning import Weights, mixture_of, start_of
+from raysweep.workloads.language import model
+from raysweep.workloads.language.corpus import Corpus, Mixture, mixture_of
 from raysweep.workloads.language.model_config import ModelConfig, config_of
+from raysweep.workloads.language.pretraining import Row, Weights, start_of
 from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.rows import Result, Rows
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
+Examination = Callable[[nn.Module], tuple[float, float]]
+"""Maps a model to its loss and accuracy on what is held out; accuracy is NaN for text."""
 CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
 CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity_beyond_quadratic", "trace_sensitivity")
@@ -75,6 +77,36 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     return Result(metrics={**metrics, **perplexities(metrics), "finetune_accuracy": tested[1]}, status=status)
 
 
+def examination(target: Mixture | Corpus, split: str, parameters: Row) -> Examination:
+    """The evaluation on held-out sequences of a text, or on examples to classify of a task."""
+    count, length = _count(parameters), config_of(parameters).context
+    text = target.target if isinstance(target, Mixture) else target
+    if isinstance(text, Task):
+        asked, truth = text.questions(split, count, length)
+        return lambda module: classify(module, asked, truth)
+    sequences = target.held_out(split, count, length)
+    return lambda module: (trainer.mean_loss(module, model.losses, sequences), float("nan"))
+
+
+def classify(module: nn.Module, asked: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """(loss, accuracy) of a model that classifies by length-normalized likelihood (O App. C): the mean -log of the
+    probability of the right class, which is the logarithm of O's perplexity over classes, and the share of examples
+    whose most likely class is right.
+
+    asked: examples with every possible label, (examples, classes, length + 1). truth: the right classes, (examples,).
+    """
+    rows = asked.reshape(-1, asked.shape[-1])
+    likelihood = -trainer.sequence_losses(module, model.losses, rows) / (rows[:, 1:] >= 0).sum(1)
+    each = torch.from_numpy(likelihood.reshape(asked.shape[:2]))  # (examples, classes)
+    right = torch.from_numpy(truth)
+    loss = -each.log_softmax(1)[torch.arange(len(right)), right].mean()
+    return float(loss), float((each.argmax(1) == right).double().mean())
+
+
+def _count(parameters: Row) -> int:
+    return max(1, int(parameters["evaluation_tokens"]) // config_of(parameters).context)
+
+
 def distance(moves: Iterable[Tensor]) -> float:
     """Length of a change of all weights."""
     return float(torch.stack([move.double().norm() for move in moves]).norm())
@@ -91,10 +123,8 @@ def perplexities(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) -> Before:
-    mixture = mixture_of(parameters)
-    count = max(1, int(parameters["evaluation_tokens"]) // config.context)
-    source = examination(mixture.source, "test", count, config)
-    test = examination(mixture, "test", count, config)
+    mixture, count = mixture_of(parameters), _count(parameters)
+    source, test = (examination(text, "test", parameters) for text in (mixture.source, mixture))
     module = model.decoder(config, start)
     metrics = {"pretrain_loss": source(module)[0], "finetune_loss_before": test(module)[0]}
     quadratic = None
@@ -102,9 +132,18 @@ def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) 
         held_out = mixture.source.held_out("test", count, config.context)
         quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
         metrics |= curvature(quadratic, config, iterations, int(parameters["seed"]))
-    token_bytes = partial(texts.bytes_per_token, part="test", count=count, length=config.context)
+    token_bytes = partial(bytes_per_token, part="test", count=count, length=config.context)
     each = {"pretrain_loss_after": token_bytes(mixture.source), "finetune_loss": token_bytes(mixture)}
-    return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic, each)
+    return Before(source, examination(mixture, "validation", parameters), test, metrics, quadratic, each)
+
+
+def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
+    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown."""
+    if text.token_bytes is None:
+        return float("nan")
+    if (text.token_bytes == 1).all():
+        return 1.0
+    return float(text.token_bytes[text.held_out(part, count, length)[:, 1:]].mean())
 
 
 def _flat(weights: Mapping[str, Any], config: ModelConfig) -> Tensor:

@@ -11,19 +11,15 @@ from torch import Tensor
 from raysweep.training import schedules, trainer
 from raysweep.training.trainer import Trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import corpus
-from raysweep.workloads.language.examination import Examination, examination
-from raysweep.workloads.language.model_config import config_of, share_of
-from raysweep.workloads.language.pretraining import Row, last_losses, mean_rise, trainer_of
-from raysweep.workloads.language.texts import Mixture
+from raysweep.workloads.language.corpus import mixture_of
+from raysweep.workloads.language.evaluation import Examination, examination
+from raysweep.workloads.language.model_config import config_of
+from raysweep.workloads.language.pretraining import Row, Weights, last_losses, mean_rise, start_of, trainer_of
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
-
-Weights = dict[str, Tensor]
-"""Weights by name, in the host's memory."""
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -47,8 +43,7 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     begun = parent.once(at_start, lambda: last_losses(trained.module, batches, steps))
     best = None
     if looks := int(parameters["early_stopping"]):
-        count = max(1, int(parameters["evaluation_tokens"]) // config.context)
-        read = parent.once(("validation", *alike), lambda: examination(mixture, "validation", count, config))
+        read = parent.once(("validation", *alike), lambda: examination(mixture, "validation", parameters))
         best = Best(start, read, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
 
     def after_step(trained: Trainer, loss: Tensor) -> None:
@@ -67,11 +62,6 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     return Result({"weights": kept}, {"finetune_training_loss_rise": rise}, status)
 
 
-def start_of(pretraining: Artifact) -> Weights:
-    read = pretraining.tensors
-    return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
-
-
 def perturbed(start: Weights, parameters: Row, pretraining: Artifact) -> Weights:
     """These weights with the row's noise."""
     strength, parts = float(parameters["noise"]), config_of(parameters).parts()
@@ -79,12 +69,6 @@ def perturbed(start: Weights, parameters: Row, pretraining: Artifact) -> Weights
         return start
     noise = pretraining.once("noise", lambda: {part.name: part.noise(int(parameters["seed"])) for part in parts})
     return {name: weight + torch.as_tensor(strength * noise[name]).to(weight) for name, weight in start.items()}
-
-
-def mixture_of(parameters: Row) -> Mixture:
-    """The target's text, with the share of the source's text that overlap_angle says."""
-    source, target = str(parameters["source"]), str(parameters["target"])
-    return Mixture(corpus.load(target, source), corpus.load(source), share_of(float(parameters["overlap_angle"])))
 
 
 class Best:

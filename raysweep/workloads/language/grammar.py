@@ -26,7 +26,7 @@ SUCCESSORS = 3  # classes that can follow a class
 
 
 class Grammar:
-    """The language at a distance from grammar:0. Satisfies texts.Corpus."""
+    """The language at a distance from grammar:0, an endless text (texts.Text)."""
 
     train_tokens = 0
     token_bytes = np.ones(256)

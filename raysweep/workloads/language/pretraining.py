@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from raysweep.training import schedules, trainer
 from raysweep.training.schedules import Factor
@@ -21,12 +23,12 @@ from raysweep.workloads.language.model_config import ModelConfig, config_of, ste
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
 Row = Mapping[str, Any]
+Weights = dict[str, Tensor]
+"""Weights by name, in the host's memory."""
 COMPILED_STEPS = 500  # from these on, a compiler gains more time than it takes
 LAST_BATCHES = 10  # start and end of a training are compared on these
 
@@ -70,6 +72,12 @@ def _train(
         trained.restore(parent.tensors())
     trained.train_stage(_batches(parameters), until, context)
     return trained
+
+
+def start_of(pretraining: Artifact) -> Weights:
+    """The weights that a pretraining left."""
+    read = pretraining.tensors
+    return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
 
 
 def trainer_of(kind: str, row: Row, config: ModelConfig, weights: Row, factor: Factor, steps: int) -> Trainer:

@@ -28,7 +28,7 @@ def as_bytes(text: bytes) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Task:
-    """Examples for training and evaluation. Satisfies texts.Corpus, which counts tokens and not examples.
+    """Examples for training and evaluation. A text (texts.Text) but for what it counts.
 
     labels: the name of each class.
     size: number of training examples, 0 if endless.

@@ -1,5 +1,5 @@
-"""Texts for training: documents split into training, validation and test documents without repeats, sequences of
-tokens with a digest, and mixtures of two texts."""
+"""Texts for training: documents split into training, validation and test documents without repeats, and sequences of
+tokens with a digest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -72,30 +72,12 @@ def _runs(document: bytes) -> Iterator[bytes]:
     return map(b"\n".join, zip(*(lines[start:] for start in range(RUN)), strict=False))
 
 
-class Corpus(Protocol):
-    """Text to sample from. digest: 16 hexadecimal digits that identify it."""
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def train_tokens(self) -> int:
-        """Number of tokens to train on, 0 for an endless text."""
-
-    @property
-    def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token of the vocabulary; None if unknown."""
-
-    def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """Sequences first … first+count-1 of the stream of (seed, role): integers, (count, length + 1)."""
-
-    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        """Up to `count` sequences of a held-out split, the same for every seed: integers, (sequences, length + 1)."""
-
-
 @dataclass(frozen=True)
 class Text:
-    """A finite text, split by document."""
+    """A finite text, split by document.
+
+    digest: 16 hexadecimal digits that identify it. token_bytes: bytes of each token of the vocabulary; None if unknown.
+    """
 
     digest: str
     splits: Mapping[str, np.ndarray]
@@ -103,11 +85,12 @@ class Text:
 
     @property
     def train_tokens(self) -> int:
-        """Tokens to train on."""
+        """Number of tokens to train on; 0 for endless texts, which are like this one in all else."""
         return len(self.splits["train"])
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """Each epoch visits every window once, in its own order, and cuts the text into windows at other places."""
+        """Sequences first … first+count-1 of the stream of (seed, role): integers, (count, length + 1). An epoch visits
+        every window once, in its own order, and cuts the text into windows at other places."""
         tokens, starts, last = self.splits[split], list[np.ndarray](), first + count
         each, slack = divmod(len(tokens) - 1, length)
         while first < last:
@@ -118,7 +101,7 @@ class Text:
         return tokens[np.concatenate(starts)[:, None] + np.arange(length + 1)]
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        """Windows spread evenly over the split."""
+        """Up to `count` windows of a held-out split, evenly spread: integers, (sequences, length + 1)."""
         tokens = self.splits[split]
         each = (len(tokens) - 1) // length
         chosen = np.unique(np.linspace(0, each - 1, min(count, each)).round().astype(np.int64))
@@ -157,49 +140,6 @@ class Tokenized(dict[str, np.ndarray]):
     def __missing__(self, part: str) -> np.ndarray:
         made = cache.array(f"{self._name}-{part}", lambda: self._join(self._documents.splits[part]))
         return self.setdefault(part, made)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """A target that takes a share of its sequences from the source; of a larger share those of a smaller one too."""
-
-    target: Corpus
-    source: Corpus
-    overlap: float
-
-    @property
-    def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token; None if unknown."""
-        return self.target.token_bytes
-
-    def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
-        """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
-        target = self.target.sequences("train", seed, "finetune", first, count, length)
-        source = self.source.sequences("train", seed, "overlap", first, count, length) if self.overlap else target
-        return self._mixed(target, source, seed, "train", first)
-
-    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        target = self.target.held_out(split, count, length)
-        source = self.source.held_out(split, len(target), length) if self.overlap else target
-        return self._mixed(target, source, 0, split, 0)
-
-    def _mixed(self, target: np.ndarray, source: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
-        if not self.overlap:
-            return target
-        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(target))[first:]
-        rows = np.flatnonzero(uniform < self.overlap)
-        mixed = target.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
-        mixed[rows] = source[rows % len(source)]
-        return mixed
-
-
-def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
-    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown."""
-    if text.token_bytes is None:
-        return float("nan")
-    if (text.token_bytes == 1).all():
-        return 1.0
-    return float(text.token_bytes[text.held_out(part, count, length)[:, 1:]].mean())
 
 
 def given(tokens: np.ndarray) -> np.ndarray:

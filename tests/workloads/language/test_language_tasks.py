@@ -10,7 +10,7 @@ import torch
 from language_rows import compute, row, table
 
 from raysweep.stages.store import Store
-from raysweep.workloads.language import examination, model, tasks
+from raysweep.workloads.language import evaluation, model, tasks
 from raysweep.workloads.language.model_config import config_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -39,7 +39,7 @@ def test_class_likelihoods_are_normalized_by_length():
     module = model.decoder(shape, {name: 5 * values for name, values in shape.initial(0).items()})
     labels = (b"yes", b"certainly not")
     asked = np.stack([tasks.sequence(b"is it so?", label, 24) for label in labels])[None]
-    loss, accuracy = examination.classify(module, asked, np.array([1]))
+    loss, accuracy = evaluation.classify(module, asked, np.array([1]))
     likelihoods = []
     for label in labels:
         text = b"is it so?" + tasks.BETWEEN

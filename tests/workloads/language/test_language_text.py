@@ -12,8 +12,9 @@ import yaml
 from language_rows import entropy
 
 from raysweep.workloads.language import WORKLOAD, corpus, files, tasks, texts
+from raysweep.workloads.language.corpus import Mixture
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, BadText, Mixture, Text, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Text, of_bytes, split
 
 
 def documents(count: int, size: int = 300) -> list[bytes]:

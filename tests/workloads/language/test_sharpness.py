@@ -12,7 +12,7 @@ from language_rows import QUICK, columns_of, compute, pretrained
 
 from raysweep.stages.store import Store
 from raysweep.training import hessian
-from raysweep.workloads.language import evaluation, finetuning, model
+from raysweep.workloads.language import corpus, evaluation, model
 from raysweep.workloads.language.model_config import config_of
 
 CURVED = {"sharpness_iterations": 2}
@@ -62,7 +62,7 @@ def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_w
     shape = config_of(row)
     weights = pretrained(row, 0, Store(store))["weights"]
     module = model.decoder(shape, weights)
-    batch = finetuning.mixture_of(row).sequences(0, 0, QUICK["finetune_batch"], shape.context)
+    batch = corpus.mixture_of(row).sequences(0, 0, QUICK["finetune_batch"], shape.context)
     model.losses(module, torch.tensor(batch.astype(np.int64))).mean().backward()
     gradients = {name: weight.grad.double() for name, weight in module.named_parameters()}
     clip = min(1.0, 1.0 / float(torch.stack([each.norm() for each in gradients.values()]).norm()))
@@ -95,7 +95,7 @@ def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
     row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}
     shape = config_of(row)
     weights = pretrained(row, 0, Store(store))["weights"]
-    held_out = finetuning.mixture_of(row).source.held_out("test", 16, shape.context)
+    held_out = corpus.mixture_of(row).source.held_out("test", 16, shape.context)
     quadratic = evaluation.quadratic_of(weights, held_out, shape)
     changes = []
     for seed in range(120):
