@@ -167,8 +167,8 @@ OTHERWISE: Mapping[Outcome, str] = {
 """What a setting says where its kind has no clause of its own."""
 
 FURTHER: Mapping[Outcome, str] = {
-    Outcome.BOUND_LOW: "only an upper bound",
-    Outcome.BOUND_HIGH: "only a lower bound",
+    Outcome.BOUND_LOW: "upper bound",
+    Outcome.BOUND_HIGH: "lower bound",
     Outcome.NO_EFFECT: "no effect",
     Outcome.UNCLEAR: "not clear",
     Outcome.UNDECIDED: "undecided",
