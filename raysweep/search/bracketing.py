@@ -1,9 +1,9 @@
 """Where the draws of one slice go, so that its zero is located with a precision.
 
-A slice starts with few cells and few draws. Two cells of clear and opposite sign bracket the zero. Neighbouring cells
-of one draw have nearly the same noise, so a further cell near the zero says nothing that the bracket does not; more
-draws do. So the bracket moves in only as far as its signs will stay clear, or as the curve bends between its cells, and
-then its cells get draws: always the same ones, because the zero of a mean over different draws would be biased.
+A slice starts with few cells and few draws. Two cells of clear and opposite sign bracket the zero, and the bracket
+moves in as far as its signs will stay clear. Neighbouring cells of one draw have nearly the same noise. So one cell,
+the lead, gets most of the draws. The others get the first few of them, which tell how their noise goes with that of the
+lead: the fit of the report then corrects their means by the draws that they lack.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import numpy as np
 
 from raysweep.fits.boundary import SIGN_DRAWS, find_zero
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import ROUNDING, half_width, sign_test_limit, standard_error, t_quantile
+from raysweep.fits.signs import clearness
+from raysweep.fits.statistics import ROUNDING, half_width, sign_test_limit, standard_error, t_quantile, two_way_anova
 from raysweep.search import endings
-from raysweep.search.bracket import bend, change_of_sign, inner, shaped, zero_of_line
+from raysweep.search.bracket import change_of_sign, inner, shaped, zero_of_line
 from raysweep.search.curves import (
     EVEN,
     FEWEST,
     FIRST,
     LEAST,
+    MANY,
     NOWHERE,
     OPEN,
     REACHED,
@@ -33,7 +35,6 @@ from raysweep.search.curves import (
     Fitted,
     Step,
     doubt,
-    draws_needed,
     evenly,
     jump,
     raised,
@@ -43,8 +44,8 @@ from raysweep.search.slices import Ask
 
 SIGN = 0.95  # the level at which the sign of a cell counts as clear
 ASIDE = 1.2  # the bracket keeps this many half-widths away from the zero, so that its signs stay clear
-BESIDE = 6  # how far from the bracket further cells are asked for the shape of the curve, two at a time on each side
-BENDS = 0.15  # a bend that moves the zero by more than this share of the wanted half-width asks for a cell between
+WIDER = 2.0  # an interval so many times as wide as the noise of its bracket is wide by the shape of the curve
+CAREFUL = 1.3  # then draws are multiplied by this at most: not all of an interval is their noise
 
 
 def first(ask: Ask) -> np.ndarray:
@@ -65,18 +66,17 @@ def step(curve: Curve, ask: Ask) -> Step:
     curve = replace(curve, values=values)
     if not size > 0 or not np.nan_to_num(values).any():
         return replace(rest, state=endings.ZERO)
-    exact = ask.exact
-    if not exact and ask.most < 2:
+    if not ask.exact and ask.most < 2:
         return replace(rest, state=endings.ONE_DRAW)
     labels = signs(values[:, there], ask)
     bracket = _bracket(labels, standard_error(values[:, there])[0])
     if bracket is None:
         return _without_bracket(curve, ask, labels, rest)
     inside = there[bracket[0] : bracket[1] + 1]
-    draws = int(curve.counts[inside].max())
-    if (curve.counts[inside] < draws).any():
-        return replace(rest, counts=raised(curve.counts, inside, draws))
-    return _with_bracket(curve, ask, inside, draws, rest)
+    few = int(min(curve.counts[inside].max(), MANY if _heavy(ask) else LEAST))
+    if (curve.counts[inside] < few).any():
+        return replace(rest, counts=raised(curve.counts, inside, few))
+    return _with_bracket(curve, ask, inside, few, rest)
 
 
 def _valued(curve: Curve) -> np.ndarray:
@@ -101,64 +101,55 @@ def _bracket(labels: np.ndarray, mean: np.ndarray) -> tuple[int, int] | None:
     """The positions of the two clear signs around the clearest change of sign; None if there is none."""
     clear = np.flatnonzero(labels)
     pairs = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
-
-    def clearness(pair: tuple[int, int]) -> float:
-        largest = []
-        for node in pair:
-            other = np.flatnonzero(labels == -labels[node])
-            low, high = other[other < node].max(initial=-1) + 1, other[other > node].min(initial=len(labels))
-            largest.append(float(np.nanmax(np.abs(mean[low:high]))))
-        return min(largest)
-
-    return max(pairs, key=clearness, default=None)
+    return max(pairs, key=lambda pair: min(clearness(mean, labels, node) for node in pair), default=None)
 
 
-def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, draws: int, rest: Step) -> Step:
-    """The next step if the points `inside`, which have equal draws, bracket the zero."""
-    x, values, wanted = curve.x, curve.values[:draws], ask.slice.wanted
-    a, b = change_of_sign(inside, standard_error(values[:, inside])[0])
-    place, deviation = zero_of_line(x, values, a, b, _heavy(ask))
-    count = int(np.isfinite(values[:, [a, b]]).all(axis=1).sum())
-    half = t_quantile(ask.slice.strict, count - 1) * deviation / math.sqrt(max(count, 1)) if not ask.exact else 0.0
-    aside = max(ASIDE * wanted, half)
-    needed = draws if ask.exact else max(draws, draws_needed(deviation, ask.slice.strict, wanted))
-    bends = bend(curve, a, b, place) > BENDS * wanted
-    counts = curve.counts
-    if x[b] - x[a] > 2.5 * aside or half <= wanted or bends:
-        counts = raised(counts, np.array(inner(curve, a, b, place, aside), dtype=np.int64), draws)
-    if bends and half <= wanted and (counts == curve.counts).all():  # the line between two cells is not the curve
-        counts = shaped(curve, a, b, place, draws, 1)
+def _with_bracket(curve: Curve, ask: Ask, inside: np.ndarray, few: int, rest: Step) -> Step:
+    """The next step if the points `inside`, which have so few draws or more, bracket the zero."""
+    x, counts, wanted, strict = curve.x, curve.counts, ask.slice.wanted, ask.slice.strict
+    most_drawn = int(inside[np.argmax(counts[inside])])
+    a, b = change_of_sign(inside, curve.values)
+    lines = [zero_of_line(x, curve.values, a, b, lead, _heavy(ask)) for lead in dict.fromkeys((most_drawn, a, b))]
+    line = min(lines, key=lambda line: int(line.needed(counts, strict, wanted).sum()))
+    place, draws, noise = line.place, int(counts[line.lead]), 0.0 if ask.exact else line.half(strict)
+    rest, half = replace(rest, place=place), noise
+    needed = counts if ask.exact else np.minimum(line.needed(counts, strict, wanted), ask.most)
+    aside = max(ASIDE * wanted, noise)
+    if x[b] - x[a] > 2.5 * aside or noise <= wanted:
+        counts = raised(counts, np.array(inner(curve, a, b, place, aside), dtype=np.int64), few)
     if (counts > curve.counts).any():
-        expected = raised(counts, np.asarray([a, b]), min(needed, ask.most))
-        return replace(rest, counts=counts, half=half, then=half, place=place, needed=expected)
-    sure = 1.0 if ask.exact else doubt(draws)
-    enough = min(ask.most, 1 if ask.exact else SOME)
-    needed = max(enough, needed)
-    if draws >= enough and (half * sure <= wanted or draws >= ask.most):
+        return replace(rest, counts=counts, half=half, then=half, needed=np.maximum(counts, needed))
+    sure, enough, times = (1.0, 1, 0.0) if ask.exact else (doubt(draws), min(SOME, ask.most), 0.0)
+    needed = raised(needed, line.points, enough)
+    if draws >= enough and (noise * sure <= wanted or draws >= ask.most):
         interval = fitted(curve, ask)
         if interval.half() * sure <= wanted:
             return replace(rest, state=REACHED, half=interval.half(), then=interval.half(), place=interval.place)
         place, half = (interval.place, interval.half()) if math.isfinite(interval.half()) else (place, half)
-        coarse, more = False, 1.0
+        rest, coarse, more = replace(rest, half=half, place=place), False, 1.0
         if interval.half() > wanted:
             coarse, more = shape_and_draws(interval.half(), fitted(curve, ask, EVEN).half(), wanted)
-        if coarse and ((counts := shaped(curve, a, b, place, draws, BESIDE)) > curve.counts).any():
-            return replace(rest, counts=counts, half=half, then=wanted, place=place, needed=counts)
+            coarse |= interval.half() > WIDER * noise
+        first, last = np.searchsorted(curve.there, [a, b])
+        near = curve.there[max(first - 1, 0) : last + 2]
+        even = raised(counts, near, min(draws, 4 * int(counts[near].min())))
+        for further in (shaped(curve, a, b, place, few), even) if coarse else ():
+            if (further > counts).any():
+                return replace(rest, counts=further, then=wanted, needed=further)
         if coarse and not more and (draws >= SOME or ask.exact):  # fewer draws hardly tell their noise from the shape
-            return replace(rest, state=endings.COARSE, half=half, place=place)
-        needed = max(needed, math.ceil(draws * max(more, 1.1)))
-    if draws >= ask.most:
-        return replace(rest, state=endings.ALL_DRAWS, half=half, then=half, place=place)
-    target = max(jump(draws, needed, ask.most), min(LEAST, 2 * draws, ask.most))
-    counts = raised(curve.counts, inside, target)
-    return replace(
-        rest,
-        counts=counts,
-        half=half,
-        then=half * math.sqrt(draws / target),
-        place=place,
-        needed=raised(counts, inside, min(ask.most, needed)),
-    )
+            return replace(rest, state=endings.COARSE)
+        times = min(max(more, 1.1), CAREFUL)
+    elif (needed <= counts).all():
+        times = 1.05
+    needed[line.points] = np.minimum(np.maximum(needed, np.ceil(times * counts)), ask.most)[line.points]
+    counts = counts.copy()
+    for point in np.flatnonzero(needed > counts):
+        now = int(counts[point])
+        counts[point] = max(jump(now, int(needed[point]), ask.most), min(LEAST, 2 * now, ask.most))
+    if (counts == curve.counts).all():
+        return replace(rest, state=endings.ALL_DRAWS, half=half, then=half)
+    then = half * math.sqrt(draws / counts[line.lead])
+    return replace(rest, counts=counts, half=half, then=then, needed=np.maximum(counts, needed))
 
 
 def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
@@ -169,10 +160,9 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
     there = curve.there
     values = curve.values[:, there]
     if shrink != 1.0:
-        mean = standard_error(values)[0]
-        values = mean + shrink * (values - mean)
-    scale = None
-    one = ask.slice
+        values = values[np.isfinite(values).any(axis=1)]
+        values = values - (1 - shrink) * (values - two_way_anova(values).curve)
+    one, scale = ask.slice, None
     if one.heavy is not None and len(values) >= SIGN_DRAWS:
         scale = "sign" if one.heavy[there].any() else "linear"
     zero = find_zero(curve.x[there], values, one.single, one.strict, scale, ask.exact, one.declared_log)

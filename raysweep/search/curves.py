@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,18 +118,11 @@ def draws_needed(deviation: float, level: float, wanted: float) -> int:
 
     deviation: the standard deviation of one draw.
     """
-    if not deviation > 0:
-        return 2
-    if not math.isfinite(deviation):
-        return MANY
-    low, high = 1, 2
-    while high < MANY and t_quantile(level, high - 1) * deviation > wanted * math.sqrt(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        narrow = t_quantile(level, middle - 1) * deviation <= wanted * math.sqrt(middle)
-        low, high = (low, middle) if narrow else (middle, high)
-    return min(high, MANY)
+
+    def enough(draws: int) -> bool:
+        return t_quantile(level, draws - 1) * deviation <= wanted * math.sqrt(draws)
+
+    return 2 + bisect_left(range(2, MANY), True, key=enough)
 
 
 def doubt(draws: int) -> float:
