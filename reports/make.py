@@ -29,15 +29,14 @@ WIDTH, COLORS = 1100, 64  # of a picture: sharp beside a row of the gallery, and
 
 
 def space_digest(entry: dict[str, Any]) -> str:
-    """The digest of what the numbers of a report follow from: its space without name, description and questions."""
+    """The digest of what the numbers of a report follow from: its space without name, description and wording."""
     sets = {key: yaml.safe_load(value) for key, value in (text.split("=", 1) for text in entry["set"])}
     space = space_files.read(entry["space"], sets).as_dict()
-    asked = [
-        {kind: {key: value for key, value in options.items() if key != "question"} if isinstance(options, dict) else options}
-        for entry in space["analysis"]
-        for kind, options in entry.items()
-    ]
-    kept = {key: value for key, value in space.items() if key not in ("name", "description")} | {"analysis": asked}
+    for each in space["analysis"]:
+        for options in each.values():
+            for wording in ("question", "words"):
+                options.pop(wording, None)
+    kept = {key: value for key, value in space.items() if key not in ("name", "description")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.analyses.finding import Finding, as_table
-from raysweep.analyses.rows import all_keys
+from raysweep.analyses.rows import all_keys, better_extremum, error_column
 from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.space.precision import POINTWISE
 from raysweep.workloads.declaration import Workload
@@ -46,6 +46,15 @@ class Question:
     def metric(self) -> str:
         """The metric of the analysis."""
         return str(self.options["metric"])
+
+    @property
+    def turn(self) -> str:
+        """The extremum that is best for the metric: max or min."""
+        return better_extremum(self.metric, self.workload)
+
+    def error_in(self, rows: pd.DataFrame) -> str | None:
+        """The column of the metric's given standard errors, see `error_column`."""
+        return error_column(rows, self.metric, self.workload)
 
     @property
     def words(self) -> Mapping[str, str]:

@@ -45,9 +45,8 @@ def plain_column(column: pd.Series, gaps: Collection[str] = ()) -> pd.Series:
     """A column of Python's own values: of tensors their number; None for nothing, an empty text and those in `gaps`."""
 
     def plain(value: Any) -> Any:
-        if isinstance(value, str):
-            return value if value.strip() and value.strip().lower() not in gaps else None
-        if value is pd.NA or value is pd.NaT:
+        gap = isinstance(value, str) and value.strip().lower() in ("", *gaps)
+        if gap or value is pd.NA or value is pd.NaT:
             return None
         return value.item() if getattr(value, "ndim", 1) == 0 and not isinstance(value, np.generic) else value
 
@@ -98,9 +97,8 @@ def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     if not whole:
         axis.joined = rounded(axis.values)
         axis.values = [one for one in axis.values if one not in axis.joined]
-    finite = numbers[np.isfinite(numbers)]
-    positive = finite[finite > 0]
-    axis.scale = "log" if len(positive) > 1 and finite.min() >= 0 and log_axis(positive) else "linear"
+    positive = numbers[np.isfinite(numbers) & (numbers > 0)]
+    axis.scale = "log" if len(positive) > 1 and numbers.min() >= 0 and log_axis(positive) else "linear"
     return axis
 
 
@@ -152,9 +150,7 @@ def values_on(column: pd.Series, axis: Axis) -> Any:
         return _names(column).to_numpy(object)
     if axis.kind == "bool":
         return (_words(column) == "true").to_numpy(object)
-    numbers = column.to_numpy(float)
-    for short, long in axis.joined.items():
-        numbers = np.where(numbers == short, long, numbers)
+    numbers = column.astype(float).replace(axis.joined).to_numpy()
     return numbers.astype(np.int64) if axis.kind == "int" else numbers
 
 

@@ -26,8 +26,6 @@ Entry = dict[str, Any]
 Asking = Any
 """A sweep, or the findings of a table: what has a name, a space and results."""
 VERSION = 3
-QUANTILES = np.arange(1, 100) / 100
-"""Of the forecast, which a score reads."""
 ENDS = ("low", "estimate", "high")
 TURNS = "inflection"
 PLACES = {"law": "lr", "regime": "lr", "optimum": "x", TURNS: "x"}
@@ -62,7 +60,7 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
             subjects[of] = kind.of(question, axes)
         except InputError as problem:
             reasons[of] = str(problem)
-    ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *QUANTILES]
+    ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *np.arange(1, 100) / 100]  # a score reads these
     found: list[list[Entry]] = [[] for _ in points]
     for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
         try:
@@ -126,11 +124,11 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
         unscale = np.asarray if is_loss else np.log
         drawn, edge = unscale(entry["quantiles"]), unscale(entry["inside_estimate"])
         value, middle = unscale(measured["estimate"]), unscale(entry["estimate"])
-        line = {"of": of, "where": where, "forecast": [entry[end] for end in ENDS]}
-        line |= {"measured": [float(measured.get(end, measured["estimate"])) for end in ENDS]}
+        line = {"of": of, "where": where, "unit": "" if is_loss else "log units"}
+        middles = [float(measured.get(end, measured["estimate"])) for end in ENDS]
+        line |= {"forecast": [entry[end] for end in ENDS], "measured": middles}
         line |= {"inside": bool(entry["low"] <= measured["estimate"] <= entry["high"])}
         line |= {"crps": float(np.abs(drawn - value).mean() - np.abs(drawn[:, None] - drawn).mean() / 2)}
-        line |= {"unit": "" if is_loss else "log units"}
         line |= {"sign": bool(np.sign(value - edge) == np.sign(middle - edge)) if entry["outside"] else None}
         settings.append(line)
     if not settings and all(reason == Reason.NO_ROWS for _, reason in left):

@@ -12,8 +12,8 @@ Each family counts by its marginal likelihood. Coverage: `python -m benchmarks.f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
@@ -69,8 +69,7 @@ def _fall(v: np.ndarray, rate: np.ndarray) -> np.ndarray:
     return np.asarray(np.expm1(-rate * (v - 1)) / np.expm1(rate))
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """One form of a loss. priors: mean and standard deviation of each theta. turns: whether its weights are above 0.
     share: its prior probability."""
 
@@ -89,8 +88,7 @@ FORMS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class LossCurve:
+class LossCurve(NamedTuple):
     """Draws of one curve. parts: (form, theta (n, size), level and weights (n, 1 + columns), noise (n,)) each, in units
     of the curve: v and (loss - centre) / scale. families: their probabilities."""
 
@@ -128,8 +126,7 @@ def fit_losses(curves: Sequence[tuple[np.ndarray, np.ndarray]], seed: int = 0) -
     return [_curve(*one, rng) for one in zip(drawn, noises, units, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
+class _Drawn(NamedTuple):
     """A form on one curve: theta (n, size), log importance weights (n,), and for each noise the log likelihood, the
     means of level and weights and the Cholesky factor of their precision."""
 

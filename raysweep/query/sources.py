@@ -24,8 +24,6 @@ from raysweep.errors import InputError
 from raysweep.query.table import SOURCE_DIRECTIONS, as_frame
 from raysweep.tracking import server
 
-STATUS = "status"
-"""The column in which a reader says how a run ended; a table of a file need not have one."""
 EXPECTED = "runs.csv, runs.parquet, runs.jsonl, mlflow:URI#EXPERIMENT, optuna:URL#STUDY, ray:FOLDER or lm-eval:FOLDER"
 
 
@@ -132,7 +130,7 @@ def _mlflow(place: str) -> pd.DataFrame:
     parameters, lines = {key for run in runs for key in run.data.params}, []
     for run in runs:
         metrics = {f"metrics.{key}" if key in parameters else key: one for key, one in run.data.metrics.items()}
-        lines.append({**run.data.params, **metrics, STATUS: run.info.status})
+        lines.append({**run.data.params, **metrics, "status": run.info.status})
     return _frame(lines, "run", [run.info.run_id for run in runs])
 
 
@@ -154,7 +152,7 @@ def _optuna(place: str) -> pd.DataFrame:
     for trial in study.get_trials(deepcopy=False):
         attributes = {key: value for key, value in trial.user_attrs.items() if isinstance(value, (int, float))}
         values = dict(zip(metrics, trial.values or [None] * len(metrics), strict=True))
-        lines.append({**attributes, **trial.params, **values, STATUS: trial.state.name})
+        lines.append({**attributes, **trial.params, **values, "status": trial.state.name})
     frame = _frame(lines, "trial")
     frame.attrs[SOURCE_DIRECTIONS] = dict(zip(metrics, (one.name.lower() for one in study.directions), strict=True))
     return frame
@@ -169,7 +167,7 @@ def _ray(place: str) -> pd.DataFrame:
         config = dict(flat(_json(one))) if (one := path.with_name("params.json")).is_file() else {}
         results = {key: value for key, value in last.items() if not key.startswith("config/") and key not in config}
         status = "failed" if path.with_name("error.txt").exists() else "ok" if last else "running"
-        lines.append({**config, **results, STATUS: status})
+        lines.append({**config, **results, "status": status})
     return _frame(lines)
 
 

@@ -36,10 +36,8 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """over: the axes of the laws. keys: those that tell the laws apart. table: the places. sweep, name: for errors.
-
-    laws: (the setting of the keys, its law) each.
-    """
+    """over: the axes of the laws. keys: those that tell the laws apart. table: the places. laws: (the setting of the
+    keys, its law) each. sweep, name: for errors."""
 
     over: Sequence[str]
     keys: Sequence[str]
@@ -77,10 +75,8 @@ class Places:
 
 
 def nearest(settings: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """Each axis moved into its range among the settings with the same values of the other axes; of all, without any.
-
-    settings: (settings, axes), logs. logs: (1, axes).
-    """
+    """The logs of a place (1, axes), each moved into its range among the settings, (settings, axes), that have the same
+    values of the other axes; among all of them, if there is none."""
     same, out = np.isclose(settings, logs, rtol=0, atol=1e-5), logs.copy()
     for k in range(logs.shape[1]):
         alike = np.delete(same, k, axis=1).all(axis=1)

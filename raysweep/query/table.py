@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,12 +23,10 @@ SOURCE_DIRECTIONS = "raysweep_directions"
 """Among the attributes of a data frame: maximize or minimize, by metric, as its source has it."""
 MISSING = ("na", "n/a", "null", "none", "-")
 """What files write, in any letters, for a number that is not there."""
-NAN = ("nan", "-nan")
 Names = Collection[str]
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+class Table(NamedTuple):
     """Runs made elsewhere.
 
     rows: one per run: sweep, cell, seed, status, the axes and the metrics, as `Sweep.results` has them, and
@@ -94,7 +91,7 @@ def read(
         if strange := [column for column in names if column not in settings]:
             raise unknown(option, "axis", strange[0], settings)
     for column in used:
-        gaps = MISSING if column in (*directions, error) else NAN if column in settings else ()
+        gaps = MISSING if column in (*directions, error) else ("nan", "-nan") if column in settings else ()
         frame[column] = columns.plain_column(frame[column], gaps)
     values = pd.DataFrame({metric: numbers_in(frame[metric], metric) for metric in directions})
     for metric, largest in values[np.isfinite(values)].abs().max().items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from raysweep.analyses.comparison import KIND
 from raysweep.analyses.finding import Finding
 from raysweep.errors import InputError, unknown
 from raysweep.fits.result import Fit, merged
@@ -144,8 +145,8 @@ def tabled(path: str, finding: Finding, workload: Workload) -> Tabled:
     """The tables of a finding as one. Raises InputError with the reason if there is none. path: of the error."""
     if not finding.tables:
         raise InputError(path, sentence(finding, workload))
-    first, *more = finding.tables.values()
-    if more and "metric" in finding.keys:
-        first = pd.concat([first, *more], keys=finding.table["metric"].tolist(), names=["metric"])
-        first = first.reset_index("metric").reset_index(drop=True)
-    return Tabled(first, finding, workload)
+    table, *_ = finding.tables.values()
+    if finding.kind == KIND:
+        table = pd.concat(list(finding.tables.values()), keys=finding.table["metric"].tolist(), names=["metric"])
+        table = table.reset_index("metric").reset_index(drop=True)
+    return Tabled(table, finding, workload)

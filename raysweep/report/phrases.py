@@ -47,8 +47,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "inflection": {
         Outcome.LOCATED: "{metric} is {extreme} at {at}",
-        Outcome.IMPROVES: "no turn of {metric}: more {x} is better",
-        Outcome.DEGRADES: "no turn of {metric}: less {x} is better",
+        Outcome.IMPROVES: "{metric} only improves with more {x}",
+        Outcome.DEGRADES: "{metric} only worsens with more {x}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
         Outcome.UNCLEAR: "no turn of {metric} is shown",
     },
@@ -167,8 +167,8 @@ OTHERWISE: Mapping[Outcome, str] = {
 """What a setting says where its kind has no clause of its own."""
 
 FURTHER: Mapping[Outcome, str] = {
-    Outcome.BOUND_LOW: "only an upper bound",
-    Outcome.BOUND_HIGH: "only a lower bound",
+    Outcome.BOUND_LOW: "upper bound",
+    Outcome.BOUND_HIGH: "lower bound",
     Outcome.NO_EFFECT: "no effect",
     Outcome.UNCLEAR: "not clear",
     Outcome.UNDECIDED: "undecided",

@@ -97,7 +97,7 @@ def _by_axis(finding: Finding, workload: Workload, most: int) -> Table:
     head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
     columns.append((head, True, [_range(one, unit) for one in places]))
-    outcomes = table["outcome"].value_counts().index[:COUNTED]
+    outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
     for one in outcomes if table["outcome"].nunique() > 1 else ():
         counts = [int((part["outcome"] == one).sum()) for part in parts]
         columns.append((OUTCOMES.get(one, str(one)), True, [str(count or "") for count in counts]))

@@ -65,17 +65,6 @@ class Recipe:
     records: bool = False
 
 
-def placed(module: nn.Module, weights: Mapping[str, Any], compiles: bool = False) -> nn.Module:
-    """A module of the device meta with these weights, by name, on the device of this process; spread over the workers
-    of a gang. compiles: where there is a compiler."""
-    where = devices.device()
-    if compiles and compiler():
-        module.compile()
-    spread(module, where)
-    load(module.to_empty(device=where), weights)
-    return module.eval()
-
-
 def spread(module: nn.Module, where: torch.device) -> None:
     """Spread the weights of a module over the workers of a gang, if there is one: of each of its layers by itself."""
     if parallel.workers() > 1:

@@ -66,6 +66,13 @@ def test_a_setting_most_of_whose_draws_failed_is_undecided() -> None:
     assert one.table["left_out"].tolist() == [9, 0]
 
 
+def test_a_setting_without_a_value_is_undecided() -> None:
+    one = finding_of(points_of(np.ones((3, 4))), points_of(np.full((3, 4), math.nan), rate=0.3))
+    assert one.table["rate"].tolist() == [0.3, 0.5]
+    assert one.table["outcome"].tolist() == [Outcome.UNDECIDED, Outcome.MEASURED]
+    assert one.tables["curves_loss"]["rate"].unique().tolist() == [0.5]
+
+
 def test_figures_have_the_means_and_the_draws_that_are_in_none() -> None:
     wild = points_of(np.array([[2.0, 1e3, math.inf]]), status="diverged", first=3)
     (plot,) = finding_of(points_of(np.arange(9.0).reshape(3, 3)), wild, called="layer").plots()

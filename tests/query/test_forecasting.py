@@ -31,8 +31,8 @@ def imported(storage: Path, name: str, widths: list[int], analysis: Any = LAW, t
     best = 0.01 * (width / 64) ** -1 * (tokens / 1e9) ** 0.25 * np.exp(turn)
     loss = 2 + 0.1 * np.log(lr / best) ** 2 + 0.02 * rng.standard_normal(len(lr))
     rows = pd.DataFrame({"lr": lr, "width": width, "tokens": tokens, "loss": loss})
-    read = table.read(rows, ["loss"], ["lr", "width", "tokens"], name=name)
-    return importing.create(table.Table(read.rows, {**read.space, "analysis": [analysis]}, read.guesses, 0), storage)
+    read = table.read(rows, ["loss"], ["lr", "width", "tokens"], questions=[analysis], name=name)
+    return importing.create(read, storage)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
     step, width, seed = (np.array(values) for values in zip(*grid, strict=True))
     loss = 2 + 0.1 * np.log(step / (4000 * (width / 64) ** 0.5)) ** 2 + 0.05 * rng.standard_normal(len(step))
     rows = pd.DataFrame({"step": step, "width": width, "seed": seed, "loss": loss})
-    read = table.read(rows, ["loss"], ["step", "width"], seed="seed", name=name)
-    analysis = [{"inflection": {"metric": "loss", "x": "step"}}]
-    return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
+    asked = [{"inflection": {"x": "step"}}]
+    read = table.read(rows, ["loss"], ["step", "width"], questions=asked, seed="seed", name=name)
+    return importing.create(read, storage)
 
 
 @pytest.mark.long
@@ -166,9 +166,9 @@ def lengths(storage: Path, name: str, tokens: np.ndarray, widths: tuple[int, ...
     lr, width, token, seed = (np.array(values) for values in zip(*grid, strict=True))
     loss = 2 + (width / 64) ** -0.3 * token**-0.25 + 0.05 * np.log(lr / 0.01 * (width / 128)) ** 2
     rows = {"lr": lr, "width": width, "tokens": token, "seed": seed, "loss": loss + 0.01 * rng.standard_normal(len(lr))}
-    read = table.read(rows, ["loss"], ["lr", "width", "tokens"], seed="seed", name=name)
-    analysis = [LAW] if len(tokens) > 1 else []
-    return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
+    asked = [LAW] if len(tokens) > 1 else []
+    read = table.read(rows, ["loss"], ["lr", "width", "tokens"], questions=asked, seed="seed", name=name)
+    return importing.create(read, storage)
 
 
 def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage: Path, tmp_path: Path) -> None:
@@ -287,9 +287,8 @@ def test_a_constant_of_the_forecast_that_varies_later_chooses_its_rows(storage: 
 
     def sweep(frame: pd.DataFrame, name: str) -> raysweep.Sweep:
         axes = [axis for axis in ("lr", "width", "tokens", "batch", "warmup") if axis in frame]
-        read = table.read(frame, ["loss"], axes, seed="seed", name=name)
-        analysis = [LAW] if frame["tokens"].nunique() > 1 else []
-        return importing.create(table.Table(read.rows, {**read.space, "analysis": analysis}, read.guesses, 0), storage)
+        asked = [LAW] if frame["tokens"].nunique() > 1 else []
+        return importing.create(table.read(frame, ["loss"], axes, questions=asked, seed="seed", name=name), storage)
 
     made = forecast(sweep(rows.assign(batch=32), "constant"), {"tokens": 200, "width": 128})
     alone = score(made, sweep(later, "alone"))

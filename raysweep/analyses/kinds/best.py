@@ -14,9 +14,7 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     MEANS,
     all_keys,
-    better_extremum,
     bounds_of,
-    error_column,
     interval,
     is_exact,
     is_logarithmic,
@@ -44,7 +42,7 @@ def run(question: Question) -> Finding:
     metric, workload, design = question.metric, question.workload, question.design
     keys = [key for key in all_keys(question.rows, workload, None, design.varied(), design) if key in question.rows]
     table = means_table(question.rows, keys or ["cell"], metric, workload)
-    largest = better_extremum(metric, workload) == "max"
+    largest = question.turn == "max"
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     single = single_errors(question, keys, table)
     apart = differences(question, keys or ["cell"], table, single)
@@ -101,14 +99,14 @@ def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> n
     metric, workload = question.metric, question.workload
     if not len(table) or table["draws"].median() > 1:
         return None
-    if errors := error_column(question.rows, metric, workload):
+    if errors := question.error_in(question.rows):
         good = question.rows[question.rows["status"] == "ok"]
         squares = good.assign(_square=good[errors].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
         return np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"]
     x = axis_of(table, keys)
     if x is None or is_exact(question.rows, metric):
         return None
-    turn, log = better_extremum(metric, workload), is_logarithmic(table, x, workload)
+    turn, log = question.turn, is_logarithmic(table, x, workload)
     return run_errors(table, x, keys, turn=turn, logarithmic=log)
 
 

@@ -13,7 +13,7 @@ from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Part, better_extremum, error_column, groups, is_exact, is_number
+from raysweep.analyses.rows import Part, groups, is_exact, is_number
 from raysweep.analyses.series import marked_panels
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def run(question: Question) -> Finding:
     """The turning points of a metric over x, one per setting."""
     x, metric, level, workload = question.x, question.metric, question.level, question.workload
-    turn = better_extremum(metric, workload)
+    turn = question.turn
     keys = question.keys(x)
     parts = list(groups(question.rows, keys))
-    errors = error_column(question.rows, metric, workload)
+    errors = question.error_in(question.rows)
     if errors and question.rows.groupby([x, *keys], dropna=False).size().median() <= 1:
         return turns_given_errors(question, parts, keys, errors, turn)
     fit_one = partial(one_turn, x=x, metric=metric, level=question.read_at("optimum"), turn=turn, workload=workload)

@@ -12,16 +12,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import (
-    Where,
-    all_keys,
-    better_extremum,
-    edges_of,
-    error_column,
-    is_logarithmic,
-    spread,
-    with_choice,
-)
+from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.best import Pair
@@ -72,15 +63,15 @@ def run(question: Question) -> Finding:
     """The best value of each axis with the other one at its best: two rows per setting."""
     first, second = axes = list(question.options["axes"])
     metric, workload, rows = question.metric, question.workload, question.rows
-    keys = [key for key in all_keys(rows, workload, first, [second, *question.by], question.design) if key != second]
+    keys = [key for key in question.keys(first, second) if key != second]
     frame = with_choice(rows, first, keys)
     surface = slice_places(
         frame,
         axes,
         metric,
         keys,
-        turn=better_extremum(metric, workload),
-        error=error_column(frame, metric, workload),
+        turn=question.turn,
+        error=question.error_in(frame),
         level=question.level,
         logarithmic=[is_logarithmic(frame, axis, workload) for axis in axes],
     )

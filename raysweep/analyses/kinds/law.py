@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import enough, largest_out, law_of
 from raysweep.analyses.outcomes import outcome, takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, all_keys, better_extremum, error_column, groups, spread, with_choice
+from raysweep.analyses.rows import Where, groups, spread, with_choice
 from raysweep.analyses.series import Panel
 from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
@@ -92,8 +92,8 @@ def run(question: Question) -> Finding:
 def laws_of(question: Question) -> Laws:
     """Fit all slices as one surface, and a law for each setting of the axes that it does not have."""
     lr, over, at_best = str(question.options["lr"]), over_of(question.options), question.options.get("at_best")
-    metric, workload, level, rows = question.metric, question.workload, question.level, question.rows
-    keys = all_keys(rows, workload, lr, [*over, *question.by, *([at_best] if at_best else [])], question.design)
+    metric, level, rows = question.metric, question.level, question.rows
+    keys = question.keys(lr, *over, *([at_best] if at_best else []))
     others = [key for key in keys if key not in over and key != at_best]
     frame = with_choice(rows, lr, [key for key in keys if key != at_best])
     surface = slice_places(
@@ -101,8 +101,8 @@ def laws_of(question: Question) -> Laws:
         [lr, *([at_best] if at_best else [])],
         metric,
         [*others, *over],
-        turn=better_extremum(metric, workload),
-        error=error_column(frame, metric, workload),
+        turn=question.turn,
+        error=question.error_in(frame),
         level=level,
     )
     table = slices_table(surface, [*others, *over])

@@ -15,15 +15,7 @@ from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import (
-    better_extremum,
-    error_column,
-    groups,
-    is_exact,
-    is_logarithmic,
-    is_number,
-    with_choice,
-)
+from raysweep.analyses.rows import groups, is_exact, is_logarithmic, is_number, with_choice
 from raysweep.analyses.series import marked_panels
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
@@ -40,11 +32,11 @@ if TYPE_CHECKING:
 def run(question: Question) -> Finding:
     """The best x for a metric, one per setting in which x has more than one value."""
     x, metric, level, workload = question.x, question.metric, question.level, question.workload
-    turn = better_extremum(metric, workload)
+    turn = question.turn
     keys = question.keys(x)
     frame = with_choice(question.rows, x, keys)
     log, exact, at = is_logarithmic(frame, x, workload), is_exact(frame, metric), question.read_at("optimum")
-    errors = error_column(frame, metric, workload)
+    errors = question.error_in(frame)
     if not exact and (errors or has_few_draws(frame, x, metric, keys)):
         fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=errors)
     else:

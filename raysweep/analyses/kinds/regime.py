@@ -21,11 +21,9 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     CellMeans,
     Where,
-    all_keys,
     better_extremum,
     cell_means,
     edges_of,
-    error_column,
     groups,
     is_exact,
     spread,
@@ -98,16 +96,14 @@ def run(question: Question) -> Finding:
     metrics = list(dict.fromkeys([metric, *metrics_of(question.options)]))
     # A loss that the base model has too is the pretraining loss: fine-tuning changes it.
     pretraining = next((name for name in metrics[1:] if base_metric(name, question.workload)), "")
-    rows, keys = question.rows, all_keys(question.rows, question.workload, lr, [length, *question.by], question.design)
-    keys = [key for key in keys if key != length]
+    rows, keys = question.rows, [key for key in question.keys(lr, length) if key != length]
     frame = with_choice(rows, lr, keys)
     parts = list(groups(frame, keys))
     turns = {name: better_extremum(name, question.workload) for name in metrics}
     fit = partial(one_regime, lr=lr, length=length, metric=metric, level=question.level, turns=turns)
     places: list[SlicePlaces | None] = [None] * len(parts)
     if not is_exact(frame, metric) and has_few_draws(frame, lr, metric, [*keys, length]):
-        error = error_column(frame, metric, question.workload)
-        by = [*keys, length]
+        by, error = [*keys, length], question.error_in(frame)
         surface = slice_places(frame, [lr], metric, by, turn=turns[metric], error=error, level=question.level)
         counts = np.cumsum([0, *(part[length].nunique(dropna=False) for _, part in parts)]).tolist()
         places = [surface.part(slice(first, last)) for first, last in pairwise(counts)]

@@ -13,7 +13,7 @@ from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.kinds.best import about, differences, outcome, single_errors
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
+from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.ledger.curves import STEP
@@ -113,7 +113,7 @@ def run(question: Question) -> Finding:
     table = means_table(rows, keys, metric, workload)
     most = 2 * table["draws"] >= table["computed"]
     table = table[most] if most.any() else table
-    largest = better_extremum(metric, workload) == "max"
+    largest = question.turn == "max"
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     others = others_of(question)
     table = table.merge(others_table(question, keys, others), on=keys, how="left")
@@ -198,13 +198,7 @@ def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tupl
     state = np.select([finite & (status == OK), finite & (status == STOPPED)], ["ok", "stopped"], LOST)
     at = rows["cell"].factorize()[0] + 1
     top = rows[keys].merge(best[keys].assign(_first=True), on=keys, how="left")["_first"].notna().to_numpy()
-    return (
-        Runs(
-            at, np.where(state == LOST, np.nan, value), state, top, better_extremum(question.metric, question.workload)
-        ),
-        rows,
-        order,
-    )
+    return (Runs(at, np.where(state == LOST, np.nan, value), state, top, question.turn), rows, order)
 
 
 def plots_of(

@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, better_extremum, groups
+from raysweep.analyses.rows import Where, groups
 from raysweep.fits.shift import Shift, fit_shift
 from raysweep.space import analysis_options as allowed
 
@@ -48,7 +48,7 @@ def run(question: Question) -> Finding:
     order = [next(iter(question.design.values(key)), None) for key in keys]
     first = next((k for k, (where, _) in enumerate(parts) if list(where.values()) == order), 0)
     base, base_rows = parts.pop(first)
-    turn, level = better_extremum(metric, question.workload), question.level
+    turn, level = question.turn, question.level
     shifts = [(where, fit_shift(base_rows, rows, x, metric, over, "seed", level, turn=turn)) for where, rows in parts]
     whole = pd.DataFrame([{**where, **vars(one)} for where, one in shifts])
 

@@ -12,7 +12,7 @@ from raysweep.training import schedules, trainer
 from raysweep.training.trainer import Trainer
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language.corpus import mixture_of
-from raysweep.workloads.language.evaluation import Examination, examination
+from raysweep.workloads.language.evaluation import examination
 from raysweep.workloads.language.model_config import config_of
 from raysweep.workloads.language.pretraining import Row, Weights, last_losses, mean_rise, start_of, trainer_of
 from raysweep.workloads.rows import Result, Rows
@@ -41,22 +41,21 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     alike = tuple(value for name, value in parameters.items() if name not in ("finetune_lr", "noise"))
     at_start = ("begun", float(parameters["noise"]), *alike)
     begun = parent.once(at_start, lambda: last_losses(trained.module, batches, steps))
-    best = None
-    if looks := int(parameters["early_stopping"]):
-        read = parent.once(("validation", *alike), lambda: examination(mixture, "validation", parameters))
-        best = Best(start, read, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
 
-    def after_step(trained: Trainer, loss: Tensor) -> None:
+    def log(trained: Trainer, loss: Tensor) -> None:
         context.log(trained.step, training_loss=loss)
-        if best is not None and trained.step in best.looks:
-            best.look(trained)
 
-    trained.train(batches, steps, after_step)
-    if best is None:
-        kept, finite = trainer.weights_of(trained.module, not context.kept), trained.alive
-    else:
-        kept, finite = best.weights, best.improved
+    if looks := int(parameters["early_stopping"]):
+        validation = parent.once(("validation", *alike), lambda: examination(mixture, "validation", parameters))
+        kept, lowest, finite = start, np.inf, False
+        for look in sorted({round(steps * (i + 1) / looks) for i in range(looks)} - {0}):
+            trained.train(batches, look, log)
+            if (loss := validation(trained.module)[0]) < lowest and trained.alive:
+                kept, lowest, finite = trainer.weights_of(trained.module), loss, True
         trainer.load(trained.module, kept)
+    else:
+        trained.train(batches, steps, log)
+        kept, finite = trainer.weights_of(trained.module, not context.kept), trained.alive
     rise = mean_rise(begun, last_losses(trained.module, batches, steps))
     status = OK if finite and np.isfinite(rise) else DIVERGED
     return Result({"weights": kept}, {"finetune_training_loss_rise": rise}, status)
@@ -69,20 +68,3 @@ def perturbed(start: Weights, parameters: Row, pretraining: Artifact) -> Weights
         return start
     noise = pretraining.once("noise", lambda: {part.name: part.noise(int(parameters["seed"])) for part in parts})
     return {name: weight + torch.as_tensor(strength * noise[name]).to(weight) for name, weight in start.items()}
-
-
-class Best:
-    """Early stopping: keeps the weights with the lowest validation loss, measured at the steps `looks`. improved:
-    whether there was a finite loss before a number was not finite."""
-
-    def __init__(self, start: Weights, validation: Examination, looks: set[int]) -> None:
-        self.weights, self.looks, self.improved = start, looks, False
-        self._validation, self._loss = validation, np.inf
-
-    def look(self, trained: Trainer) -> None:
-        """Measure the validation loss, and keep the weights if it is the lowest so far."""
-        trained.module.eval()
-        loss = self._validation(trained.module)[0]
-        trained.module.train()
-        if trained.alive and loss < self._loss:
-            self.weights, self._loss, self.improved = trainer.weights_of(trained.module), loss, True

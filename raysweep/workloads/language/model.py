@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from raysweep.training import trainer
+from raysweep.training import devices, trainer
 from raysweep.workloads.language.model_config import CHUNK, NORM_EPSILON, ROTARY_BASE, ModelConfig
 
 Rotation = tuple[Tensor, Tensor]
@@ -23,10 +23,16 @@ Rotation = tuple[Tensor, Tensor]
 
 
 def decoder(config: ModelConfig, weights: Mapping[str, Any], dropout: float = 0.0, compiles: bool = False) -> nn.Module:
-    """A decoder with these weights, where this process computes (trainer.placed)."""
-    with torch.device("meta"):
+    """A decoder with these weights, by name, where this process computes; spread over the workers of a gang. compiles:
+    where there is a compiler."""
+    where = devices.device()
+    with torch.device("meta"):  # the weights are allocated once
         module = Decoder(config, dropout)
-    return trainer.placed(module, weights, compiles)
+    if compiles and trainer.compiler():
+        module.compile()
+    trainer.spread(module, where)
+    trainer.load(module.to_empty(device=where), weights)
+    return module.eval()
 
 
 def losses(module: Callable[..., Tensor], tokens: Tensor) -> Tensor:

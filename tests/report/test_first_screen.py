@@ -1,0 +1,122 @@
+"""What stands on the first screen: which settings say what, the table of many settings, and headings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from transfer_rows import TRANSFER, finding_of, rows_with
+
+from raysweep.analyses.counts import Way, groups_of, telling_axis, ways
+from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.report.clauses import theory_words
+from raysweep.report.names import in_short
+from raysweep.report.notes import headings_of
+from raysweep.report.sentences import MOST, sentence
+from raysweep.report.tables import first_table
+from raysweep.workloads.declaration import Metric
+
+GAMMAS, DEPTHS = [0.2, 0.4, 0.6, 0.8, 1.2, 1.6], [1, 2, 3, 5]
+
+
+def zeros(outcome: Callable[[float, int], Outcome], **more: Any) -> Finding:
+    """Zeros in the overlap angle, at 10 times the depth where they are located."""
+    rows = [
+        {"gamma": gamma, "depth": depth, "outcome": outcome(gamma, depth)}
+        | ({"estimate": 10.0 * depth, "low": 10.0 * depth - 1, "high": 10.0 * depth + 1} if gamma < 1 else {})
+        for gamma, depth in itertools.product(GAMMAS, DEPTHS)
+    ]
+    keys = ["gamma", "depth"]
+    meanings = {"positive": "transfer helps", "negative": "transfer hurts"}
+    fields = {"question": "Where?", "facts": {"rising": True}, "meanings": meanings, **more}
+    return Finding("boundary", "b", as_table(rows, keys), "risk_finetune", "overlap_angle", keys, **fields)
+
+
+def below_one(gamma: float, depth: int) -> Outcome:
+    return Outcome.LOCATED if gamma < 1 else Outcome.NO_EFFECT
+
+
+def test_a_sentence_names_the_settings_of_each_side_of_a_split() -> None:
+    assert sentence(zeros(below_one), TRANSFER) == (
+        "Transfer hurts below an overlap angle between 10° and 50° and helps above for γ ≤ 0.8; no effect for γ ≥ 1.2."
+    )
+
+
+def test_a_split_with_one_exception_is_nearly_one() -> None:
+    almost = zeros(lambda gamma, depth: Outcome.UNDECIDED if (gamma, depth) == (0.8, 5) else below_one(gamma, depth))
+    lead = groups_of(almost)[0]
+    assert (lead.outcome, lead.count, lead.nearly) == (Outcome.LOCATED, 15, True)
+    assert "in 15 of 24 settings (mostly γ ≤ 0.8)" in sentence(almost, TRANSFER)
+    mixed = zeros(lambda gamma, depth: Outcome.UNDECIDED if depth in (1, 5) else below_one(gamma, depth))
+    assert not any(group.nearly for group in groups_of(mixed))
+
+
+def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most() -> None:
+    finding = zeros(below_one)
+    assert telling_axis(finding) == "gamma"
+    by_depth = zeros(lambda gamma, depth: Outcome.LOCATED if depth > 2 else Outcome.UNDECIDED)
+    assert telling_axis(by_depth) == "depth"
+    table = first_table(finding, TRANSFER)
+    assert table.head[1:] == ["changes sign at: median (range)", "located", "no effect"]
+    assert table.rows[0] == ["0.2", "25° (10° to 50°)", "4", "–"]
+    assert table.rows[-1] == ["1.6", "–", "–", "4"]
+    assert table.note.startswith("All 24 settings of target samples per dimension and depth, by target samples")
+    few = replace(finding, table=finding.table.head(4))
+    assert first_table(few, TRANSFER).head[1] == "changes sign at [95 % interval]"
+
+
+def test_findings_of_one_question_have_headings_of_their_own() -> None:
+    one, other = zeros(below_one), replace(zeros(below_one), metric="risk_linear")
+    headings = headings_of([one, other, replace(one, question="Elsewhere?"), replace(one, question="")], TRANSFER)
+    assert len(set(headings)) == 4
+    assert headings[2] == "Elsewhere?"
+    assert all("risk" in heading for heading in (*headings[:2], headings[3]))
+
+
+def test_theory_is_compared_with_what_is_located() -> None:
+    rows = [{"estimate": 1.0, "low": 0.8, "high": 1.2, "theory": 1.1}] * 2
+    rows += [{"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}]
+    table = as_table([{"gamma": k, "outcome": Outcome.LOCATED, **row} for k, row in enumerate(rows)], ["gamma"])
+    assert theory_words(Finding("boundary", "b", table, "risk_finetune", "gamma", ["gamma"]), TRANSFER) == (
+        "theory agrees"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "way", "words"),
+    [
+        (lambda depth: depth, Way.RISES, "rises from 1 at L = 1 to 5 at L = 5"),
+        (lambda depth: -depth, Way.FALLS, "falls from -1 at L = 1 to -5 at L = 5"),
+        (lambda depth: abs(depth - 2), Way.LOWEST, "is lowest, "),
+        (lambda depth: -abs(depth - 2), Way.HIGHEST, "is lowest, -3 at L = 5, and highest, "),
+    ],
+)
+def test_a_measured_curve_says_what_it_does_along_its_axis(value: Callable[[Any], Any], way: Way, words: str) -> None:
+    frame = rows_with(
+        {"depth": DEPTHS}, 6, risk_finetune=lambda rows, random: value(rows["depth"]) + 1e-4 * random.random(len(rows))
+    )
+    finding = finding_of(frame, {"depth": DEPTHS}, "curves", x="depth", metric="risk_finetune")
+    assert ways(finding) == {way: 1}
+    assert words in sentence(finding, TRANSFER)
+
+
+def test_noise_alone_does_nothing_along_an_axis() -> None:
+    frame = rows_with({"depth": DEPTHS}, 6, risk_finetune=lambda rows, random: random.standard_normal(len(rows)))
+    assert ways(finding_of(frame, {"depth": DEPTHS}, "curves", x="depth", metric="risk_finetune")) == {Way.UNCLEAR: 1}
+
+
+def test_no_sentence_is_longer_than_25_words_however_long_a_label_is() -> None:
+    label = " ".join(["very"] * 30)
+    metrics = (*TRANSFER.metrics, Metric("long", "", label=label))
+    finding = replace(zeros(below_one), metric="long", question="", meanings={})
+    assert len(sentence(finding, replace(TRANSFER, metrics=metrics)).split()) <= MOST
+
+
+def test_long_whole_numbers_are_short_unless_they_are_hardly_apart() -> None:
+    assert [in_short(value) for value in (1_073_741_824, 214_663_680, 1_000_000_001, 524_288)] == [
+        *("1.074e9", "2.147e8", "1,000,000,001", "524,288")
+    ]
