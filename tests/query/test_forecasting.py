@@ -69,7 +69,7 @@ def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
     rng = np.random.default_rng(0)
     grid = [(step, w, seed) for w in widths for step in np.geomspace(500, 128e3, 11) for seed in range(4)]
     step, width, seed = (np.array(values) for values in zip(*grid, strict=True))
-    loss = 2 + 0.1 * np.log(step / (4000 * (width / 64) ** 0.5)) ** 2 + 0.05 * rng.standard_normal(len(step))
+    loss = 2 + 0.1 * np.log(step / (4000 * (width / 64) ** 0.5)) ** 2 + 0.04 * rng.standard_normal(len(step))
     rows = pd.DataFrame({"step": step, "width": width, "seed": seed, "loss": loss})
     asked = [{"inflection": {"x": "step"}}]
     read = table.read(rows, ["loss"], ["step", "width"], questions=asked, seed="seed", name=name)
