@@ -161,11 +161,11 @@ def test_the_residual_of_the_source_is_apart_at_five_ablations_one_of_them_beyon
 
 
 def test_a_slope_that_leaves_lengths_out_says_so() -> None:
-    slopes = table("four_axes", "regime_slopes").query("lengths_left_out > 0")
-    counted = ["overlap_angle", "depth", "lengths_located", "lengths_bounded", "lengths_left_out"]
-    assert slopes[counted].to_numpy().tolist() == [[45, 3, 6, 1, 1]]
-    assert slopes["verdict"].tolist() == ["quickly decreasing"]
-    assert "a quick fall at 30° and 45° (there from 7 of the 8 lengths" in text_of("four_axes")
+    slopes = table("finetuning_ablation", "regime_slopes").query("lengths_left_out > 0")
+    counted = ["finetune_batch", "lengths_located", "lengths_bounded", "lengths_left_out"]
+    assert slopes[counted].to_numpy().tolist() == [[64, 4, 1, 1]]
+    assert slopes["verdict"].tolist() == ["undetermined"]
+    assert "batch 64 (there from 5 of the 6 lengths)" in text_of("finetuning_ablation")
 
 
 def test_where_every_training_image_is_named_right_deviation_orders_accuracy_as_it_orders_the_error() -> None:
