@@ -61,8 +61,8 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
         except InputError as problem:
             reasons[of] = str(problem)
     ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *np.arange(1, 100) / 100]  # a score reads these
-    found: list[list[Entry]] = [[] for _ in points]
-    for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
+    entries_of: list[list[Entry]] = [[] for _ in points]
+    for (point, entries), (of, subject) in itertools.product(zip(points, entries_of, strict=True), subjects.items()):
         try:
             for one in subject.forecasts(point):
                 new = one.law.at(one.logs, np.random.default_rng(0))
@@ -75,9 +75,9 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
                 entries.append({**entry, **one.more})
         except InputError as problem:
             reasons[of] = str(problem)
-    if not any(found):
+    if not any(entries_of):
         raise InputError("", next(iter(reasons.values())))
-    return question, found, reasons
+    return question, entries_of, reasons
 
 
 def forecast(sweep: Asking, at: Mapping[str, float]) -> Entry:
