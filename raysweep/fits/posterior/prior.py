@@ -26,7 +26,7 @@ SMALLEST_POWER, LARGEST_POWER = 0.6, 3.0
 UP_TO = tuple(np.cumsum([STEP, CUSP, CORNER, PARABOLA]).tolist())
 INDEPENDENT = (-3.0, 0.3)  # decades of the deviation of all residuals between which the size of independent noise lies
 OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
-FREEDOM = 0.3, 200.0  # draws that the structure of the noise is worth: next to none up to far more than there are
+FREEDOM = 2.0, 200.0  # draws that the structure of the noise is worth
 TURNING = 0.25  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
 
