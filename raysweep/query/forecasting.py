@@ -55,7 +55,8 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
             raise InputError("--at", f"expected a value above 0 of {name}, got {shown(wrong[0])}")
     question = _question(sweep, rows, axes)
     subjects, reasons = dict[str, Places | Losses](), dict[str, str]()
-    kinds = {f"{question.options['place']} {question.options['lr']}": Places, question.metric: Losses}
+    place = f"{question.options['place']} {question.options['lr']}"
+    kinds: dict[str, type[Places | Losses]] = {place: Places, question.metric: Losses}
     for of, kind in kinds.items():
         try:
             subjects[of] = kind.of(question, axes)
