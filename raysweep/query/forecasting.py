@@ -55,7 +55,9 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
             raise InputError("--at", f"expected a value above 0 of {name}, got {shown(wrong[0])}")
     question = _question(sweep, rows, axes)
     subjects, reasons = dict[str, Places | Losses](), dict[str, str]()
-    for of, kind in ((f"{question.options['place']} {question.options['lr']}", Places), (question.metric, Losses)):
+    place = f"{question.options['place']} {question.options['lr']}"
+    kinds: dict[str, type[Places | Losses]] = {place: Places, question.metric: Losses}
+    for of, kind in kinds.items():
         try:
             subjects[of] = kind.of(question, axes)
         except InputError as problem:
@@ -76,7 +78,7 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
         except InputError as problem:
             reasons[of] = str(problem)
     if not any(entries_of):
-        raise InputError("", next(iter(reasons.values())))
+        raise InputError("", next(reasons[of] for of in kinds if of in reasons))
     return question, entries_of, reasons
 
 
