@@ -130,10 +130,13 @@ def telling_axis(finding: Finding) -> str:
     import pandas as pd
 
     table = finding.table
-    told = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
+    indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
 
     def between(key: str) -> float:
-        whole, means = told.var(ddof=0), told.groupby(table[key]).transform("mean").where(told.notna())
+        whole, means = (
+            indicators.var(ddof=0),
+            indicators.groupby(table[key]).transform("mean").where(indicators.notna()),
+        )
         return float((means.var(ddof=0) / whole).fillna(0.0).sum())
 
     return max(varying(finding.keys, table), key=between)

@@ -86,9 +86,9 @@ class Findings(list[Finding]):
             raise InputError("at", "expected a number of each axis, or equally many") from None
         if not points:
             raise InputError("at", "expected a value of an axis at least")
-        _, found, not_forecast = entries_at(self, points)
+        _, entries_of, not_forecast = entries_at(self, points)
         lines = []
-        for point, one in ((point, one) for point, entries in zip(points, found, strict=True) for one in entries):
+        for point, one in ((point, one) for point, entries in zip(points, entries_of, strict=True) for one in entries):
             line = {**point, **one["where"], **{name: one[name] for name in ("of", "estimate", "low", "high")}}
             lines.append(line | {"outside": max(one["outside"].values(), default=1.0)})
         table = pd.DataFrame(lines)

@@ -91,7 +91,7 @@ def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> Any:
     data = table.set_index(dims)[["status", *metrics, *theories]].to_xarray()
     data["status"] = data["status"].fillna("").astype(str)
     for first, *others in groups:
-        values = table.drop_duplicates(first).set_index(first).loc[data[first].to_numpy()]
+        values = table.drop_duplicates(first).set_index(first).reindex(data[first].to_numpy())
         data = data.assign_coords({name: (first, values[name].to_numpy()) for name in others})
     wide = [name for name, axis in data.coords.items() if axis.dtype.kind == "i" and abs(axis).max() >= 2**31]
     data = data.assign_coords({name: data[name].astype(float) for name in wide})  # netCDF 3 has integers of 32 bits

@@ -55,14 +55,16 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
             raise InputError("--at", f"expected a value above 0 of {name}, got {shown(wrong[0])}")
     question = _question(sweep, rows, axes)
     subjects, reasons = dict[str, Places | Losses](), dict[str, str]()
-    for of, kind in ((f"{question.options['place']} {question.options['lr']}", Places), (question.metric, Losses)):
+    place = f"{question.options['place']} {question.options['lr']}"
+    kinds: dict[str, type[Places | Losses]] = {place: Places, question.metric: Losses}
+    for of, kind in kinds.items():
         try:
             subjects[of] = kind.of(question, axes)
         except InputError as problem:
             reasons[of] = str(problem)
     ranks = [0.5, (1 - question.level) / 2, (1 + question.level) / 2, *np.arange(1, 100) / 100]  # a score reads these
-    found: list[list[Entry]] = [[] for _ in points]
-    for (point, entries), (of, subject) in itertools.product(zip(points, found, strict=True), subjects.items()):
+    entries_of: list[list[Entry]] = [[] for _ in points]
+    for (point, entries), (of, subject) in itertools.product(zip(points, entries_of, strict=True), subjects.items()):
         try:
             for one in subject.forecasts(point):
                 new = one.law.at(one.logs, np.random.default_rng(0))
@@ -75,9 +77,9 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
                 entries.append({**entry, **one.more})
         except InputError as problem:
             reasons[of] = str(problem)
-    if not any(found):
-        raise InputError("", next(iter(reasons.values())))
-    return question, found, reasons
+    if not any(entries_of):
+        raise InputError("", next(reasons[of] for of in kinds if of in reasons))
+    return question, entries_of, reasons
 
 
 def forecast(sweep: Asking, at: Mapping[str, float]) -> Entry:

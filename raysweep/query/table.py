@@ -191,7 +191,7 @@ def _seeds(frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str
     positions = seeds = cells.groupby(cells, sort=False).cumcount()
     if seed is not None:
         numbers_in(frame[seed], seed)
-        seeds = pd.to_numeric(frame[seed], errors="coerce")
+        seeds = pd.to_numeric(frame[seed], errors="coerce") + 0  # also of booleans
         whole = (seeds >= 0) & (seeds < 2**63) & (seeds % 1 == 0)
         if not whole.all():
             raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")

@@ -321,6 +321,14 @@ def test_without_enough_settings_there_is_no_forecast(storage: Path) -> None:
         forecast(imported(storage, "one", [64], analysis), {"tokens": 1e10})
 
 
+def test_a_turn_without_a_law_has_its_own_reason_also_where_the_metric_is_maximized() -> None:
+    grid = [(step, size, float(step * (size - step))) for step in range(1, 8) for size in (6, 8)]
+    frame = pd.DataFrame(grid, columns=["step", "size", "acc"])
+    found = raysweep.analyse(frame, "acc:maximize", "step", "size", [{"inflection": {"x": "step"}}])
+    with pytest.raises(InputError, match="no law of the turning step"):
+        found.forecast(size=16)
+
+
 @pytest.mark.parametrize("text", ["width", "width=big", "=3", "tokens=2"])
 def test_a_value_that_is_no_number_or_there_twice_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--at"):

@@ -38,6 +38,19 @@ def test_a_row_stands_at_its_axes_and_seed(storage: Path, tmp_path: Path) -> Non
     assert found.attrs["sweep"] == sweep.name
 
 
+def test_names_stand_along_the_booleans_that_they_go_with(storage: Path) -> None:
+    rows = {
+        "lr": [1, 2] * 2,
+        "adam": [True, True, False, False],
+        "optimizer": ["adam"] * 2 + ["sgd"] * 2,
+        "loss": range(4),
+    }
+    sweep = importing.create(table.read(rows, ["loss"], ["lr", "adam", "optimizer"], name="named"), storage)
+    found = exporting.dataset(sweep.results(), [sweep])
+    assert found["optimizer"].sel(adam=True).item() == "adam"
+    assert found["loss"].sel(adam=False, lr=2).item() == 3
+
+
 def test_a_grid_that_is_nearly_empty_is_refused(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "LARGEST", 20)
     sweep = imported(storage)

@@ -103,6 +103,8 @@ def test_several_runs_of_a_cell_are_asked_about() -> None:
     with pytest.raises(InputError, match="scale: unknown axis 'rate'"):
         read(runs(), ["loss"], ["lr"], ["depth"], scale={"rate": "log"})
     assert read(twice, ["loss"], ["lr"], ["depth"], seed="run").space["seeds"] == [0, 1]
+    draws = read(twice.assign(run=[False] * 8 + [True] * 8), ["loss"], ["lr"], ["depth"], seed="run")
+    assert draws.rows["seed"].tolist() == [0] * 8 + [1] * 8
     assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
 
 

@@ -179,14 +179,14 @@ def longest_out(
     outcomes = [outcome(row["status"], row["reason"]) for row in rows]
     placed = [place(row | {"outcome": one}, edges, level) for row, one in zip(rows, outcomes, strict=True)]
     usable = [
-        (one, row[length], found)
-        for one, row, found in zip(surface.places if surface else placed, rows, outcomes, strict=True)
+        (one, row[length], reached)
+        for one, row, reached in zip(surface.places if surface else placed, rows, outcomes, strict=True)
         if one and np.isfinite(one.low) and 0 < row[length] < np.inf
     ]
     if not usable:
         return np.empty(0)
-    places, lengths, found = zip(*usable, strict=True)
-    return largest_out(places, np.array(lengths, dtype=float)[:, None], np.array(found), level)
+    places, lengths, reached = zip(*usable, strict=True)
+    return largest_out(places, np.array(lengths, dtype=float)[:, None], np.array(reached), level)
 
 
 def fixed_rates(

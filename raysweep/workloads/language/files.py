@@ -30,10 +30,10 @@ def paths(pattern: str) -> list[Path]:
     if not pattern:
         raise BadText("expected a path after file:")
     given = Path(pattern).expanduser()
-    found = [given] if given.exists() else [Path(name) for name in glob.glob(str(given), recursive=True)]
+    candidates = [given] if given.exists() else [Path(name) for name in glob.glob(str(given), recursive=True)]
     if given.is_dir():
-        found = [path for path in given.rglob("*") if path.suffix in SUFFIXES]
-    matched = sorted(path for path in found if path.is_file())  # `given` even if it holds characters of a pattern
+        candidates = [path for path in given.rglob("*") if path.suffix in SUFFIXES]
+    matched = sorted(path for path in candidates if path.is_file())  # `given` even if it holds characters of a pattern
     if not matched:
         raise BadText(f"expected a text file, no such file: {pattern}")
     return matched
