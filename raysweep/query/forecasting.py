@@ -56,8 +56,7 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
     question = _question(sweep, rows, axes)
     subjects, reasons = dict[str, Places | Losses](), dict[str, str]()
     place = f"{question.options['place']} {question.options['lr']}"
-    kinds: dict[str, type[Places | Losses]] = {place: Places, question.metric: Losses}
-    for of, kind in kinds.items():
+    for of, kind in ((place, Places), (question.metric, Losses)):
         try:
             subjects[of] = kind.of(question, axes)
         except InputError as problem:
@@ -78,7 +77,7 @@ def entries_at(sweep: Asking, points: Sequence[Entry]) -> tuple[Question, list[l
         except InputError as problem:
             reasons[of] = str(problem)
     if not any(entries_of):
-        raise InputError("", next(reasons[of] for of in kinds if of in reasons))
+        raise InputError("", reasons.get(place) or reasons[question.metric])
     return question, entries_of, reasons
 
 
@@ -107,8 +106,7 @@ def score(made: Mapping[str, Any], sweep: Asking, file: str = "FORECAST") -> dic
     """
     if made.get("version") != VERSION or made.get("digest") != digest(made):
         raise InputError(file, "was changed after it was made, or is no forecast of this version")
-    entries, at, law = made["forecasts"], made["at"], made["law"]
-    rows = _rows_for(sweep, made)
+    entries, at, law, rows = made["forecasts"], made["at"], made["law"], _rows_for(sweep, made)
     subjects, settings, left = dict[str, Places | Losses](), list[Entry](), Counter[tuple[str, str]]()
     for entry in entries:
         of, where, is_loss = entry["of"], entry["where"], "along" in entry
