@@ -6,8 +6,9 @@ Clauses are added in that order as long as the sentence has at most `MOST` words
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -82,13 +83,31 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if finding.kind == "curves" and (along := _along(finding, workload)):
         return _longer(along, theory, "; {}")
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
-    first = text = _fitting(clause(finding, lead, workload), OUTCOMES.get(lead.outcome, str(lead.outcome)))
+    first = _fitting(clause(finding, lead, workload), OUTCOMES.get(lead.outcome, str(lead.outcome)))
+    say = partial(
+        _with_others, first=first, lead=lead, others=others, finding=finding, workload=workload, theory=theory
+    )
     if finding.kind == "best":
-        text = _longer(text, _first_setting(finding, workload), " at {}")
-    elif len(finding.table) > 1:
-        every = counted(len(finding.table), NOUNS.get(finding.kind, "setting"))
-        where = which(finding, lead, workload) or share(finding, lead, workload)
-        text = _fitting(first + where, f"{first} in {lead.count} of {every}", first)
+        return say(_longer(first, _first_setting(finding, workload), " at {}"))[0]
+    if len(finding.table) == 1:
+        return say(first)[0]
+    every = counted(len(finding.table), NOUNS.get(finding.kind, "setting"))
+    where = which(finding, lead, workload) or share(finding, lead, workload)
+    in_many = _fitting(f"{first} in {lead.count} of {every}", first)
+    text, whole = say(_fitting(first + where, in_many))
+    with_counts = f"{first}{where} ({lead.count} of {len(finding.table)})"
+    if whole or lead.nearly or not lead.where or len(with_counts.split()) > MOST:
+        return text
+    return say(with_counts)[0]  # some settings are left out, as the counts tell
+
+
+def _with_others(
+    text: str, first: str, lead: Group, others: Sequence[Group], finding: Finding, workload: Workload, theory: str
+) -> tuple[str, bool]:
+    """(an answer that begins with a text, whether it says what all other groups of settings say).
+
+    first: the clause of the leading group, with which the text begins."""
+    whole = True
     if lead.outcome == Outcome.UNDECIDED:
         if not finding.question:  # which says what
             about = {**finding.facts, "x": finding.x, "metric": finding.metric}
@@ -98,8 +117,8 @@ def _answer(finding: Finding, workload: Workload) -> str:
         text = _longer(text, _all_need(finding, workload), "; it takes {}")
         text = _longer(text, _together(finding, workload), "; {} vary together")
     if overall := finding.facts.get("overall"):
-        whole = interval(overall["rank_correlation"], overall["low"], overall["high"])
-        text = _longer(text, whole, "; over all cells {}")
+        correlation = interval(overall["rank_correlation"], overall["low"], overall["high"])
+        text = _longer(text, correlation, "; over all cells {}")
     text = _longer(text, _besides(finding, workload), "{}")
     for group in others:
         where = which(finding, group, workload)
@@ -110,12 +129,14 @@ def _answer(finding: Finding, workload: Workload) -> str:
         if finding.kind == "best":
             longer = _longer(text, other, "; {}")
         else:
-            longer = _longer(text, other + where if where else in_few, "; {}")
-            longer = _longer(text, in_few, "; {}") if longer == text else longer
+            brief = f"{OUTCOMES.get(group.outcome, str(group.outcome))} in {group.count}"
+            forms = [other + where if where else in_few, in_few, "" if theory else brief]
+            every = (_longer(text, each, "; {}") for each in forms)
+            longer = next((each for each in every if each != text), text)
         if longer == text and finding.kind == "best":
             break  # what is worse says little without what cannot be told from the best
-        text = longer
-    return _longer(text, theory, "; {}")
+        text, whole = longer, whole and longer != text
+    return _longer(text, theory, "; {}"), whole
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
@@ -179,7 +200,8 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
         text = _longer(text, way, "; {}")
     if out := facts.get("largest_out"):
         first = called(facts["over"][0], workload)
-        text = _longer(text, f"{out['inside']} of {out['of']} at the largest {first} lie as forecast", "; {}")
+        lie = "lies" if out["inside"] == 1 else "lie"
+        text = _longer(text, f"{out['inside']} of {out['of']} at the largest {first} {lie} as forecast", "; {}")
     return text
 
 

@@ -46,6 +46,13 @@ def test_a_sentence_names_the_settings_of_each_side_of_a_split() -> None:
     )
 
 
+def test_settings_that_a_sentence_has_no_room_for_are_counted() -> None:
+    long = {"positive": "transfer helps a little more than costs", "negative": "transfer hurts"}
+    assert sentence(zeros(below_one, meanings=long), TRANSFER).endswith(
+        "helps a little more than costs above for γ ≤ 0.8 (16 of 24)."
+    )
+
+
 def test_a_split_with_one_exception_is_nearly_one() -> None:
     almost = zeros(lambda gamma, depth: Outcome.UNDECIDED if (gamma, depth) == (0.8, 5) else below_one(gamma, depth))
     lead = groups_of(almost)[0]
