@@ -133,11 +133,8 @@ def telling_axis(finding: Finding) -> str:
     indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
 
     def between(key: str) -> float:
-        whole, means = (
-            indicators.var(ddof=0),
-            indicators.groupby(table[key]).transform("mean").where(indicators.notna()),
-        )
-        return float((means.var(ddof=0) / whole).fillna(0.0).sum())
+        means = indicators.groupby(table[key]).transform("mean").where(indicators.notna())
+        return float((means.var(ddof=0) / indicators.var(ddof=0)).fillna(0.0).sum())
 
     return max(varying(finding.keys, table), key=between)
 

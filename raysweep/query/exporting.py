@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import optuna
@@ -77,10 +78,8 @@ def dataset(table: pd.DataFrame, sweeps: Sequence[StoredSweep]) -> Any:
 
     Raises InputError without xarray, and if the grid would be too large.
     """
-    try:
-        import xarray  # noqa: F401
-    except ImportError:
-        raise InputError("--format", "xarray needs the package xarray: pip install 'raysweep[xarray]'") from None
+    if find_spec("xarray") is None:  # pandas imports it
+        raise InputError("--format", "xarray needs the package xarray: pip install 'raysweep[xarray]'")
     groups = list(dict.fromkeys(group for sweep in sweeps for group in sweep.space.groups()))
     dims = [group[0] for group in groups] + ["seed"] + ["sweep"] * (len(sweeps) > 1)
     size = math.prod(int(table[name].nunique(dropna=False)) for name in dims)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,13 @@ def test_a_row_stands_at_its_axes_and_seed(storage: Path, tmp_path: Path) -> Non
     assert int(found["loss"].isnull().sum()) == 2
     assert found["status"].isel(lr=0, width=0, seed=0).item() == ""
     assert found.attrs["sweep"] == sweep.name
+
+
+def test_without_xarray_the_error_names_the_package(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = imported(storage)
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(InputError, match=r"raysweep\[xarray\]"):
+        exporting.dataset(sweep.results(), [sweep])
 
 
 def test_names_stand_along_the_booleans_that_they_go_with(storage: Path) -> None:
