@@ -156,12 +156,13 @@ def _read(
     elif not clear_low:
         status = Status.CENSORED_LOW
         reason = Reason.TOWARDS_LOW if (f[:, 0] < f[:, STEPS // 10]).mean() >= 1 - tail else Reason.REACHES_LOW
+    alike = _alike(f, lowest, level)
     if status == Status.UNDETERMINED:
         estimate = low = high = np.nan
     elif status == Status.CENSORED_HIGH:
-        estimate, high = np.nan, np.inf
+        estimate, low, high = np.nan, min(low, float(points[alike][0])), np.inf
     elif status == Status.CENSORED_LOW:
-        estimate, low = np.nan, -np.inf
+        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1]))
     heights = surface.heights(s, regretted)
     bottom = heights.min(1, keepdims=True)
     regret = _regret(surface, s, regretted)
@@ -181,7 +182,7 @@ def _read(
         resolution=RESOLUTION * gap,
         edge=edge,
         points=points,
-        alike=_alike(f, lowest, level),
+        alike=alike,
         within=within,
     )
 

@@ -7,8 +7,9 @@ In compressed heights above the best cell of a slice, in units of the slice's me
 H is a full quadratic. F is H and lines that begin at knots around the lowest point m_s, so that a knee or a cusp, which
 slices share, is learned from all of them. mu, tau, amplitude, the length scales and the noise are shared by all slices:
 how rough neighbouring cells are, over all slices, says how large the noise is. A run's noise is Student's t with
-`DEGREES` degrees of freedom and the variance base² + (growth · height)², times a factor of its slice. Where cells have
-several draws, their scatter informs the same variance. A cell that diverged, or is above `CAP`, is at least that high.
+`DEGREES` degrees of freedom and the variance base² + (growth · height)², times a factor of its slice and one that drifts
+along the axes. Where cells have several draws, their scatter informs the same variance. A cell that diverged, or is
+above `CAP`, is at least that high.
 
 Knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where neighbouring cells
 agree no more than in any order, nothing is decided.
@@ -38,6 +39,8 @@ UNIT_ROWS = 3.0
 START, ROUNDS = 3, 6
 """Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
 for a shape: then places are located in pure noise."""
+DRIFT = 0.7
+"""The prior standard deviation of the logarithm by which noise grows from the middle of an axis to its end."""
 FEW = 2
 """Draws a cell up to which only the other cells say how large the noise is."""
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
@@ -75,14 +78,19 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Hypers:
-    """Hyperparameters, from their logarithms in the order of `Surface.theta`."""
+    """Hyperparameters, from their logarithms in the order of `Surface.theta`; drift stands there as it is."""
 
     tau2: np.ndarray
     length: np.ndarray
     amplitude2: float
+    drift: np.ndarray
     bend2: float
     base2: float
     growth2: float
+
+    def one_run(self, x: np.ndarray, height: np.ndarray) -> np.ndarray:
+        """The variance of a run at points x (..., d) on the scale of the model, at these compressed heights (...)."""
+        return np.asarray((self.base2 + self.growth2 * np.expm1(height) ** 2) * np.exp(2 * (x @ self.drift - height)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +167,7 @@ class Surface:
         return np.array(
             [(0.0, 1.5)] * (p - 1)
             + [(np.log(0.7), 0.7)] * d
+            + [(0.0, DRIFT)] * d
             + [(np.log(0.5), 1.0), (np.log(0.2), 0.3), (np.log(0.05), 1.5), (np.log(0.1), 1.0)]
         )
 
@@ -168,7 +177,8 @@ class Surface:
         e = np.exp(theta)
         tau2 = np.concatenate([[FLAT], e[: p - 1] ** 2])
         amplitude2, bend2, base2, growth2 = (float(one) for one in e[-4:] ** 2)
-        return Hypers(tau2, e[p - 1 : p - 1 + d], amplitude2, bend2, base2, growth2)
+        drift = theta[p - 1 + d : p - 1 + 2 * d]
+        return Hypers(tau2, e[p - 1 : p - 1 + d], amplitude2, drift, bend2, base2, growth2)
 
     def features(self, x: np.ndarray, lowest: np.ndarray) -> np.ndarray:
         """What the shared mean is a sum of, at points x (..., n, d) of slices with these lowest points (..., d)."""
@@ -178,7 +188,7 @@ class Surface:
 
     def noise(self, hypers: Hypers) -> np.ndarray:
         """The variance of one run in each cell."""
-        return (hypers.base2 + hypers.growth2 * self.height**2) * self.scale
+        return hypers.one_run(self.x, self.height) * self.scale
 
     def scaled(self, points: np.ndarray) -> np.ndarray:
         """Points, in the units of `Cells.x`, on the scale of the model: -1 to 1 over all cells."""
@@ -350,17 +360,19 @@ def _objective(surface: Surface, theta: np.ndarray) -> tuple[float, np.ndarray]:
     by_length = slope * matern_slope(squares)
     gradient = list((hypers.tau2 * np.sum(surface.h * (slope @ surface.h), (0, 1)))[1:])
     gradient += [0.5 * hypers.amplitude2 * float(np.sum(by_length * one)) for one in squares]
-    gradient.append(hypers.amplitude2 * float(np.sum(slope * matern(squares))))
+    by_amplitude = hypers.amplitude2 * float(np.sum(slope * matern(squares)))
     hinged = now.mean[surface.h.shape[-1] :]
     variances = np.diag(now.covariance)[surface.h.shape[-1] :]
-    gradient.append(len(hinged) - float(np.sum(hinged**2 + variances)) / hypers.bend2)
+    by_bend = len(hinged) - float(np.sum(hinged**2 + variances)) / hypers.bend2
     # a cell's own mean, and the scatter of its draws
     one_run = surface.noise(hypers)
     by_mean = np.einsum("snn->sn", slope) / surface.weight / surface.draws * mask
     free = np.where(np.isfinite(surface.draws), surface.draws - 1, 0.0) * (mask & ~surface.capped)
     by_scatter = (free - surface.scatter / one_run) / one_run
-    for part in (hypers.base2, hypers.growth2 * surface.height**2):
-        gradient.append(float(np.sum((by_mean + by_scatter) * part * surface.scale)))
+    by_noise = (by_mean + by_scatter) * one_run
+    gradient += [*np.einsum("sn,snd->d", by_noise, surface.x), by_amplitude, by_bend]
+    grown = hypers.growth2 * np.expm1(surface.height) ** 2
+    gradient += [float(np.sum(by_noise * part / (hypers.base2 + grown))) for part in (hypers.base2, grown)]
     value = now.value + 0.5 * float(np.sum(free * np.log(one_run) + surface.scatter / one_run))
     return value + 0.5 * float(np.sum(z**2)), np.array(gradient) + z / prior[:, 1]
 
@@ -468,5 +480,5 @@ def runs(surface: Surface, s: int, points: np.ndarray, count: int, rng: np.rando
     low = values.min(1, keepdims=True) if len(points) > 1 else np.zeros((len(values), 1))
     hypers = surface.samples[0].hypers
     height = np.clip(values - np.minimum(low, 0), 0, compressed(np.array(CAP)))
-    error = np.sqrt((hypers.base2 + hypers.growth2 * height**2) * surface.scale[s, 0])
+    error = np.sqrt(hypers.one_run(surface.scaled(points), height) * surface.scale[s, 0])
     return surface.heights(s, values + error * rng.standard_t(DEGREES, values.shape))
