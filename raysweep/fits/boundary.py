@@ -54,6 +54,7 @@ def fit_boundary(
     scale: str | Mapping[Any, str] | None = None,
     exact: bool = False,
     logarithmic: bool | None = None,
+    error: str | None = None,
 ) -> Fit:
     """Estimate where the mean over draws of `value` crosses zero in `x`, one root per value of `y`, with an interval.
 
@@ -73,6 +74,8 @@ def fit_boundary(
         slice from the data; a mapping gives the scale for each y.
     exact: the values have no noise. One draw is then enough, and the interval is what the points leave open.
     logarithmic: whether x is interpolated in log x; None guesses from its values.
+    error: the column of the standard error of each run. It takes the place of the noise that draws show, and one run is
+        then enough. Errors of different runs are independent.
 
     Status of a slice:
     located: the sign is clear on both sides of the root: the chance of the other sign is at most (1 - level) / n, n the
@@ -94,7 +97,7 @@ def fit_boundary(
         if word not in SCALES:
             raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {word!r}")
     keys = [y] if y else []
-    rows, dropped = usable(frame, value, [x, seed, *keys])
+    rows, dropped = usable(frame if error is None else frame[frame[error] > 0], value, [x, seed, *keys])
     at_infinity = np.isinf(rows[x].to_numpy(dtype=np.float64))
     if at_infinity.any():
         dropped["infinite x"] = int(at_infinity.sum())
@@ -107,9 +110,11 @@ def fit_boundary(
     strict = 1 - (1 - level) / max(len(every), 1)
     lines, crossings, curves, zeros = [], [], [], []
     for label in every:
-        curves.append(draw_curves(rows[rows[y] == label] if y else rows, x, value, seed))
+        part = rows[rows[y] == label] if y else rows
+        curves.append(draw_curves(part, x, value, seed))
         asked = scale if isinstance(scale, str) else (scale or {}).get(label)
-        zeros.append(find_zero(curves[-1].x, curves[-1].values, level, strict, asked, exact, logarithmic))
+        errors = None if error is None else errors_of_means(part, x, error)
+        zeros.append(find_zero(curves[-1].x, curves[-1].values, level, strict, asked, exact, logarithmic, errors))
     at_once = level_at_once(level, curves, zeros)
     for label, zero in zip(every, zeros, strict=True):
         key = {y: label} if y else {}
@@ -138,6 +143,12 @@ def fit_boundary(
         crossings=pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS]),
         notes=tuple(notes),
     )
+
+
+def errors_of_means(rows: pd.DataFrame, x: str, error: str) -> np.ndarray:
+    """The standard error of the mean over the runs at each x, in its order."""
+    squares = (rows[error].astype(float) ** 2).groupby(rows[x])
+    return np.asarray(np.sqrt(squares.sum()) / squares.size())
 
 
 @dataclass(frozen=True)
@@ -181,6 +192,7 @@ def find_zero(
     scale: str | None = None,
     exact: bool = False,
     logarithmic: bool | None = None,
+    errors: np.ndarray | None = None,
 ) -> Zero:
     """Estimate where the mean over draws of one curve crosses zero (the median on the sign scale), with intervals.
 
@@ -191,13 +203,15 @@ def find_zero(
     scale: linear, asinh or sign; None chooses from the data.
     exact: the values have no noise, so one draw is enough.
     logarithmic: whether x is interpolated in log x; None guesses.
+    errors: (points,), the standard errors of the means, if they are known otherwise than from the draws; see
+        `fit_boundary`.
     """
     points = np.isfinite(values).any(axis=0)
-    x, values = x[points], values[:, points]
+    x, values, errors = x[points], values[:, points], None if errors is None else errors[points]
     draws = int(np.isfinite(values).any(axis=1).sum())
-    scale = scale or choose_scale(values)
+    scale = scale or ("linear" if errors is not None else choose_scale(values))
     answer = Zero(Status.UNDETERMINED, (), np.nan, np.nan, scale, len(x), draws)
-    needed = 1 if exact else SIGN_DRAWS if scale == "sign" else 2
+    needed = 1 if exact or errors is not None else SIGN_DRAWS if scale == "sign" else 2
     if len(x) < 2 or draws < needed:
         if not draws:
             return replace(answer, **because(Reason.NO_ROWS))
@@ -209,15 +223,15 @@ def find_zero(
     u, transformed = axis.coordinate(x), rescaled(values, scale)
     # Student's t interval, which does not ask how draws move together, is right and wide
     pairs = int(np.isfinite(values).sum(axis=0).max()) <= PAIR
-    noisy = not exact and scale != "sign" and not pairs and scatters(values)
+    noisy = errors is not None or (not exact and scale != "sign" and not pairs and scatters(values))
     t = (u - u[0]) / (u[-1] - u[0])
-    curve = mixture(t, transformed) if noisy else None
+    curve = mixture(t, transformed, errors=errors) if noisy else None
     labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
     clear = np.flatnonzero(labels)
     answer = replace(answer, clear_points=len(clear))
     brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
     if not brackets:
-        return replace(answer, **without_crossing(x, values, labels, level, exact))
+        return replace(answer, **without_crossing(x, values, labels, level, exact, errors))
     if curve is None:
         middle = np.nanmedian(transformed, axis=0) if scale == "sign" else standard_error(transformed)[0]
         curve = mixture(t, middle[None], exact=True)

@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.crossing import middle_and_margins
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, standard_error
+from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, normal_quantile, standard_error
 from raysweep.fits.zero_posterior.mixture import Mixture
 
 
@@ -49,7 +49,7 @@ def clearness(mean: np.ndarray, labels: np.ndarray, node: int) -> float:
 
 
 def without_crossing(
-    x: np.ndarray, values: np.ndarray, labels: np.ndarray, level: float, exact: bool
+    x: np.ndarray, values: np.ndarray, labels: np.ndarray, level: float, exact: bool, errors: np.ndarray | None = None
 ) -> dict[str, Any]:
     """The fields status, low, high, sign, zero_end, reason and note of the `Zero` of a curve without a sign change.
 
@@ -74,7 +74,7 @@ def without_crossing(
     lower = bool(sign * mean[0] < sign * mean[-1])  # the edge that is nearer to zero
     nearer, farther = (labels[0], labels[-1]) if lower else (labels[-1], labels[0])
     gaps = nearer == 0 and (np.diff(clear) > 1).any()
-    if farther == 0 or gaps or not falls_towards(lower, sign * values, level, exact):
+    if farther == 0 or gaps or not falls_towards(lower, sign * values, level, exact, errors):
         everywhere = Reason.POSITIVE_EVERYWHERE if sign > 0 else Reason.NEGATIVE_EVERYWHERE
         reason = Reason.PARTLY_CLEAR if len(clear) < len(x) else everywhere
         return {"sign": sign, **because(reason, sign=sign, clear_points=len(clear), points=len(x))}
@@ -87,14 +87,19 @@ def without_crossing(
     return {**place, "sign": sign, **because(reason, sign=sign)}
 
 
-def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool) -> bool:
-    """Whether values[draw, point] are clearly lower near one edge than elsewhere, by Student's t test.
+def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool, errors: np.ndarray | None = None) -> bool:
+    """Whether values[draw, point] are clearly lower near one edge than elsewhere, by Student's t test, or by the given
+    errors of the means.
 
     It compares the third of the points nearest the lower edge (upper edge if `lower` is False) with all other points.
     """
     third = max(1, values.shape[1] // 3)
     near = np.arange(values.shape[1]) < third
     near = near if lower else near[::-1]
+    if errors is not None:
+        rise = (np.where(near, -1 / near.sum(), 1 / (~near).sum())) * np.nanmean(values, axis=0)
+        error = np.sqrt(np.sum((np.where(near, 1 / near.sum(), 1 / (~near).sum()) * errors) ** 2))
+        return bool(rise.sum() > normal_quantile(2 * level - 1) * error)
     complete = np.isfinite(values).all(axis=1)
     rows = values[complete] if complete.sum() >= 2 or exact else values
     difference = np.nanmean(rows[:, ~near], axis=1) - np.nanmean(rows[:, near], axis=1)

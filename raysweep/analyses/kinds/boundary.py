@@ -38,6 +38,7 @@ from raysweep.analyses.rows import (
     signs_of,
 )
 from raysweep.analyses.series import CurvesPlot, marks, series_panels
+from raysweep.analyses.single_runs import with_errors
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
 from raysweep.fits.comparison import joint
 from raysweep.fits.processes import mapped
@@ -86,8 +87,10 @@ def run(question: Question) -> Finding:
     x, y, metric, workload = question.x, question.options.get("y"), question.metric, question.workload
     of_y = [y] if y else []
     keys = [key for key in question.keys(x, *of_y) if key != y]
-    parts = list(groups(question.rows, keys))
-    fit_one = partial(one_line, x=x, y=y, metric=metric, level=question.read_at("boundary"), workload=workload)
+    rows, error = with_errors(question, x, [*keys, *of_y])
+    parts = list(groups(rows, keys))
+    level = question.read_at("boundary")
+    fit_one = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload, error=error)
     maps, fits = list[Map](), list[Fit]()
     fitted = mapped(fit_one, [rows for _, rows in parts])
     for (where, rows), (fit, expected, fine, roots) in zip(parts, fitted, strict=True):
@@ -126,11 +129,12 @@ def run(question: Question) -> Finding:
 
 
 def one_line(
-    rows: pd.DataFrame, *, x: str, y: str | None, metric: str, level: float, workload: Workload
+    rows: pd.DataFrame, *, x: str, y: str | None, metric: str, level: float, workload: Workload, error: str | None
 ) -> tuple[Fit, list[np.ndarray], np.ndarray, list[np.ndarray]]:
     """(the fit of one line, the zeros of the closed form in its slices, finely spaced slices, its zeros there)."""
     scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
-    fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
+    scale = None if error else scale
+    fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log, error=error)
     slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
     fit = replace(fit, table=limited_by_failures(fit.table, rows, x, y, metric))
     expected = zero_line(rows, x, y, metric, workload, slices)

@@ -13,11 +13,13 @@ from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Part, groups, is_exact, is_number
+from raysweep.analyses.rows import Part, groups, is_exact, is_logarithmic, is_number
 from raysweep.analyses.series import marked_panels
+from raysweep.analyses.single_runs import has_single_runs
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
+from raysweep.fits.surface.few_draws import fit_few_draws
 from raysweep.fits.turn import fit_turns
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
@@ -35,6 +37,8 @@ def run(question: Question) -> Finding:
     errors = question.error_in(question.rows)
     if errors and question.rows.groupby([x, *keys], dropna=False).size().median() <= 1:
         return turns_given_errors(question, parts, keys, errors, turn)
+    if has_single_runs(question, x, keys):
+        return turns_of_single_runs(question, parts, keys, turn)
     fit_one = partial(one_turn, x=x, metric=metric, level=question.read_at("optimum"), turn=turn, workload=workload)
     fitted = mapped(fit_one, [rows for _, rows in parts])
     tables = (
@@ -53,6 +57,15 @@ def turns_given_errors(question: Question, parts: Sequence[Part], keys: list[str
     whole = add_theory(fit.table, [np.empty(0)] * len(parts), question.level)
     settings = pd.DataFrame([where for where, _ in parts], columns=keys, index=whole.index)
     return turns_finding(question, parts, keys, pd.concat([settings, whole], axis=1), [fit], turn, method="known_turns")
+
+
+def turns_of_single_runs(question: Question, parts: Sequence[Part], keys: list[str], turn: str) -> Finding:
+    """The turning points of curves with one run per point, from all of them at once."""
+    x, metric, workload = question.x, question.metric, question.workload
+    log = is_logarithmic(question.rows, x, workload)
+    fit = fit_few_draws(question.rows, x, metric, keys, question.read_at("optimum"), turn=turn, logarithmic=log)
+    theory = [extrema(rows, x, metric, workload, turn) for _, rows in parts]
+    return turns_finding(question, parts, keys, add_theory(fit.table, theory, question.level), [fit], turn)
 
 
 def turns_finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,16 +63,22 @@ def best(
     low: float,
     high: float,
     values: int,
+    wall: float = np.inf,
     eps: float | None = None,
     count: int = COUNT,
 ) -> Best:
     """The best value of the only axis of a surface in the slice s, between low and high.
 
-    values: how many values of the axis the slice has.
+    values: how many values of the axis the slice has. wall: where cells diverge, above high; inf if none does.
     """
     points = np.linspace(low, high, STEPS)
     f = paths(surface, s, points[:, None], count, np.random.default_rng(s))
-    return _read(surface, s, points, f, refined(points, f), f, level, values, _gap(surface, 0), eps)
+    found = _read(surface, s, points, f, refined(points, f), f, level, values, 0, eps)
+    if found.status == Status.CENSORED_HIGH and high < wall < np.inf:
+        # what the curve does between the last cell and the first that diverged is not known
+        estimate = float(np.clip(np.median(found.draws), found.low, wall))
+        return replace(found, status=Status.LOCATED, reason=Reason.NONE, estimate=estimate, high=wall)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +118,8 @@ def jointly(
     bests = []
     for axis, points in enumerate((first, second)):
         profile, fixed = f.min(2 - axis), f.mean(0).min(1 - axis)
-        place, gap = refined(points, profile), _gap(surface, axis)
-        bests.append(_read(surface, s, points, profile, place, profile, level, int(values[axis]), gap, None, fixed))
+        place = refined(points, profile)
+        bests.append(_read(surface, s, points, profile, place, profile, level, int(values[axis]), axis, None, fixed))
     regret = _regret(surface, s, flat).mean(0)
     x, y = np.unravel_index(int(regret.argmin()), shape)
     alike = _alike(flat, int(flat.mean(0).argmin()), level)
@@ -130,20 +136,21 @@ def _read(
     regretted: np.ndarray,
     level: float,
     values: int,
-    gap: float,
+    axis: int,
     eps: float | None,
     expected: np.ndarray | None = None,
 ) -> Best:
     """The answers from draws of a curve.
 
-    gap: of the grid. expected: the curve whose lowest point is compared with the edges; None for the mean of the draws.
+    expected: the curve whose lowest point is compared with the edges; None for the mean of the draws.
     """
     tail = (1 - level) / 2
     lowest = int(np.argmin(f.mean(0) if expected is None else expected))
     clear_low, clear_high = (_clearly_above(f[:, edge] - f[:, lowest]) for edge in (0, -1))
     rng = np.random.default_rng(s)
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
-    wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
+    resolution = RESOLUTION * _gap(surface, s, axis, points[lowest])
+    wider = np.clip(place + resolution * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:
@@ -179,7 +186,7 @@ def _read(
         fall=float(np.median(heights[:, 0] - bottom[:, 0])),
         rise=float(np.median(heights[:, -1] - bottom[:, 0])),
         draws=place,
-        resolution=RESOLUTION * gap,
+        resolution=resolution,
         edge=edge,
         points=points,
         alike=alike,
@@ -203,9 +210,12 @@ def _clearly_above(differences: np.ndarray) -> bool:
     return bool(differences.mean() > CLEAR * differences.std())
 
 
-def _gap(surface: Surface, axis: int) -> float:
-    """The gap of the grid along an axis, in the units of `Cells.x`."""
-    return float(surface.gap[axis] * surface.width[axis])
+def _gap(surface: Surface, s: int, axis: int, place: float) -> float:
+    """The gap of an axis around a place of a slice, at least the usual one, in the units of `Cells.x`."""
+    values = np.unique(surface.x[s, surface.mask[s], axis]) * surface.width[axis] + surface.centre[axis]
+    usual = float(surface.gap[axis] * surface.width[axis])
+    gaps = np.diff(values)[(values[:-1] <= place) & (place <= values[1:])]
+    return max(usual, *gaps.tolist()) if len(gaps) else usual
 
 
 def refined(points: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -7,9 +7,9 @@ In compressed heights above the best cell of a slice, in units of the slice's me
 H is a full quadratic. F is H and lines that begin at knots around the lowest point m_s, so that a knee or a cusp, which
 slices share, is learned from all of them. mu, tau, amplitude, the length scales and the noise are shared by all slices:
 how rough neighbouring cells are, over all slices, says how large the noise is. A run's noise is Student's t with
-`DEGREES` degrees of freedom and the variance base² + (growth · height)², times a factor of its slice and one that drifts
-along the axes. Where cells have several draws, their scatter informs the same variance. A cell that diverged, or is
-above `CAP`, is at least that high.
+`DEGREES` degrees of freedom and the variance base² + (growth · height)² in units of the slice, times a factor of its
+slice and one that drifts along the axes. Where cells have several draws, their scatter informs the same variance. A
+cell that diverged, or is above `CAP`, is at least that high.
 
 Knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where neighbouring cells
 agree no more than in any order, nothing is decided.
@@ -39,8 +39,9 @@ UNIT_ROWS = 3.0
 START, ROUNDS = 3, 6
 """Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
 for a shape: then places are located in pure noise."""
-DRIFT = 0.7
-"""The prior standard deviation of the logarithm by which noise grows from the middle of an axis to its end."""
+DRIFT = 1.0
+"""The prior standard deviation of the logarithm by which noise grows from the middle of an axis to its end. (Step Law's
+grows by a factor of 7 towards high rates, in standard deviations.)"""
 FEW = 2
 """Draws a cell up to which only the other cells say how large the noise is."""
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
@@ -157,8 +158,13 @@ class Surface:
         self.scale = np.ones((len(self.g), 1))
         self.theta = self.prior[:, 0].copy()
         self.lowest = self.x[np.arange(len(self.g)), np.where(self.mask, self.g, np.inf).argmin(1)]
-        gaps = [np.diff(np.unique(self.x[self.mask][:, k].round(6))) for k in range(self.x.shape[-1])]
-        self.gap = np.array([float(np.median(gap)) if len(gap) else 1.0 for gap in gaps])
+        self.gap = np.array([self._usual_gap(k) for k in range(self.x.shape[-1])])
+
+    def _usual_gap(self, axis: int) -> float:
+        """The median gap between the values of an axis in a slice; slices may have values of their own."""
+        gaps = [np.diff(np.unique(x[mask, axis].round(6))) for x, mask in zip(self.x, self.mask, strict=True)]
+        usual = [float(np.median(gap)) for gap in gaps if len(gap)]
+        return float(np.median(usual)) if usual else 1.0
 
     @property
     def prior(self) -> np.ndarray:

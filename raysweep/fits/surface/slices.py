@@ -37,11 +37,14 @@ class Slices:
     dropped: dict[str, int]
 
     def range_of(self, s: int) -> tuple[np.ndarray, np.ndarray]:
-        """Between which coordinates the best place of a slice is sought, per axis: its ok cells, and up to a cliff."""
+        """Between which coordinates the best place of a slice is sought, per axis: its ok cells."""
         x = self.cells.x[(self.cells.slices == s) & ~self.cells.diverged]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            limit = np.where(self.logarithmic, np.log(self.limit[s]), self.limit[s])
-        return x.min(0), np.where(np.isfinite(limit), limit, x.max(0))
+        return x.min(0), x.max(0)
+
+    def wall(self, s: int, axis: int) -> float:
+        """The coordinate from which on cells diverge; inf if none does."""
+        limit = self.limit[s, axis]
+        return float(np.log(limit)) if self.logarithmic[axis] else float(limit)
 
     def back(self, axis: int, coordinate: float) -> float:
         """A coordinate in the units of the axis; the lower end that is open is 0 on a logarithmic one."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from raysweep.fits.zero_posterior.breaks import Breaks, Drawn, breaks, drawn
-from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, with_tails, without_noise
+from raysweep.fits.zero_posterior.noise import KEPT, Measured, known, measured, with_tails
 from raysweep.fits.zero_posterior.scatter import scatter_of
 from raysweep.fits.zero_posterior.shapes import Shape, shapes
 
@@ -128,15 +128,19 @@ class Mixture:
         return result
 
 
-def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False) -> Mixture:
+def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False, errors: np.ndarray | None = None) -> Mixture:
     """The posterior of the mean curve of values[draw, point] at t from 0 to 1.
 
-    exact: the mean has no noise; otherwise at least two draws must differ somewhere.
+    exact: the mean has no noise. errors: (points,), the standard errors of the mean. Without both at least two draws
+        must differ somewhere.
     """
     rng = np.random.default_rng(SEED)
     mean = np.nanmean(values, axis=0)
     scale = float(np.abs(mean).max())
-    data = without_noise(mean / scale) if exact else measured(scatter_of(t, values / scale), rng)
+    if exact or errors is not None:
+        data = known(mean / scale, np.zeros(len(t)) if errors is None else errors / scale)
+    else:
+        data = measured(scatter_of(t, values / scale), rng)
     change = np.flatnonzero(mean[:-1] * mean[1:] <= 0)
     if not len(change):
         change = np.array([np.argmin(np.abs(mean[:-1]) + np.abs(mean[1:]))])

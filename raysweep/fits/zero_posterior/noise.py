@@ -27,6 +27,7 @@ LEAST = 1e-3  # no quantile of the size of the noise is taken beyond this chance
 # The share of a point's variance that is independent noise at least. Where it is rounded away, determinants of nearly
 # shared noise are wrong by any amount; the scatter has 0.0025 of it (scatter.FLOOR).
 TINY = 1e-6
+CERTAIN = 1e6  # degrees of freedom of an error that is given
 # By how much (in logarithms) the deviation at a point may differ from the structure's, smoothly along t.
 APART, ALONG = 0.5, 0.3
 
@@ -45,10 +46,9 @@ class Measured:
     degrees: np.ndarray
 
 
-def without_noise(mean: np.ndarray) -> Measured:
-    """A curve that is known at the points, (points,)."""
-    points = len(mean)
-    return Measured(mean[None], np.zeros((1, points, points)), np.ones((1, points)))
+def known(mean: np.ndarray, errors: np.ndarray) -> Measured:
+    """A curve whose values at the points are known up to these standard errors, both (points,)."""
+    return Measured(mean[None], np.diag(errors**2)[None], np.full((1, len(mean)), CERTAIN))
 
 
 def measured(scatter: Scatter, rng: np.random.Generator) -> Measured:
