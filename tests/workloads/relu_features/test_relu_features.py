@@ -10,7 +10,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import Outcome, refused
 
 from raysweep.plan.cells import enumerate_cells
 from raysweep.space import space_files
@@ -221,23 +220,6 @@ def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
     assert one.seconds < several.seconds < 3 * one.seconds
     assert costs.target(columns_of({"datasets": 5})).seconds > 3 * one.seconds
     assert costs.pretrain(columns_of({"steps": 6000})).seconds > 50 * costs.pretrain(columns_of({})).seconds
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("axes.ablation=[0.5, 1]", "axes.ablation: expected a share that leaves at least one of teacher_width = 50"),
-        ("axes.ablation=[0.5, -0.1]", "axes.ablation"),
-        ("axes.target_samples=[0]", "axes.target_samples"),
-        ("fixed.width=0", "fixed.width"),
-        ("fixed.init_scale=0", "fixed.init_scale"),
-        ("fixed.datasets=two", "fixed.datasets"),
-    ],
-)
-def test_impossible_sizes_are_refused(call: Any, storage: Path, given: str, message: str) -> None:
-    outcome: Outcome = call("run", "relu_features", "--set", given, "--storage", storage)
-    refused(outcome, message)
-    assert not storage.exists()
 
 
 def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call: Any, storage: Path) -> None:

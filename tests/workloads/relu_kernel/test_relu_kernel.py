@@ -15,7 +15,6 @@ import raysweep
 from raysweep.theory import relu
 from raysweep.trial.computation import Computation
 from raysweep.trial.compute import compute
-from raysweep.workloads.image_data import FORMS
 from raysweep.workloads.parameters import column
 from raysweep.workloads.relu_kernel import WORKLOAD, network, tasks
 
@@ -270,30 +269,6 @@ def test_stages_of_images_are_known_by_their_content_whatever_the_dimension_of_t
     stages = [line for line in messages if line.startswith("stages:")]
     assert [", 0 reused" in line for line in stages] == [True, False]
     assert "1 reused" in stages[1]
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"data": "digit"}, f"fixed.data: expected sphere, {FORMS}, got 'digit'"),
-        ({"data": "digits", "source_samples": 1437}, "fixed.source_samples: expected fewer than the 1,437 training"),
-        ({"data": "digits", "target_samples": 1400}, "fixed.target_samples: expected at most the 1,337 training"),
-        ({"data": "mnist:/nowhere"}, "fixed.data: "),
-        ({"width": 0.5}, "fixed.width: expected a whole number of at least 1, or .inf"),
-        ({"width": 1e9}, "fixed.width: "),
-        ({"rate": 2}, "fixed.rate: "),
-        ({"dim": 1}, "fixed.dim: "),
-        ({"overlap_angle": 181}, "fixed.overlap_angle: "),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
-    space = {"name": "bad", "workload": "relu_kernel", "fixed": given, "seeds": 1}
-    with pytest.raises(raysweep.InputError) as caught:
-        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
-    assert str(caught.value).startswith(complaint)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none").exists()
 
 
 def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None:

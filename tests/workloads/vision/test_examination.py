@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Outcome, refused
 from torch.nn.functional import cross_entropy
 
 from raysweep.trial.computation import Computation
@@ -111,23 +110,6 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> N
     assert middle["landscape"] == tensors["landscape"][11, 11]
     corner = next(each for each in points if min(each["direction_1"], each["direction_2"]) > 0.9)
     assert corner["landscape"] == tensors["landscape"][21, 21]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("fixed.examined_images=101", "fixed.examined_images: expected at most target_samples, which is 100, got 101"),
-        ("fixed.landscape_points=5", "fixed.landscape_points: expected 0 without examined_images"),
-        ("fixed={landscape_points: 4, examined_images: 9}", "fixed.landscape_points: expected 0 or an odd number"),
-        ("fixed={eigenvalues: -1}", "fixed.eigenvalues: "),
-    ],
-)
-def test_what_cannot_be_examined_is_said(call: Any, tmp_path: Path, given: str, message: str) -> None:
-    space = tmp_path / "s.yaml"
-    space.write_text("name: s\nworkload: vision\naxes: {pretrain_length: [1]}\nseeds: 1\n")
-    outcome: Outcome = call("run", str(space), "--set", given, "--storage", str(tmp_path / "none"))
-    refused(outcome, message)
-    assert not (tmp_path / "none").exists()
 
 
 def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: Path) -> None:

@@ -103,30 +103,6 @@ def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path
     assert [", 0 reused" in line for line in stages] == [True, False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"pretrain": "mask"}, "fixed.pretrain: expected one of supervised, masked, none, got 'mask'"),
-        ({"mask_ratio": 0}, "fixed.mask_ratio: "),
-        ({"mask_ratio": 1}, "fixed.mask_ratio: "),
-        (
-            {"eigen_cam_images": 361},
-            "fixed.eigen_cam_images: expected at most the 360 test images of the target, got 361",
-        ),
-        ({"label": "colour"}, "fixed.label: expected class or brightness for grey images, got colour"),
-        ({"flip": "sideways"}, "fixed.flip: expected one of none, upside_down"),
-        ({"rotation": 361}, "fixed.rotation: "),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
-    space = {"name": "bad", "workload": "vision", "fixed": given, "seeds": 1}
-    with pytest.raises(raysweep.InputError) as caught:
-        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
-    assert str(caught.value).startswith(complaint)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none").exists()
-
-
 # What a source shows and says
 
 

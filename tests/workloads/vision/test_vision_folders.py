@@ -95,26 +95,6 @@ def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path,
         np.testing.assert_array_equal(first[metric], again[metric])
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no folder": ({"target": "images:{here}/none"}, "fixed.target: no folder {here}/none; expected a folder with"),
-    "a class that there is not": ({"target_classes": "0,3"}, "fixed.target_classes: there is no class 3"),
-    "a kind that there is not": ({"source": "imagenet:{here}"}, "fixed.source: expected digits, mnist:PATH, "),
-    "a folder in the place of CIFAR": ({"source": "cifar10:{here}"}, "fixed.source: {here}: no CIFAR-10 in it"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_read_is_one_line(
-    case: str, folder: Path, call: Callable[..., Outcome], storage: Path, tmp_path: Path
-) -> None:
-    fixed, begins = BAD[case]
-    output = {key: value.format(here=folder) for key, value in fixed.items()}
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space(folder, **output)))
-    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none")
-    refused(outcome, begins.format(here=folder))
-    assert not storage.exists() or not list(storage.iterdir())
-
-
 @pytest.mark.parametrize("fixed", [{"model": "resnet18"}, {"source": "images:{here}"}])
 def test_without_torchvision_nets_and_folders_that_need_it_are_refused_and_others_run(
     fixed: dict[str, str],
