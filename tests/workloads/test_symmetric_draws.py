@@ -75,11 +75,6 @@ CASES = {
         {"dim": 6, "gamma": [0.5, 1.5], "noise": 0.3, "overlap_angle": 50, "engine": "flow", **FEW_STEPS},
     ),
     "network": ("linear_transfer", flipped_transfer, {**TRANSFER, "engine": "network", **FEW_STEPS}),
-    "descent": (
-        "linear_transfer",
-        flipped_transfer,
-        {**TRANSFER, "engine": "network", **FEW_STEPS, "pretrain_start": "descent"},
-    ),
     "covariance": (
         "linear_covariance",
         flipped_covariance,

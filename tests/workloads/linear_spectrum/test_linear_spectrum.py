@@ -303,20 +303,6 @@ def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
     assert above != pytest.approx(below, rel=1e-3)
 
 
-def test_pretraining_by_descent_ends_near_the_exact_state():
-    for depth, length in ((1, 0.5), (2, 1.3), (3, 6.0), (2, np.inf)):
-        exact, trained = losses(
-            engine="network",
-            pretrain_start=["exact", "descent"],
-            dim=3,
-            depth=depth,
-            source_spectrum="2,1.2,0.7",
-            target_spectrum="1",
-            pretrain_length=length,
-        )[:, 0]
-        assert trained == pytest.approx(exact, rel=0.02, abs=1e-15)
-
-
 def test_rows_do_not_depend_on_their_pack():
     table = columns(
         engine=["flow", "network", "theory"] * 8,

@@ -11,7 +11,7 @@ import torch
 from linear_rows import data, table
 
 from raysweep.training import draws
-from raysweep.workloads.linear_transfer import flow, layers, network, pretrained, target
+from raysweep.workloads.linear_transfer import flow, layers, network, target
 
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"
 
@@ -160,7 +160,6 @@ def test_a_row_does_not_depend_on_its_pack() -> None:
             "finetune_lr": rate,
             "finetune_steps": steps,
             "frozen_layers": depth - 1 if angle > 90 else 0,
-            "pretrain_start": start,
             "pretrain_length": 3.0,
             "init_scale": 0.2,
         }
@@ -168,9 +167,7 @@ def test_a_row_does_not_depend_on_its_pack() -> None:
         for gamma, dim in ((0.5, 12), (1.6, 9))
         for angle in (20.0, 100.0)
         for steps, rate in ((300.0, 0.02), (120.0, 0.05), (math.inf, 0.2))
-        for start in ("exact", "descent")
     ]
-    rows = [row for row in rows if math.isfinite(row["finetune_steps"]) or row["pretrain_start"] == "exact"]
     seeds = [i % 2 for i in range(len(rows))]
     together, status = run(rows, seeds)
     for i in range(0, len(rows), 7):
@@ -234,49 +231,3 @@ def test_without_samples_nothing_moves() -> None:
     assert status == ["ok"]
     assert metrics["risk_finetune"][0] == pytest.approx(1.0)
     assert metrics["risk_linear"][0] == pytest.approx(1.0)
-
-
-def test_pretraining_by_descent_reaches_the_source_and_the_same_fine_tuning() -> None:
-    row = {
-        "depth": 2,
-        "gamma": 0.5,
-        "dim": 16,
-        "overlap_angle": 40.0,
-        "noise": 0.2,
-        "init_scale": 1e-4,
-        "finetune_lr": 0.005,
-        "pretrain_start": "descent",
-        "finetune_steps": 20_000,
-    }
-    metrics, status = run([row], [1])
-    assert status == ["ok"]
-    assert metrics["pretrain_scale"][0] == pytest.approx(1.0, abs=1e-8)
-    expected = end_points(row, 1)
-    assert metrics["risk_finetune"][0] == pytest.approx(expected["risk_finetune"], abs=5e-3)
-    assert metrics["risk_linear"][0] == pytest.approx(expected["risk_linear"], abs=2e-3)
-    assert metrics["risk_scratch"][0] == pytest.approx(expected["risk_scratch"], abs=2e-3)
-
-
-def test_partial_pretraining_by_descent_follows_the_scale_law() -> None:
-    """For depth 2 a random start acts as c(0) = init_scale² dim/2 (THEORY §3): check the halfway scale's time."""
-    dim, alpha = 300, 1e-3
-    columns = table(
-        [
-            {
-                "depth": 2,
-                "dim": dim,
-                "gamma": 0.1,
-                "init_scale": alpha,
-                "pretrain_start": "descent",
-                "finetune_steps": 0,
-                "pretrain_length": length,
-            }
-            for length in (0.0, 4.4)
-        ]
-    )
-    metrics, _ = network.compute(columns, np.array([0, 0]))
-    # the logistic c' = 2c(1-c) from alpha² dim/2
-    odds = alpha**2 * dim / 2 * math.exp(2 * 4.4)
-    assert metrics["pretrain_scale"][1] == pytest.approx(odds / (1 + odds), abs=0.06)
-    first = pretrained.random_start(np.array([0]), "pretrain_layers", 2, dim, np.array([alpha]), torch.device("cpu"))
-    assert metrics["pretrain_scale"][0] == pytest.approx(float((first.last @ first.hidden[0][0]).norm()), rel=1e-12)

@@ -17,8 +17,6 @@ from raysweep.workloads.parameters import column
 from raysweep.workloads.vision import WORKLOAD, examination, landscape, models, pixels, stages
 
 SMALL: dict[str, Any] = {
-    "model": "mlp",
-    "depth": 3,
     "source_classes": "0-4",
     "target_classes": "5-7",
     "pretrain_length": 1,
@@ -103,7 +101,7 @@ def values_of(result: Computation, name: str, place: int) -> np.ndarray:
 def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> None:
     row = {**whole({"examined_images": 30, "eigenvalues": 0, "landscape_points": 23}), "seed": 0}
     task = pixels.target(row)
-    net = models.build("mlp", 2, (1, 8), task.classes, 0)
+    net = models.build("small_cnn", 2, (1, 8), task.classes, 0)
     logged: dict[float, dict[str, float]] = {}
     tensors, _ = examination.measured(row, net, net, task, lambda step, **result: logged.update({step: result}))
     assert tensors["landscape"].shape == (23, 23)

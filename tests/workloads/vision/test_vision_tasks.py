@@ -138,7 +138,7 @@ def test_pretraining_is_shared_by_all_rows_whose_source_is_the_same(tmp_path: Pa
         ({"source_samples": 9999}, "fixed.source_samples: expected at most ", ("digits", "got 9,999")),
         ({"model": "lenet"}, "fixed.model: expected images of at least 12 x 12 pixels for lenet", ("8 x 8",)),
         ({"model": "lenet", "image_size": 11}, "fixed.image_size: expected images of at least 12 x 12", ("11 x 11",)),
-        ({"model": "mlp", "frozen_layers": 3}, "fixed.frozen_layers: expected at most 2, the layers of mlp", ("3",)),
+        ({"frozen_layers": 3}, "fixed.frozen_layers: expected at most 2, the layers of small_cnn", ("3",)),
         ({"overlap_angle": 30, "target_classes": "0-4"}, "fixed.overlap_angle: expected an angle whose", ("36.87",)),
         ({"overlap_angle": 90}, "fixed.overlap_angle: at 90 degrees the source has 10 classes beside", ("has 0",)),
         ({"overlap_angle": 0, "source_classes": "0-4"}, "fixed.overlap_angle: expected source_classes: all", ()),
