@@ -12,16 +12,13 @@ import numpy as np
 import pytest
 from conftest import Outcome, refused
 
-from raysweep.workloads import cache
 from raysweep.workloads.parameters import column
 from raysweep.workloads.vision import PARAMETERS, costs
 
 SPACES = ("pretraining_epochs_full", "label_similarity_full", "masked_images_full")
 
 
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 def columns(**given: Any) -> dict[str, np.ndarray]:

@@ -18,16 +18,13 @@ from PIL import Image
 
 import raysweep
 from raysweep.plan.identity import stage_id
-from raysweep.workloads import cache
 from raysweep.workloads.image_data.image_folder import ImageFiles
 from raysweep.workloads.vision import PARAMETERS, WORKLOAD, pixels
 
 NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, "finetune_steps": 5}
 
 
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.fixture
