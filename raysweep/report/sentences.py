@@ -20,16 +20,7 @@ from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, which
-from raysweep.report.names import (
-    as_called,
-    called,
-    capitalized,
-    in_short,
-    setting,
-    settings,
-    unit_of,
-    without_common_beginning,
-)
+from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, OUTCOMES, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
@@ -82,11 +73,15 @@ def _answer(finding: Finding, workload: Workload) -> str:
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
     if finding.kind == "curves" and (along := _fitting(_along(finding, workload), "")):
         return _longer(along, theory, "; {}")
-    lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
+    groups = groups_of(finding)
+    lead, *others = sorted(groups, key=lambda group: _order(group, finding))
+    if finding.kind != "best":
+        others = [group for group in groups if group != lead]  # the most frequent first
     every = len(finding.table)
     among = f" in {lead.count} of {counted(every, NOUNS.get(finding.kind, 'setting'))}"
     among = "" if every == 1 or finding.kind == "best" else among
-    forms = clause(finding, lead, workload), OUTCOMES.get(lead.outcome, str(lead.outcome))
+    forms = [clause(one, lead, workload) for one in (finding, replace(finding, meanings={}))]
+    forms.append(OUTCOMES.get(lead.outcome, str(lead.outcome)))
     first = next((form for form in forms if _fitting(form + among, "")), forms[-1])
     say = partial(
         _with_others, first=first, lead=lead, others=others, finding=finding, workload=workload, theory=theory
@@ -126,7 +121,7 @@ def _with_others(
         where = which(finding, group, workload)
         if theory and not where and finding.kind != "curves":
             text, theory = _longer(text, theory, "; {}"), ""
-        other = FURTHER.get(group.outcome) or without_common_beginning(first, clause(finding, group, workload))
+        other = FURTHER.get(group.outcome) or what_differs(first, clause(finding, group, workload))
         in_few = f"{other} in {group.count}"
         if finding.kind == "best":
             longer = _longer(text, other, "; {}")
@@ -226,7 +221,7 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
 
 def _order(group: Group, finding: Finding) -> int:
     """The place of a group in a sentence: first the best, and places if a quarter of all settings have one; what is not
-    clear comes last."""
+    clear leads nothing else."""
     located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
     last = {Outcome.BEST: 0, Outcome.WORSE: 2, Outcome.UNCLEAR: 2, Outcome.UNDECIDED: 2}
     return last.get(group.outcome, int(not located))
