@@ -6,19 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from workload_rows import table_of
 
 from raysweep.training import draws
-from raysweep.workloads.linear_covariance import PARAMETERS, engines
+from raysweep.workloads.linear_covariance import engines
 from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read
-from raysweep.workloads.parameters import column
 
 DIM = 24
 SPECTRA = ("1.5:5,0.3", "2:3,1:4,0.05", "7", "0.1:20,4:4")
 
 
 def columns(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
-    defaults = {"dim": DIM, "spectrum": SPECTRA[0]}
-    return {p.name: column(p, [{p.name: p.default, **defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+    return table_of("linear_covariance", *({"dim": DIM, **row} for row in rows))
 
 
 def task(row: dict[str, Any], seed: int) -> tuple[np.ndarray, ...]:
@@ -78,15 +77,6 @@ def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
         assert abs(metrics["risk_finetune"][i] - finetuned) < 1e-9 * size, row
         assert abs(metrics["risk_scratch"][i] - scratch) < 1e-9 * size, row
         assert metrics["transferability_finetune"][i] == metrics["risk_scratch"][i] - metrics["risk_finetune"][i]
-
-
-def test_a_row_is_the_same_alone_and_among_others() -> None:
-    rows = rows_of_all_kinds()
-    together, _ = engines.compute(columns(*rows), np.zeros(len(rows), int))
-    for i in (0, 7, 33):
-        alone, _ = engines.compute(columns(rows[i]), np.zeros(1, int))
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][i], rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mode_descent import descended
 from scipy.integrate import solve_ivp
+from workload_rows import columns_of
 
 from raysweep.theory import modes
 from raysweep.training import draws
-from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_spectrum import WORKLOAD, engines, network
 from raysweep.workloads.linear_spectrum.spectra import read
 
@@ -31,11 +31,7 @@ def test_spectra_are_read_as_they_are_written():
 
 
 def columns(**values):
-    values = {p.name: {**SMALL, **values}.get(p.name, p.default) for p in WORKLOAD.parameters}
-    rows = max(np.size(value) for value in values.values())
-    return {
-        p.name: column(p, list(np.broadcast_to(np.asarray(values[p.name], object), rows))) for p in WORKLOAD.parameters
-    }
+    return columns_of("linear_spectrum", **SMALL | values)
 
 
 def run(seeds=(3,), **values):
@@ -305,28 +301,6 @@ def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
     source, target = read(SMALL["source_spectrum"], 6), read("1.9,1.1,0.6,0.5,0.2,0", 6)
     assert below == pytest.approx((((target - source) / 3) ** 2).sum(), rel=1e-6)  # λ/(1+λ) = 1/3
     assert above != pytest.approx(below, rel=1e-3)
-
-
-def test_rows_do_not_depend_on_their_pack():
-    table = columns(
-        engine=["flow", "network", "theory"] * 8,
-        depth=[2] * 12 + [3] * 12,
-        dim=[6] * 6 + [7] * 18,
-        noise=([0.0] * 3 + [0.1] * 3) * 4,
-        overlap_angle=[0.0, 0.0, 0.0, 25.0, 25.0, 25.0] * 4,
-        finetune_steps=[0.0, 40.0, 40.0, 40.0] * 6,
-        pretrain_length=list(np.linspace(0, 3, 24)),
-    )
-    seeds = np.arange(24) % 5
-    together, status = engines.compute(table, seeds)
-    closed = WORKLOAD.closed_form(table)
-    assert [*together, *(f"{name}_theory" for name in closed)] == WORKLOAD.metric_names()
-    order = np.random.default_rng(0).permutation(24)
-    for rows in (order, *np.array_split(order, 24)):
-        part, metrics = engines.compute({k: v[rows] for k, v in table.items()}, seeds[rows])
-        for name, values in part.items():
-            np.testing.assert_allclose(values, together[name][rows], rtol=1e-9, atol=1e-13, err_msg=name)
-        assert metrics.tolist() == status[rows].tolist()
 
 
 def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later_with_a_penalty():

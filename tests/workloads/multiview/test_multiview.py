@@ -12,17 +12,17 @@ import pytest
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
+from workload_rows import row_of
 
 import raysweep
-from raysweep.workloads.multiview import WORKLOAD, measures, network, tasks
+from raysweep.workloads.multiview import measures, network, tasks
 from raysweep.workloads.multiview.network import Activation
 
-DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in WORKLOAD.parameters} | {"seed": 0}
 SMALL = {"fixed": {"classes": 3, "dim": 8, "patches": 6, "samples": 40, "target_samples": 30, "finetune_steps": 12}}
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    return DEFAULTS | changes
+    return row_of("multiview", **changes)
 
 
 def smoothed(seen: Tensor, power: int, threshold: float) -> Tensor:

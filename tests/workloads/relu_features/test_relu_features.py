@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from workload_rows import row_of, table_of
 
 from raysweep.plan.cells import enumerate_cells
 from raysweep.space import space_files
@@ -17,16 +18,14 @@ from raysweep.stages.store import Store
 from raysweep.theory import relu as kernels
 from raysweep.training import draws
 from raysweep.trial import chain
-from raysweep.workloads.declaration import column
-from raysweep.workloads.relu_features import PARAMETERS, WORKLOAD, costs, descent, heavy_tailed, stages, tasks
+from raysweep.workloads.relu_features import WORKLOAD, costs, descent, heavy_tailed, stages, tasks
 
 USUAL: dict[str, Any] = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
 Metrics = dict[str, np.ndarray]
 
 
 def columns_of(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    defaults = {p.name: p.default for p in PARAMETERS} | USUAL
-    return {p.name: column(p, [p.coerce({**defaults, **row}[p.name]) for row in rows]) for p in PARAMETERS}
+    return table_of("relu_features", *(USUAL | dict(row) for row in rows))
 
 
 def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[Metrics, list[str]]:
@@ -37,7 +36,7 @@ def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[
 
 
 def plain(row: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
-    return {**{p.name: p.default for p in PARAMETERS}, **USUAL, **row, "seed": seed}
+    return row_of("relu_features", **USUAL | dict(row) | {"seed": seed})
 
 
 def relu(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import workload_rows
 from torch.nn.functional import cross_entropy
+from workload_rows import row_of
 
 from raysweep.trial.computation import Computation
-from raysweep.trial.compute import compute
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import WORKLOAD, examination, landscape, models, pixels, stages
+from raysweep.workloads.vision import examination, landscape, models, pixels, stages
 
 SMALL: dict[str, Any] = {
     "source_classes": "0-4",
@@ -26,13 +26,11 @@ EXAMINED = {"examined_images": 30, "eigenvalues": 4, "landscape_points": 3}
 
 
 def whole(row: dict[str, Any]) -> dict[str, Any]:
-    return {p.name: p.coerce({p.name: p.default, **SMALL, **row}[p.name]) for p in WORKLOAD.parameters}
+    return row_of("vision", **SMALL | row)
 
 
 def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Computation:
-    each = [whole(row) for row in rows]
-    columns = {p.name: column(p, [row[p.name] for row in each]) for p in WORKLOAD.parameters}
-    return compute(WORKLOAD, columns, np.array(seeds), str(storage))
+    return workload_rows.computed("vision", storage, [SMALL | row for row in rows], seeds)
 
 
 def test_nothing_is_examined_unless_it_is_asked_for(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import workload_rows
 from scipy import ndimage
+from workload_rows import row_of
 
 import raysweep
-from raysweep.trial.compute import compute
 from raysweep.workloads import image_data
 from raysweep.workloads.image_data import ImageData, Images
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import WORKLOAD, eigen_cam, masked, models, pixels, training
+from raysweep.workloads.vision import eigen_cam, masked, models, pixels, training
 
 pytest.importorskip("sklearn")
 SMALL: dict[str, Any] = {
@@ -30,13 +30,12 @@ SMALL: dict[str, Any] = {
 
 
 def row(**given: Any) -> dict[str, Any]:
-    return {**{p.name: p.default for p in WORKLOAD.parameters}, **SMALL, **given}
+    return row_of("vision", **SMALL | given)
 
 
 def computed(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
     """The metrics of rows of the seed 3, all of which are ok."""
-    columns = {p.name: column(p, [p.coerce(row(**some)[p.name]) for some in rows]) for p in WORKLOAD.parameters}
-    metrics = compute(WORKLOAD, columns, np.full(len(rows), 3), str(storage))
+    metrics = workload_rows.computed("vision", storage, [SMALL | some for some in rows], [3] * len(rows))
     assert metrics.status.tolist() == ["ok"] * len(rows)
     return {name: values.tolist() for name, values in metrics.metrics.items()}
 

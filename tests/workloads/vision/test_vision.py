@@ -12,6 +12,7 @@ import image_files
 import numpy as np
 import pytest
 import torch
+import workload_rows
 from conftest import QUIET, Outcome, assert_same_rows, driving, until
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
@@ -20,9 +21,7 @@ import raysweep
 from raysweep.stages.store import Store
 from raysweep.training import draws
 from raysweep.trial.computation import Computation
-from raysweep.trial.compute import compute
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import WORKLOAD, models, shapes
+from raysweep.workloads.vision import models, shapes
 
 SMALL: dict[str, Any] = {
     "source_classes": "0-4",
@@ -45,10 +44,8 @@ Call = Callable[..., Outcome]
 
 
 def computed(storage: Path, *rows: dict[str, Any], seeds: int = 1) -> Computation:
-    usual = {p.name: p.default for p in WORKLOAD.parameters} | SMALL
-    every = [{**usual, **row} for row in rows for _ in range(seeds)]
-    columns = {p.name: column(p, [p.coerce(row[p.name]) for row in every]) for p in WORKLOAD.parameters}
-    return compute(WORKLOAD, columns, np.array(list(range(seeds)) * len(rows)), str(storage))
+    every = [{**SMALL, **row} for row in rows for _ in range(seeds)]
+    return workload_rows.computed("vision", storage, every, list(range(seeds)) * len(rows))
 
 
 def digits(part: str, classes: range) -> tuple[Tensor, Tensor, np.ndarray]:

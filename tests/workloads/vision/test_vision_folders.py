@@ -15,11 +15,12 @@ import torch
 import yaml
 from conftest import Outcome, refused
 from PIL import Image
+from workload_rows import row_of
 
 import raysweep
 from raysweep.plan.identity import stage_id
 from raysweep.workloads.image_data.image_folder import ImageFiles
-from raysweep.workloads.vision import PARAMETERS, WORKLOAD, pixels
+from raysweep.workloads.vision import WORKLOAD, pixels
 
 NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, "finetune_steps": 5}
 
@@ -46,11 +47,11 @@ def space(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def row(folder: Path, **more: Any) -> dict[str, Any]:
-    return {**{parameter.name: parameter.default for parameter in PARAMETERS}, **space(folder, **more)["fixed"]}
+    return row_of("vision", **space(folder, **more)["fixed"])
 
 
 def task(folder: Path, **more: Any) -> pixels.Task:
-    return pixels.source({**row(folder, **more), "seed": 0})
+    return pixels.source(row(folder, **more))
 
 
 def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder: Path) -> None:

@@ -11,6 +11,7 @@ import image_files
 import numpy as np
 import pytest
 import torch
+from workload_rows import row_of
 
 from raysweep.workloads import image_data
 from raysweep.workloads.vision import PARAMETERS, pixels, tasks
@@ -19,7 +20,7 @@ ANGLES = (0.0, 36.87, 53.13, 66.42, 78.46, 90.0)
 
 
 def row(seed: int = 0, **more: Any) -> dict[str, Any]:
-    return {**{parameter.name: parameter.default for parameter in PARAMETERS}, "seed": seed, **more}
+    return row_of("vision", seed=seed, **more)
 
 
 def test_the_cosine_of_the_angle_is_the_share_of_the_targets_classes() -> None:
