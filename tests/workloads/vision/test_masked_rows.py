@@ -105,24 +105,6 @@ def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path
 # What a source shows and says
 
 
-def test_an_upside_down_source_has_the_rows_of_its_images_in_reverse_and_the_target_has_not() -> None:
-    plain, turned = (pixels.source(row(flip=flip)) for flip in ("none", "upside_down"))
-    assert torch.equal(turned.train_pixels, plain.train_pixels.flip(2))
-    assert torch.equal(turned.test_pixels, plain.test_pixels.flip(2))
-    assert torch.equal(turned.train_labels, plain.train_labels)
-    plain, turned = (pixels.target(row(flip=flip)) for flip in ("none", "upside_down"))
-    assert torch.equal(turned.train_pixels, plain.train_pixels)
-
-
-@pytest.mark.parametrize("angle", [90.0, -90.0, 180.0, 35.0])
-def test_a_rotated_source_is_turned_against_the_clock(angle: float) -> None:
-    plain, turned = (pixels.source(row(rotation=some, image_size=28)) for some in (0.0, angle))
-    for before, after in zip(plain.test_pixels[:5, 0].numpy(), turned.test_pixels[:5, 0].numpy(), strict=True):
-        expected = ndimage.rotate(before.astype(float), angle, reshape=False, order=1)
-        inside = np.hypot(*(np.indices((28, 28)) - 13.5)) < 12
-        assert np.abs(expected - after)[inside].max() <= 2
-
-
 def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_size() -> None:
     plain, ranked = (pixels.source(row(label=label)) for label in ("class", "brightness"))
     assert torch.equal(plain.train_pixels, ranked.train_pixels)
