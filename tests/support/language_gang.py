@@ -42,7 +42,7 @@ ROWS: tuple[dict[str, Any], ...] = (
     {"noise": 1.0, "finetune_steps": 0},
     {"finetune_lr": 2e-4, "early_stopping": 3, "finetune_schedule": "constant"},
     {"finetune_lr": 1e7},
-    {"target": "task:grammar:0.5", "context": 64, "pretrain_length": 10.0 * 5 * 64},
+    {"overlap_angle": 45.0, "context": 64, "pretrain_length": 10.0 * 5 * 64},
     {"pretrain_schedule": "wsd"},
     {"pretrain_lr": 1e30},
 )

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.workloads import cache
 from raysweep.workloads.language import corpus, files
-from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, Tokenized, passes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, passes, split
 
 VERSION = 1  # raise it when the same text and tokenizer give other tokens
 VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
@@ -179,7 +180,9 @@ def _load(name: str, signature: object, template: str, folder: Path) -> Text | C
     decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
     mark = hashlib.sha256(repr((VERSION, texts.digest, chat and template, decide)).encode()).hexdigest()[:32]
     made = partial(_chats, template=template) if chat else _flat
-    kept = Tokenized(texts, f"checkpoints/{mark}", partial(made, words=words))
+    kept = {
+        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, texts.splits[part], words)) for part in SPLITS
+    }
     if not chat:
         return Text(mark, kept)
     # where all conversations but the last one end

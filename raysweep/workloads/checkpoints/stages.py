@@ -22,7 +22,7 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language.evaluation import distance, perplexities
+from raysweep.workloads.language.evaluation import distance, finite, losses_after, losses_before
 from raysweep.workloads.language.texts import Text
 from raysweep.workloads.rows import Result, Rows
 
@@ -77,30 +77,23 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     row, fetched = rows.row(), parent.parent
     assert fetched is not None
     module, size = _module(fetched, row), data.size(_text(row, "target"), int(row["context"]))
-    steps = data.steps(row, size)
+    steps, loss_of = data.steps(row, size), partial(mean_loss, module, row)
     alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens", "tasks"))
 
-    def before() -> dict[str, float]:
+    def measured() -> tuple[dict[str, float], float]:
         put(module, _adapters(module, 0) | _start(fetched))
-        asked = {"pretrain_loss": "source", "finetune_loss_before": "target"}
-        losses = {name: mean_loss(module, row, which, "test") for name, which in asked.items()}
-        return losses | {"task_accuracy_before": _accuracy(module, row)[0]}
+        return losses_before(loss_of), _accuracy(module, row)[0]
 
-    metrics = dict(fetched.once(("before", *alike), before))
+    before, accuracy_before = fetched.once(("before", *alike), measured)
     put(module, _adapters(module, 0) | perturbed(_start(fetched), row) | parent.tensors()["weights"])
-    metrics |= {
-        "pretrain_loss_after": mean_loss(module, row, "source", "test"),
-        "finetune_loss": mean_loss(module, row, "target", "test"),
-        "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
-        "distance_moved": _distance(module, _start(fetched)),
-        "steps_taken": float(steps),
-        "finetune_epochs": steps * int(row["finetune_batch"]) / size,
-    }
-    metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
-    metrics |= perplexities(metrics)
-    metrics["task_accuracy"], metrics["task_accuracy_error"] = _accuracy(module, row)
-    finite = [value for name, value in metrics.items() if row["tasks"] or not name.startswith("task_")]
-    return Result(metrics=metrics, status=OK if np.isfinite(finite).all() else DIVERGED)
+    metrics = before | losses_after(loss_of, before)
+    metrics["distance_moved"] = _distance(module, _start(fetched))
+    metrics["steps_taken"] = float(steps)
+    metrics["finetune_epochs"] = steps * int(row["finetune_batch"]) / size
+    accuracy, error = _accuracy(module, row)
+    tasks = {"task_accuracy": accuracy, "task_accuracy_error": error, "task_accuracy_before": accuracy_before}
+    status = OK if finite(metrics | (tasks if row["tasks"] else {})) else DIVERGED
+    return Result(metrics=metrics | tasks, status=status)
 
 
 def _accuracy(module: nn.Module, row: Row) -> tuple[float, float]:

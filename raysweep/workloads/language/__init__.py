@@ -12,7 +12,6 @@ from typing import Any
 
 from raysweep.workloads.declaration import Former, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language import corpus
-from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.metrics import METRICS
 from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, trunk_points, vocabulary_of
 
@@ -53,13 +52,8 @@ PARAMETERS = (
     ),
     Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
     Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
-    Trunk(
-        "source",
-        str,
-        "grammar:0",
-        f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
-    ),
-    Finetuning("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
+    Trunk("source", str, "grammar:0", f"text to pretrain on: {corpus.FORMS}"),
+    Finetuning("target", str, "grammar:0.5", "text to fine-tune on, in the same forms"),
     Trunk("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", **RATE),
     Trunk(
         "pretrain_schedule",
@@ -115,17 +109,10 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
             f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
             f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}"
         )
-    source, target = str(parameters["source"]), str(parameters["target"])
-    if source.startswith("task:"):
-        return "source", f"expected text to pretrain on, {FORMS}, got a task"
-    if target.startswith("bpe:"):
-        return "target", "expected text without bpe:, which stands before the source only and is for both"
-    if source.startswith("bpe:") and target.startswith("tokens:"):
-        return "target", "expected text to be read in the source's tokens, got tokens"
-    if not source.startswith("bpe:") and vocabulary_of(target) != config.vocabulary:
+    if vocabulary_of(str(parameters["target"])) != config.vocabulary:
         return "target", f"expected text of the source's vocabulary, {config.vocabulary:,} tokens"
-    for name, text in (("source", source), ("target", target)):
-        if complaint := corpus.complaint(text, config.context, source):
+    for name in ("source", "target"):
+        if complaint := corpus.complaint(str(parameters[name]), config.context):
             return name, complaint
     return None
 
@@ -139,7 +126,7 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     identity["model"] = asdict(config_of(row))
     for name in ("source", "target"):
         if name in identity:
-            identity[name] = corpus.digest(name, str(row[name]), str(row["source"]))
+            identity[name] = corpus.digest(name, str(row[name]))
     if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
         identity.pop("evaluation_tokens", None)
     return identity
@@ -148,9 +135,9 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 _HERE = "raysweep.workloads.language"
 _COST = {name: deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")}
 STAGES = (
-    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_COST["trunk"], version=5),
-    Stage("pretrain", f"{_HERE}.pretraining:pretrain", "trunk", keeps=True, cost=_COST["pretrain"], version=5),
-    Stage("finetune", f"{_HERE}.finetuning:finetune", "pretrain", cost=_COST["finetune"]),
+    Stage("trunk", f"{_HERE}.stages:trunk", keeps=True, points=trunk_points, cost=_COST["trunk"], version=5),
+    Stage("pretrain", f"{_HERE}.stages:pretrain", "trunk", keeps=True, cost=_COST["pretrain"], version=5),
+    Stage("finetune", f"{_HERE}.stages:finetune", "pretrain", cost=_COST["finetune"]),
     Stage("evaluate", f"{_HERE}.evaluation:evaluate", "finetune", cost=_COST["evaluate"]),
 )
 WORKLOAD = Workload(

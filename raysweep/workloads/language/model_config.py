@@ -28,7 +28,7 @@ STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
 CHUNK = 2**28
 """Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
 NORM_EPSILON, ROTARY_BASE = 1e-6, 10_000.0
-_TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
+_TOKENS = re.compile(r"tokens:(\d+):")  # a text with a vocabulary of its own
 
 
 def share_of(angle: float) -> float:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.workloads import cache
 
 T = TypeVar("T")
 SPLITS = ("train", "validation", "test")
@@ -22,7 +21,6 @@ RUN = 3  # lines
 LONG_LINE = 20  # bytes; shorter lines occur in unrelated texts
 ALIKE = 0.5
 SEPARATOR = b"\0"  # after every document
-BYTES = np.ones(256)
 
 
 class BadText(ValueError):
@@ -74,14 +72,10 @@ def _runs(document: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Text:
-    """A finite text, split by document.
-
-    digest: 16 hexadecimal digits that identify it. token_bytes: bytes of each token of the vocabulary; None if unknown.
-    """
+    """A finite text, split by document. digest: 16 hexadecimal digits that identify it."""
 
     digest: str
     splits: Mapping[str, np.ndarray]
-    token_bytes: np.ndarray | None = None
 
     @property
     def train_tokens(self) -> int:
@@ -128,20 +122,4 @@ def _permutation(seed: int, role: str, count: int) -> np.ndarray:
 def of_bytes(documents: Documents) -> Text:
     """A text whose tokens are the bytes of split documents, with one separator after each document."""
     joined = ((part, SEPARATOR.join(contents) + SEPARATOR) for part, contents in documents.splits.items())
-    return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined}, BYTES)
-
-
-class Tokenized(dict[str, np.ndarray]):
-    """The splits of a text as tokens, each joined from its documents at its first use and cached under a name."""
-
-    def __init__(self, documents: Documents, name: str, join: Callable[[Sequence[bytes]], np.ndarray]) -> None:
-        self._documents, self._name, self._join = documents, name, join
-
-    def __missing__(self, part: str) -> np.ndarray:
-        made = cache.array(f"{self._name}-{part}", lambda: self._join(self._documents.splits[part]))
-        return self.setdefault(part, made)
-
-
-def given(tokens: np.ndarray) -> np.ndarray:
-    """Mark tokens as read but not predicted: t becomes -1 - t, int32."""
-    return -1 - tokens.astype(np.int32)
+    return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined})

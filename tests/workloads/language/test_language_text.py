@@ -11,7 +11,7 @@ import pytest
 import yaml
 from language_rows import entropy
 
-from raysweep.workloads.language import WORKLOAD, corpus, files, tasks, texts
+from raysweep.workloads.language import WORKLOAD, corpus, files, texts
 from raysweep.workloads.language.corpus import Mixture
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.texts import SPLITS, BadText, Text, of_bytes, split
@@ -240,62 +240,6 @@ def test_a_cell_that_cannot_be_computed_is_refused(parameters, key):
     refused, message = WORKLOAD.check({**defaults, **parameters})
     assert refused == key
     assert "expected" in message
-
-
-def test_an_example_is_its_text_as_given_and_its_label_to_predict():
-    built = tasks.sequence(b"is it?", b"yes", 20)
-    assert built.shape == (21,)
-    assert bytes(built[built >= 0].astype(np.uint8)) == b"yes"
-    assert bytes((-1 - built[built < 0]).astype(np.uint8)).startswith(b"is it?" + tasks.BETWEEN)
-    cut = tasks.sequence(b"a very long text " * 9, b"no", 20)
-    assert cut.shape == (21,)
-    assert bytes(cut[cut >= 0].astype(np.uint8)) == b"no"
-
-
-def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
-    path = tmp_path / "task.jsonl"
-    path.write_text(
-        "\n".join(json.dumps({"text": f"number {n}", "label": "even" if n % 2 == 0 else "odd"}) for n in range(100))
-    )
-    task = corpus.load(f"task:{path}")
-    assert (task.labels, task.size) == ((b"even", b"odd"), 80)
-    splits = {split: set(task.draw(split, 0, "x", 0, 80)) for split in SPLITS}
-    assert [len(splits[split]) for split in SPLITS] == [80, 10, 10]
-    assert len(set.union(*splits.values())) == 100
-    asked, truth = task.questions("test", 10, 32)
-    assert asked.shape == (10, 2, 33)
-    assert set(truth) == {0, 1}
-
-
-def test_a_task_file_that_changed_is_read_again_whatever_its_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for count in (10, 20):
-        Path("grammar.jsonl").write_text(
-            "\n".join(json.dumps({"text": f"{n}", "label": f"{n % 2}"}) for n in range(count))
-        )
-        assert corpus.load("task:grammar.jsonl").size == 0.8 * count
-
-
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (['{"text": "a", "label": "x"}', '{"text": "b"}'], "line 2: missing field 'label'"),
-        (['{"text": "a", "label": "x"}', '{"label": "y"}'], "line 2: missing field 'text'"),
-        (['{"text": "a", "label": "x"}', '{"text": "b", "label": "x"}'], "two different labels"),
-        (['{"text": "a", "label": "x"}', "[]"], "line 2: expected a JSON object"),
-        (['{"text": "a", "label": "x"}', '{"text": "b", "label": 1}'], "line 2: field 'label' is no text"),
-        (['{"text": "a", "label": "x"}', '{"text": "", "label": "y"}'], "line 2: field 'text' is empty"),
-        (['{"text": "a", "label": "x"}', '{"text": "\\udc80", "label": "y"}'], "line 2: field 'text' holds half"),
-    ],
-)
-def test_a_task_file_that_is_wrong_is_named_with_its_line(tmp_path, lines, words):
-    path = tmp_path / "task.jsonl"
-    path.write_text("\n".join(lines))
-    defaults = {p.name: p.default for p in WORKLOAD.parameters}
-    key, message = WORKLOAD.check({**defaults, "target": f"task:{path}"})
-    assert key == "target"
-    assert words in message
-    assert str(path) in message
 
 
 @pytest.mark.parametrize("name", ["packed.npy", "packed.bin"])
