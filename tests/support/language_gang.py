@@ -71,7 +71,7 @@ def train(dropout: float = 0.0) -> dict[str, np.ndarray]:
     return {
         **{name: values.numpy() for name, values in made.state(everywhere=True)["weights"].items()},
         "losses": np.array(losses),
-        "held out": np.array(trainer.mean_loss(module, model.losses, held_out)),
+        "held out": np.array(trainer.mean_loss(module, model.losses, [held_out])),
         "held": np.array(sum(weight.numel() for weight in local)),
     }
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from raysweep.workloads import cache
 from raysweep.workloads.language import corpus, files
-from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, passes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, epoch_order, split
 
 VERSION = 1  # raise it when the same text and tokenizer give other tokens
 VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
@@ -50,7 +50,9 @@ class Chats:
     def batch(self, seed: int, first: int, count: int, length: int, packs: bool = False) -> np.ndarray:
         """Conversations first … first+count-1 of a seed's stream, int32 (count, longest); if `packs`, in as few rows as
         they fit into."""
-        chosen = passes(self.splits["train"], seed, f"checkpoints/order/{self.digest}", first, count)
+        train, role = self.splits["train"], f"checkpoints/order/{self.digest}"
+        places = [divmod(number, len(train)) for number in range(first, first + count)]
+        chosen = [train[epoch_order(seed, f"{role}/{epoch}", len(train))[1][within]] for epoch, within in places]
         return padded(packed(chosen, length) if packs else chosen, length)
 
 
@@ -107,7 +109,7 @@ def _documents(name: str, signature: object) -> Documents:
     if not name.startswith(CHAT):
         return corpus.documents(name)
     spoken = [_spoken(where, entry) for where, entry in files.entries(name.removeprefix(CHAT))]
-    return split([json.dumps(messages, sort_keys=True).encode() for messages in spoken])
+    return split([json.dumps(messages, sort_keys=True).encode() for messages in spoken], name)
 
 
 def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -212,10 +214,11 @@ def _conversation(messages: Sequence[Mapping[str, str]], template: str, words: A
     return np.asarray(tokens, np.int32)
 
 
-def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
-    """What is wrong with a text or conversations for a model with a context of `length` tokens, or None."""
+def complaint(name: str, template: str, folder: Path | None, length: int) -> str | None:
+    """What is wrong with a text or conversations for contexts of `length` tokens, of a model if it is here; or None."""
     try:
-        if corpus.long_enough(name):
+        documents(name)
+        if folder is None or corpus.long_enough(name):
             return None
         text = load(name, template, folder)
     except BadText as error:

@@ -23,6 +23,7 @@ from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language.evaluation import distance, finite, losses_after, losses_before
+from raysweep.workloads.language.stages import Row, Weights
 from raysweep.workloads.language.texts import Text
 from raysweep.workloads.rows import Result, Rows
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-Row = Mapping[str, Any]
-Weights = dict[str, Tensor]
 LOGIT_BYTES = 16  # a value of the logits, its softmax and its gradient
 LAYER_BYTES = 68  # a coordinate of the residual stream leaves so much in one layer, in float32
 AT_ONCE = 64  # sequences evaluated at a time, or fewer
@@ -87,7 +86,10 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     before, accuracy_before = fetched.once(("before", *alike), measured)
     put(module, _adapters(module, 0) | perturbed(_start(fetched), row) | parent.tensors()["weights"])
     metrics = before | losses_after(loss_of, before)
-    metrics["distance_moved"] = _distance(module, _start(fetched))
+    with torch.no_grad():
+        now = merged(module)
+        moves = (trainer.whole_of(now[name]) - start.to(now[name].device) for name, start in _start(fetched).items())
+        metrics["distance_moved"] = distance(moves)
     metrics["steps_taken"] = float(steps)
     metrics["finetune_epochs"] = steps * int(row["finetune_batch"]) / size
     accuracy, error = _accuracy(module, row)
@@ -123,12 +125,9 @@ def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
 
 def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     """Mean loss over the predicted tokens of a held-out part (validation or test) of the row's source or target."""
-    length, text, at_once = int(row["context"]), _text(row, which), _at_once(row)
-    count, total, predicted = max(1, int(row["evaluation_tokens"]) // length), 0.0, 0
-    for tokens in data.held_out(text, part, count, at_once, length):
-        total += float(trainer.sequence_losses(module, losses, tokens, at_once).sum())
-        predicted += trainer.predictions(tokens)
-    return total / predicted
+    length, at_once = int(row["context"]), _at_once(row)
+    count = max(1, int(row["evaluation_tokens"]) // length)
+    return trainer.mean_loss(module, losses, data.held_out(_text(row, which), part, count, at_once, length), at_once)
 
 
 def pretrained(row: Row) -> nn.Module:
@@ -223,14 +222,6 @@ def merged(module: nn.Module) -> Weights:
         if hasattr(layer, "get_delta_weight"):
             weights[f"{name}.weight"] = weights[f"{name}.weight"] + layer.get_delta_weight("default")
     return weights
-
-
-@torch.no_grad()
-def _distance(module: nn.Module, start: Weights) -> float:
-    """Length of the change of all weights, adapters multiplied out."""
-    weights = merged(module)
-    wholes = ((trainer.whole_of(weights[name]), weight) for name, weight in start.items())
-    return distance(whole - weight.to(whole.device) for whole, weight in wholes)
 
 
 def _at_once(row: Row) -> int:

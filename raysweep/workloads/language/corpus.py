@@ -4,7 +4,7 @@
     python-source[:N]  the Python files of the running installation, N MB of them
     python-docs[:N]    documentation found there: docstrings, READMEs, package descriptions
     file:PATTERN       text files, or JSONL with a `text` field; a path, a folder, or a pattern with *
-    tokens:V:S:PATH    token numbers on disk, memory-mapped (packed.py)
+    tokens:V:S:PATH    token numbers on disk, memory-mapped (files.py)
 
 Nothing is downloaded. The digest belongs to the identity of every stage that reads the text. The tokens are bytes,
 except for `tokens:`. Losses are in nats a token.
@@ -22,7 +22,7 @@ import numpy as np
 from raysweep.errors import InputError
 from raysweep.training import draws
 from raysweep.workloads import asked_once
-from raysweep.workloads.language import files, packed
+from raysweep.workloads.language import files
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of, share_of
 from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, of_bytes, split
@@ -90,24 +90,19 @@ def mixture_of(parameters: Mapping[str, Any]) -> Mixture:
 
 def held_out(row: Mapping[str, Any], pretraining: Artifact) -> dict[tuple[str, ...], np.ndarray]:
     """The held-out sequences on which a row is measured, by text and part; read once for all rows of a pretraining."""
-
-    def read() -> dict[tuple[str, ...], np.ndarray]:
-        mixture, length = mixture_of(row), config_of(row).context
-        count = max(1, int(row["evaluation_tokens"]) // length)
-        target = {("target", part): mixture.held_out(part, count, length) for part in ("validation", "test")}
-        return target | {("source", "test"): mixture.source.held_out("test", count, length)}
-
-    return pretraining.once(("held out", *(row[name] for name in MEASURED)), read)
+    mixture, length = mixture_of(row), config_of(row).context
+    asked, count = {"source": mixture.source, "target": mixture}, max(1, int(row["evaluation_tokens"]) // length)
+    parts = (("source", "test"), ("target", "validation"), ("target", "test"))
+    alike = ("held out", *(row[name] for name in MEASURED))
+    return pretraining.once(alike, lambda: {(n, part): asked[n].held_out(part, count, length) for n, part in parts})
 
 
 @asked_once.once
 def signature(name: str) -> tuple[object, ...]:
     """A value that changes when the files of a text or of conversations change."""
     kind, _, rest = name.partition(":")
-    if kind == "tokens":
-        path = packed.parse(name)[2]
-        return ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ()
-    return files.signature(rest) if kind in ("file", "chat") else ()
+    rest = str(files.parse_tokens(name)[2]) if kind == "tokens" else rest
+    return files.signature(rest) if kind in ("file", "chat", "tokens") else ()
 
 
 @functools.lru_cache(maxsize=4)
@@ -115,7 +110,7 @@ def _load(name: str, signature: tuple[object, ...]) -> Corpus:
     kind, _, rest = name.partition(":")
     if kind == "grammar":
         return Grammar(number_after(name, rest, 0, 1))
-    return packed.read(name) if kind == "tokens" else of_bytes(documents(name))
+    return files.tokens(name) if kind == "tokens" else of_bytes(documents(name))
 
 
 def documents(name: str) -> Documents:
@@ -127,10 +122,7 @@ def documents(name: str) -> Documents:
         contents = files.documents(rest)
     else:
         raise BadText(f"expected {FORMS}, got {name!r}")
-    try:
-        return split(contents)
-    except BadText as error:
-        raise BadText(f"{name}: {error}") from None
+    return split(contents, name)
 
 
 def number_after(name: str, text: str, low: float, high: float) -> float:

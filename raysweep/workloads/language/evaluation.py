@@ -14,20 +14,18 @@ from torch.func import functional_call
 from raysweep.training import devices, draws, hessian, sizes, trainer
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import corpus, model
+from raysweep.workloads.language.metrics import CURVATURE
 from raysweep.workloads.language.model_config import ModelConfig, config_of
-from raysweep.workloads.language.stages import Row, start_of
+from raysweep.workloads.language.stages import start_of
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-LossOf = Callable[[str, str], float]
-"""Maps source or target, and validation or test, to the loss of a model on that held-out part."""
+LossOf = Callable[[str, str], float]  # of source or target, and of its validation or test part
 CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
-CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity_beyond_quadratic", "trace_sensitivity")
-"""The metrics that are measured only if `sharpness_iterations` is above 0."""
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -38,7 +36,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     held_out, share = corpus.held_out(row, pretraining), float(row["interpolation"])
 
     def loss_of(module: nn.Module) -> LossOf:
-        return lambda *text: trainer.mean_loss(module, model.losses, held_out[text])
+        return lambda *text: trainer.mean_loss(module, model.losses, [held_out[text]])
 
     def measured() -> tuple[dict[str, float], hessian.Quadratic | None]:
         losses = losses_before(loss_of(model.decoder(config, start)))
@@ -54,7 +52,9 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         weights = {name: start[name] + share * (weight - start[name]) for name, weight in weights.items()}
     metrics = before | losses_after(loss_of(model.decoder(config, weights)), before)
     metrics["distance_moved"] = distance(weights[name] - start[name] for name in start)
-    metrics["finetune_epochs"] = _epochs(row, config)
+    sequences, text = int(row["finetune_steps"]) * int(row["finetune_batch"]), corpus.mixture_of(row)
+    tokens, size = sequences * (1 - text.overlap) * config.context, text.target.train_tokens
+    metrics["finetune_epochs"] = tokens / size if size else 0.0
     status = OK if finite(metrics) else DIVERGED
     if quadratic is not None:
         move = _flat(weights, config) - _flat(start, config)
@@ -62,7 +62,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         metrics["quadratic_sensitivity"] = change
         metrics["sensitivity_beyond_quadratic"] = quadratic.real_change(move) - change
         metrics["trace_sensitivity"] = 0.5 * (share * float(row["noise"])) ** 2 * metrics["hessian_trace"]
-    return Result(metrics=dict.fromkeys(CURVATURE, np.nan) | metrics, status=status)
+    return Result(metrics=dict.fromkeys((each.name for each in CURVATURE), np.nan) | metrics, status=status)
 
 
 def losses_before(loss_of: LossOf) -> dict[str, float]:
@@ -136,10 +136,3 @@ def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int
         "sharpness": hessian.largest_eigenvalue(quadratic.product, start, iterations),
         "hessian_trace": hessian.scaled_trace(quadratic.product, deviations, iterations, stream),
     }
-
-
-def _epochs(row: Row, config: ModelConfig) -> float:
-    """How often fine-tuning goes through the target's training text; 0 for an endless text."""
-    mixture = corpus.mixture_of(row)
-    sequences = int(row["finetune_steps"]) * int(row["finetune_batch"]) * (1 - mixture.overlap)
-    return sequences * config.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0

@@ -14,7 +14,6 @@ from raysweep.workloads.language.model_config import (
     NORM_EPSILON,
     ROTARY_BASE,
     STANDARD_DEVIATION,
-    ModelConfig,
     config_of,
 )
 from raysweep.workloads.language.texts import SEPARATOR
@@ -35,12 +34,7 @@ def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> 
         end = ord("\n") if source.startswith("grammar:") else SEPARATOR[0]
         files = _bytes(end, config.context)
         note = f"A token is a byte of UTF-8. Bytes that are no UTF-8 cannot be given. Token {end} ends a document."
-    files["config.json"] = _llama(config, str(weights["lm_head.weight"].dtype), end)
-    return Exported({name: f"{json.dumps(each, indent=1)}\n".encode() for name, each in files.items()}, weights, note)
-
-
-def _llama(config: ModelConfig, dtype: str, end: int) -> dict[str, Any]:
-    return {
+    files["config.json"] = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "vocab_size": config.vocabulary,
@@ -58,8 +52,9 @@ def _llama(config: ModelConfig, dtype: str, end: int) -> dict[str, Any]:
         **dict.fromkeys(("attention_bias", "mlp_bias", "tie_word_embeddings"), False),
         **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": end,
-        "dtype": dtype,
+        "dtype": str(weights["lm_head.weight"].dtype),
     }
+    return Exported({name: f"{json.dumps(each, indent=1)}\n".encode() for name, each in files.items()}, weights, note)
 
 
 def _bytes(end: int, context: int) -> dict[str, Any]:

@@ -116,13 +116,6 @@ class ModelConfig:
         """Whether layers are computed again in the backward pass: if one sequence would keep too much."""
         return self.sample_bytes() > PIECE_BYTES
 
-    def training_bytes(self, batch: int, dropout: bool = False) -> float:
-        """Bytes that training in float32 on a CPU takes, with `batch` sequences a step."""
-        each = self.sample_bytes(wide=True, dropout=dropout)
-        sequences = min(batch, max(1, int(PIECE_BYTES / each)))
-        logits = min(sequences * self.context * self.vocabulary, CHUNK)
-        return 20.0 * self.weights() + sequences * each + 12.0 * logits
-
     def curvature_bytes(self) -> float:
         """Bytes of a sequence that a product with the Hessian takes, in float32. Attention keeps the probabilities of
         all pairs of positions: only its plain form can be differentiated twice."""

@@ -19,7 +19,7 @@ from raysweep.training.schedules import Factor
 from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import corpus, model
-from raysweep.workloads.language.model_config import ModelConfig, config_of, steps_of
+from raysweep.workloads.language.model_config import config_of, steps_of
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
@@ -71,15 +71,17 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Perturb and fine-tune one pretraining. A row is diverged if a loss or gradient up to the weights that are kept
     was not finite; with early stopping these are older than the last."""
     row = rows.row()
-    start, mixture, length = perturbed(start_of(parent), row, parent), corpus.mixture_of(row), config_of(row).context
+    start, config, mixture, strength = start_of(parent), config_of(row), corpus.mixture_of(row), float(row["noise"])
     steps, batch, looks = (int(row[name]) for name in ("finetune_steps", "finetune_batch", "early_stopping"))
+    if strength:
+        noise = parent.once("noise", lambda: {part.name: part.noise(int(row["seed"])) for part in config.parts()})
+        start = {name: weight + torch.as_tensor(strength * noise[name]).to(weight) for name, weight in start.items()}
     if not steps:
         return Result({"weights": start})
-    factor = schedules.schedule(str(row["finetune_schedule"]), steps)
-    trained = trainer_of("finetune", row, start, factor, steps)
+    trained = trainer_of("finetune", row, start, schedules.schedule(str(row["finetune_schedule"]), steps), steps)
 
     def batches(step: int) -> np.ndarray:
-        return mixture.sequences(row["seed"], step * batch, batch, length)
+        return mixture.sequences(row["seed"], step * batch, batch, config.context)
 
     def log(trained: Trainer, loss: Tensor) -> None:
         context.log(trained.step, training_loss=loss)
@@ -87,7 +89,7 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
     kept, lowest, finite = start, np.inf, False
     for look in sorted({round(steps * (i + 1) / looks) for i in range(looks)} - {0}):
         trained.train(batches, look, log)
-        loss = trainer.mean_loss(trained.module, model.losses, corpus.held_out(row, parent)["target", "validation"])
+        loss = trainer.mean_loss(trained.module, model.losses, [corpus.held_out(row, parent)["target", "validation"]])
         if loss < lowest and trained.alive:
             kept, lowest, finite = trainer.weights_of(trained.module), loss, True
     if not looks:
@@ -102,18 +104,9 @@ def start_of(pretraining: Artifact) -> Weights:
     return pretraining.once("start", lambda: {name: torch.as_tensor(each) for name, each in read()["weights"].items()})
 
 
-def perturbed(start: Weights, row: Row, pretraining: Artifact) -> Weights:
-    """These weights with the row's noise."""
-    strength, parts = float(row["noise"]), config_of(row).parts()
-    if not strength:
-        return start
-    noise = pretraining.once("noise", lambda: {part.name: part.noise(int(row["seed"])) for part in parts})
-    return {name: weight + torch.as_tensor(strength * noise[name]).to(weight) for name, weight in start.items()}
-
-
 def trainer_of(kind: str, row: Row, weights: Mapping[str, Any], factor: Factor, steps: int) -> Trainer:
     """What trains a row's model from these weights, by name. kind: pretrain or finetune, as its parameters begin."""
-    config: ModelConfig = config_of(row)
+    config = config_of(row)
     lr, decay, dropout = (float(row[f"{kind}_{name}"]) for name in ("lr", "weight_decay", "dropout"))
     seed, compiled = int(row["seed"]), steps >= COMPILED_STEPS and trainer.compiler()
     size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0, compiled=compiled)

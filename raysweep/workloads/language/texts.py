@@ -7,13 +7,11 @@ import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from raysweep.training import draws
 
-T = TypeVar("T")
 SPLITS = ("train", "validation", "test")
 HELD_OUT = 0.05  # of the documents for validation, and again for test
 VERSION = 2  # raise it when the same documents are split in another way
@@ -35,15 +33,17 @@ class Documents:
     splits: dict[str, list[bytes]]
 
 
-def split(documents: Sequence[bytes]) -> Documents:
-    """Split documents by the hash of their content. BadText if there are fewer than three different documents.
+def split(documents: Sequence[bytes], name: str) -> Documents:
+    """Split the documents of a text of that name by the hash of their content. BadText if fewer than three differ.
 
     No document is in two splits, and a new document moves only its neighbours in hash order. A held-out document that
     is nearly the same as training documents becomes a training document.
     """
     hashed = sorted({hashlib.sha256(document).digest(): document for document in documents if document.strip()}.items())
     if len(hashed) < len(SPLITS):
-        raise BadText(f"expected at least 3 different documents, to train, validate and test on, got {len(hashed)}")
+        raise BadText(
+            f"{name}: expected at least 3 different documents, to train, validate and test on, got {len(hashed)}"
+        )
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
     duplicate = near_duplicates(every[: 2 * held], every[2 * held :])
@@ -89,7 +89,7 @@ class Text:
         each, slack = divmod(len(tokens) - 1, length)
         while first < last:
             epoch, within = divmod(first, each)
-            offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
+            offset, order = epoch_order(seed, f"language/order/{self.digest}/{role}/{split}/{epoch}", each, slack)
             starts.append(offset + length * order[within : within + last - first])
             first += len(starts[-1])
         return tokens[np.concatenate(starts)[:, None] + np.arange(length + 1)]
@@ -103,20 +103,10 @@ class Text:
 
 
 @functools.lru_cache(maxsize=8)
-def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple[int, np.ndarray]:
-    stream = draws.generator(seed, f"language/order/{digest}/{role}")
-    return int(stream.integers(slack + 1)), stream.permutation(windows)
-
-
-def passes(items: Sequence[T], seed: int, role: str, first: int, count: int) -> list[T]:
-    """Items first … first+count-1 of a stream that goes over all items again and again, each time in its own order."""
-    places = [divmod(number, len(items)) for number in range(first, first + count)]
-    return [items[_permutation(seed, f"{role}/{epoch}", len(items))[within]] for epoch, within in places]
-
-
-@functools.lru_cache(maxsize=8)
-def _permutation(seed: int, role: str, count: int) -> np.ndarray:
-    return draws.generator(seed, role).permutation(count)
+def epoch_order(seed: int, role: str, count: int, slack: int = 0) -> tuple[int, np.ndarray]:
+    """Where an epoch begins, from 0 to `slack`, and the order in which it visits `count` things."""
+    stream = draws.generator(seed, role)
+    return int(stream.integers(slack + 1)), stream.permutation(count)
 
 
 def of_bytes(documents: Documents) -> Text:

@@ -25,7 +25,7 @@ def documents(count: int, size: int = 300) -> list[bytes]:
 
 
 def text_of(documents: list[bytes]) -> Text:
-    return of_bytes(split(documents))
+    return of_bytes(split(documents, "here"))
 
 
 def test_no_document_is_in_two_splits_and_none_is_lost():
@@ -189,14 +189,22 @@ def test_only_a_newline_ends_a_line_of_jsonl(tmp_path, mark, end, inside):
     ("name", "content", "words"),
     [
         ("surrogate.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "line 2: field 'text' holds half a character"),
-        ("number.jsonl", b'{"text": "a"}\n{"text": 7}\n', "line 2: field 'text' is no text"),
+        (
+            "number.jsonl",
+            b'{"text": "a"}\n{"text": 7}\n',
+            "line 2: expected a JSON object with a text in the field 'text'",
+        ),
         ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: expected a JSON object"),
         ("letter.txt", b"hello world", "expected at least 65"),
         ("same.txt", b"abcdefgh" * 20_000, "at least 3 different documents"),
         ("empty.txt", b"  \n", "empty"),
         ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
         ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
-        ("tasks.jsonl", b'{"text": "a"}\n{"label": 1}\n', "tasks.jsonl line 2: missing field 'text'"),
+        (
+            "tasks.jsonl",
+            b'{"text": "a"}\n{"label": 1}\n',
+            "tasks.jsonl line 2: expected a JSON object with a text in the field 'text'",
+        ),
         ("broken.jsonl", b'{"text": "a"}\n{"text"\n', "broken.jsonl line 2"),
         ("absent.txt", None, "no such file"),
     ],
@@ -281,7 +289,7 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
     originals = [code(number) for number in range(200)]
     copies = [[*lines[:12], b"import something_else_altogether", *lines[13:]] for lines in originals[:100]]
     made = [b"\n".join(lines) for lines in [*originals, *copies]]
-    result = texts.split(made)
+    result = texts.split(made, "here")
     assert sorted(itertools.chain(*result.splits.values())) == sorted(made)
     train = {line for document in result.splits["train"] for line in document.split(b"\n")}
     for part in ("validation", "test"):
@@ -298,4 +306,4 @@ def test_a_text_of_one_mould_is_split_all_the_same():
         f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
         for number in range(40)
     ]
-    assert [len(part) for part in texts.split(same).splits.values()] == [36, 2, 2]
+    assert [len(part) for part in texts.split(same, "here").splits.values()] == [36, 2, 2]
