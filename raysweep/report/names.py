@@ -36,6 +36,14 @@ def without_common_beginning(first: str, second: str) -> str:
     return " ".join(second.split()[both:])
 
 
+def what_differs(first: str, second: str) -> str:
+    """The second text without the words with which both begin or end: "falls" of "x rises with y" and "x falls with y";
+    whole if no word is left."""
+    middle = without_common_beginning(first, second)
+    backwards = (" ".join(reversed(text.split())) for text in (first, middle))
+    return " ".join(reversed(without_common_beginning(*backwards).split())) or second
+
+
 def called(name: str, workload: Workload) -> str:
     """What sentences and figures call a column: its label, else its name with spaces."""
     if name in workload.by_name:

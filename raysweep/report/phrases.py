@@ -372,6 +372,7 @@ FACTS: Mapping[str, str] = {
     "infinite": "{x} is infinite in {count} rows: these rank beyond all others.",
     "without_value": "Left out: {count} ok rows without a value of both.",
     "thinned": "Left out: {count} pairs at values of {x} where fewer than half of the draws are ok.",
+    "silent": "Settings in which nothing was logged: {count}.",
     "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
     "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
     "missing": "Left out, because no closed form stands beside two usable draws: {names}.",

@@ -30,17 +30,16 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "overlap_angle": 60.0,
             "finetune_steps": steps,
             "finetune_lr": 0.2,
-            "pretrain_start": start,
             "init_scale": 0.2,
             "pretrain_length": 0.5,
         }
         for gamma in (0.01, 0.5, 3.0)
         for depth in (1, 3)
-        for start, steps in (("exact", math.inf if depth == 1 else 30.0), ("descent", 30.0))
+        for steps in (math.inf if depth == 1 else 30.0,)
     ],
 }
 ENGINES = {"flow": flow, "network": network}
-CALLS = {"flow": 2, "network": 4 + 1}  # shapes of inputs; kinds of start and depth, and features of many layers
+CALLS = {"flow": 2, "network": 2}  # shapes of inputs; depths
 
 
 def computed(which: str, gpus: int) -> tuple[dict[str, np.ndarray], list[str]]:

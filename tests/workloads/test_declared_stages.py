@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -237,3 +239,12 @@ def test_every_analysis_can_be_asked_of_a_workload_s_parameters(name: str) -> No
     for kind in ("boundary", "inflection", "optimum", "trend"):
         columns = registry().chosen(kind, {}, workload).columns
         assert not (set(workload.by_name) - {engine}) & set(columns), kind
+
+
+def test_declarations_need_neither_torch_nor_scipy() -> None:
+    code = (
+        "import sys; from raysweep import workloads; [workloads.get(name) for name in workloads.BUILT_IN]; "
+        "workloads.get('linear_spectrum').metric_names(); print({'torch', 'scipy', 'pandas'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -144,22 +144,12 @@ def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
 
 def _select(batch: Networks, keep: torch.Tensor) -> tuple[Networks, _Grouped]:
     """Copies of the networks `keep`, with only the matrices that they use."""
-    group = batch.group[keep]
-    present, inverse = torch.unique(group, return_inverse=True)
-    every = len(present) == len(batch.gram)
-    selected = Networks(
-        hidden=[layer[keep] for layer in batch.hidden],
-        last=batch.last[keep],
-        gram=batch.gram if every else batch.gram[present],
-        precision=batch.precision if every else batch.precision[present],
-        group=inverse,
-        moment=batch.moment[keep],
-        lr=batch.lr[keep],
-        steps=batch.steps[keep],
-        frozen=batch.frozen[keep],
-        collapse=batch.collapse[keep],
-    )
-    return selected, _Grouped(inverse)
+    present, group = torch.unique(batch.group[keep], return_inverse=True)
+    matrices = {name: getattr(batch, name) for name in ("gram", "precision")}
+    if len(present) < len(batch.gram):
+        matrices = {name: matrix[present] for name, matrix in matrices.items()}
+    each = {name: getattr(batch, name)[keep] for name in ("last", "moment", "lr", "steps", "frozen", "collapse")}
+    return Networks([layer[keep] for layer in batch.hidden], group=group, **matrices, **each), _Grouped(group)
 
 
 def _size(batch: Networks, grouped: _Grouped, vector: torch.Tensor) -> torch.Tensor:
@@ -187,26 +177,23 @@ def descend_readout(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient descent on the last layer alone. It is linear, so any number of steps is computed in closed form.
 
-    Returns the weights after `steps` steps of w ← w - lr (curvature w - pull), and the gradient there; (rows, modes)
-    each. Overflows to inf or NaN if lr is too large for the curvature.
+    Returns the weight after `steps` steps of w ← w - lr (curvature w - pull), and the gradient there; (rows,) each.
+    Overflows to inf or NaN if lr is too large for the curvature.
 
-    curvature (including the penalty), pull, start: (rows, modes), uncoupled modes.
-    lr, steps: (rows,), finite.
+    curvature (including the penalty), pull, start, lr, steps: (rows,), finite.
     """
-    rate, count = lr[:, None], steps[:, None]
-    factor = 1 - rate * curvature
-    gradient = curvature * start - pull
+    factor, gradient = 1 - lr * curvature, curvature * start - pull
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         contracting = factor > 0
         power = np.where(
             contracting,
-            np.exp(count * np.log1p(-np.where(contracting, rate * curvature, 0.0))),
-            np.where(count == 0, 1.0, np.abs(factor) ** count * np.where(count % 2 == 0, 1.0, -1.0)),
+            np.exp(steps * np.log1p(-np.where(contracting, lr * curvature, 0.0))),
+            np.where(steps == 0, 1.0, np.abs(factor) ** steps * np.where(steps % 2 == 0, 1.0, -1.0)),
         )
-        slow = contracting & (count * rate * curvature < 1e-6)  # here 1 - power would lose its digits
+        slow = contracting & (steps * lr * curvature < 1e-6)  # here 1 - power would lose its digits
         total = np.where(
             slow,
-            rate * count * (1 - 0.5 * rate * curvature * np.maximum(count - 1, 0)),
+            lr * steps * (1 - 0.5 * lr * curvature * np.maximum(steps - 1, 0)),
             (1 - power) / np.where(curvature > 0, curvature, 1.0),
         )
         return start - gradient * total, gradient * power

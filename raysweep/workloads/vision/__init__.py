@@ -38,7 +38,7 @@ PARAMETERS = (
         "depth",
         int,
         3,
-        "layers with weights of mlp and small_cnn, with the head; other nets have their own",
+        "layers with weights of small_cnn, with the head; other nets have their own",
         minimum=2,
         maximum=64,
         symbol="L",

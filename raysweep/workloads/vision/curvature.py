@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,27 +19,19 @@ from raysweep.training import draws, hessian
 from raysweep.workloads.vision import eigenvalues
 from raysweep.workloads.vision.eigenvalues import Eigenvalues
 
-EIGENVALUES = 20
 PROBES = 30  # random vectors of the trace
 _PIECE = 256  # images whose graph is held at once
 
 
-@dataclass(frozen=True)
-class Curvature:
-    """eigenvalues: the largest of the Hessian, largest first, with bounds of their residuals.
-
-    trace, trace_error: Hutchinson's estimate of the trace, with its standard error over probes.
-    """
-
-    eigenvalues: Eigenvalues
-    trace: float
-    trace_error: float
-
-
-def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: int = EIGENVALUES) -> Curvature:
+def measured(
+    net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: int = 20
+) -> tuple[Eigenvalues, float, float]:
     """Curvature of the mean cross-entropy of some images, the net in evaluation mode and in float64.
 
     pixels: (images, channels, height, width). labels: (images,). seed: of the random vectors.
+
+    Gives the `count` largest eigenvalues of the Hessian, largest first, with bounds of their residuals; and
+    Hutchinson's estimate of its trace, with the standard error over probes.
     """
     flat, losses = flattened(net, pixels, labels)
     quadratic = hessian.Quadratic(flat, losses)
@@ -51,7 +42,7 @@ def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: i
 
     largest = eigenvalues.largest_eigenvalues(quadratic.product, start, count)
     probes = draws.generator(seed, "vision/trace probes")
-    return Curvature(largest, *eigenvalues.trace(quadratic.product, flat, PROBES, probes))
+    return largest, *eigenvalues.trace(quadratic.product, flat, PROBES, probes)
 
 
 def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:

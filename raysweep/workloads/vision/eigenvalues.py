@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,11 +21,14 @@ class Eigenvalues:
         Where it is not known how often eigenvalues occur, a residual is at least the distance to the largest value, as
         the eigenvalue of this place in the order may lie anywhere up to it. NaN if the matrix is not finite.
     products: how many products with the matrix were taken.
+    vectors: those of the values if all have converged, else none. converged: whether they have.
     """
 
     values: np.ndarray
     residuals: np.ndarray
     products: int
+    vectors: list[Tensor]
+    converged: bool
 
 
 def largest_eigenvalues(
@@ -49,47 +52,37 @@ def largest_eigenvalues(
     Of p products of a pass all vectors are held: p + count times the memory of the model's weights. Take products in
     float64, as residuals do not count rounding.
     """
-    start = starts()
-    kept = _pass(product, start, starts, count, tolerance, most_products)
-    products, converged, complete = kept.products, kept.converged, kept.products == len(start)
+    first = starts()
+    kept = _pass(product, first, starts, (count, tolerance, most_products))
+    products, converged, complete = kept.products, kept.converged, kept.products == len(first)
     while converged and not complete:
-        rest = _pass(product, starts(), starts, count, tolerance, most_products, kept)
+        rest = _pass(product, starts(), starts, (count, tolerance, most_products), kept)
         products, converged = products + rest.products, rest.converged
         complete = converged and not rest.vectors
         if converged:
             kept = _merged(kept, rest)
     # each value found may occur more often than it was seen, the largest too
     missing = 0.0 if complete else kept.values[:1] - kept.values
-    return Eigenvalues(kept.values, np.maximum(kept.residuals, missing), products)
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Ritz values, largest first, and their residuals, (count,), with their vectors, if all have converged."""
-
-    values: np.ndarray
-    residuals: np.ndarray
-    vectors: list[Tensor]
-    products: int
-    converged: bool
+    return replace(kept, residuals=np.maximum(kept.residuals, missing), products=products)
 
 
 def _pass(
     product: Callable[[Tensor], Tensor],
     start: Tensor,
     starts: Callable[[], Tensor],
-    count: int,
-    tolerance: float,
-    most_products: int,
-    kept: _Pairs | None = None,
-) -> _Pairs:
-    """The `count` largest Ritz pairs from one start; or those orthogonal to pairs kept and above the smallest of these.
+    limits: tuple[int, float, int],
+    kept: Eigenvalues | None = None,
+) -> Eigenvalues:
+    """The largest Ritz pairs from one start; or those orthogonal to pairs kept and above the smallest of these.
+
+    limits: count, tolerance and most_products.
 
     The residual of a Ritz pair with the eigenvector s of the tridiagonal matrix is β_p |s_p| (Parlett, The symmetric
     eigenvalue problem, §13.2).
     """
     from scipy.linalg import eigh_tridiagonal
 
+    count, tolerance, most_products = limits
     fixed, largest, floor = (kept.vectors, abs(kept.values[0]), kept.values[-1]) if kept else ([], 0.0, -np.inf)
     most = len(start) - len(fixed)
     size = min(count, most)
@@ -110,27 +103,22 @@ def _pass(
         converged = bool((residuals <= accuracy)[above | (np.arange(size) == 0)].all())
         if converged:
             values, residuals = values[above], residuals[above]
-            vectors = [_sum(part, basis) for part in parts.T[::-1][above]]
+            vectors = [
+                sum(float(part) * vector for part, vector in zip(of_basis, basis, strict=True))
+                for of_basis in parts.T[::-1][above]
+            ]
             break
-    return _Pairs(values, residuals, vectors, taken, converged)
+    return Eigenvalues(values, residuals, taken, vectors, converged)
 
 
-def _merged(kept: _Pairs, new: _Pairs) -> _Pairs:
+def _merged(kept: Eigenvalues, new: Eigenvalues) -> Eigenvalues:
     """As many pairs as were kept, the largest of both."""
     # the product with a new vector may have parts along those kept, by symmetry no longer than the residuals of these
     far = np.hypot(new.residuals, np.linalg.norm(kept.residuals))
     values, residuals = np.append(kept.values, new.values), np.append(kept.residuals, far)
     order = np.argsort(-values, kind="stable")[: len(kept.values)]
     vectors = [*kept.vectors, *new.vectors]
-    return _Pairs(values[order], residuals[order], [vectors[place] for place in order], new.products, new.converged)
-
-
-def _sum(parts: np.ndarray, basis: Sequence[Tensor]) -> Tensor:
-    """The vector with these parts along the vectors of a basis."""
-    total = torch.zeros_like(basis[0])
-    for part, vector in zip(parts, basis, strict=True):
-        total += float(part) * vector
-    return total
+    return Eigenvalues(values[order], residuals[order], new.products, [vectors[place] for place in order], True)
 
 
 def trace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -34,13 +34,8 @@ class Task:
     classes: int
 
     def to(self, device: torch.device) -> Task:
-        return Task(
-            self.train_pixels.to(device),
-            self.train_labels.to(device),
-            self.test_pixels.to(device),
-            self.test_labels.to(device),
-            self.classes,
-        )
+        parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "classes"}
+        return replace(self, **{name: part.to(device) for name, part in parts.items()})
 
 
 def scaled(pixels: Tensor) -> Tensor:

@@ -12,17 +12,17 @@ import pytest
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
+from workload_rows import row_of
 
 import raysweep
-from raysweep.workloads.multiview import WORKLOAD, measures, network, tasks
+from raysweep.workloads.multiview import measures, network, tasks
 from raysweep.workloads.multiview.network import Activation
 
-DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in WORKLOAD.parameters} | {"seed": 0}
 SMALL = {"fixed": {"classes": 3, "dim": 8, "patches": 6, "samples": 40, "target_samples": 30, "finetune_steps": 12}}
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    return DEFAULTS | changes
+    return row_of("multiview", **changes)
 
 
 def smoothed(seen: Tensor, power: int, threshold: float) -> Tensor:
@@ -352,19 +352,3 @@ def test_a_growth_without_end_is_diverged(tmp_path: Path) -> None:
     fixed = {**SMALL["fixed"], "framework": "teacher_student", "init_scale": 0.5, "pretrain_lr": 5}
     rows = sweep(tmp_path, axes={"pretrain_length": [640]}, fixed=fixed).results()
     assert set(rows.status) == {"diverged"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"dim": 5}, "fixed.dim: expected at least 6, one for each feature"),
-        ({"patches": 5}, "fixed.patches: expected at least 6, room for 6 features"),
-        ({"sparsity": 4}, "fixed.sparsity: expected at most 3, the number of classes"),
-        ({"kernels": 0}, "fixed.kernels: expected"),
-        ({"single_view_fraction": 1.5}, "fixed.single_view_fraction: expected"),
-        ({"framework": "mae"}, "fixed.framework: expected one of teacher_student, autoencoder"),
-    ],
-)
-def test_what_cannot_be_is_said_in_one_line(changes: dict[str, Any], complaint: str, tmp_path: Path) -> None:
-    with pytest.raises(raysweep.InputError, match=complaint):
-        sweep(tmp_path, axes={"pretrain_length": [10]}, fixed={**SMALL["fixed"], **changes})

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import Outcome, refused
+from workload_rows import row_of, table_of
 
 from raysweep.plan.cells import enumerate_cells
 from raysweep.space import space_files
@@ -18,16 +18,14 @@ from raysweep.stages.store import Store
 from raysweep.theory import relu as kernels
 from raysweep.training import draws
 from raysweep.trial import chain
-from raysweep.workloads.declaration import column
-from raysweep.workloads.relu_features import PARAMETERS, WORKLOAD, costs, descent, heavy_tailed, stages, tasks
+from raysweep.workloads.relu_features import WORKLOAD, costs, descent, heavy_tailed, stages, tasks
 
 USUAL: dict[str, Any] = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
 Metrics = dict[str, np.ndarray]
 
 
 def columns_of(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    defaults = {p.name: p.default for p in PARAMETERS} | USUAL
-    return {p.name: column(p, [p.coerce({**defaults, **row}[p.name]) for row in rows]) for p in PARAMETERS}
+    return table_of("relu_features", *(USUAL | dict(row) for row in rows))
 
 
 def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[Metrics, list[str]]:
@@ -38,7 +36,7 @@ def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[
 
 
 def plain(row: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
-    return {**{p.name: p.default for p in PARAMETERS}, **USUAL, **row, "seed": seed}
+    return row_of("relu_features", **USUAL | dict(row) | {"seed": seed})
 
 
 def relu(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
@@ -221,23 +219,6 @@ def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
     assert one.seconds < several.seconds < 3 * one.seconds
     assert costs.target(columns_of({"datasets": 5})).seconds > 3 * one.seconds
     assert costs.pretrain(columns_of({"steps": 6000})).seconds > 50 * costs.pretrain(columns_of({})).seconds
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("axes.ablation=[0.5, 1]", "axes.ablation: expected a share that leaves at least one of teacher_width = 50"),
-        ("axes.ablation=[0.5, -0.1]", "axes.ablation"),
-        ("axes.target_samples=[0]", "axes.target_samples"),
-        ("fixed.width=0", "fixed.width"),
-        ("fixed.init_scale=0", "fixed.init_scale"),
-        ("fixed.datasets=two", "fixed.datasets"),
-    ],
-)
-def test_impossible_sizes_are_refused(call: Any, storage: Path, given: str, message: str) -> None:
-    outcome: Outcome = call("run", "relu_features", "--set", given, "--storage", storage)
-    refused(outcome, message)
-    assert not storage.exists()
 
 
 def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call: Any, storage: Path) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import workload_rows
 from scipy import ndimage
+from workload_rows import row_of
 
 import raysweep
-from raysweep.trial.compute import compute
 from raysweep.workloads import image_data
 from raysweep.workloads.image_data import ImageData, Images
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import WORKLOAD, eigen_cam, masked, models, pixels, training
+from raysweep.workloads.vision import eigen_cam, masked, models, pixels, training
 
 pytest.importorskip("sklearn")
 SMALL: dict[str, Any] = {
@@ -30,13 +30,12 @@ SMALL: dict[str, Any] = {
 
 
 def row(**given: Any) -> dict[str, Any]:
-    return {**{p.name: p.default for p in WORKLOAD.parameters}, **SMALL, **given}
+    return row_of("vision", **SMALL | given)
 
 
 def computed(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
     """The metrics of rows of the seed 3, all of which are ok."""
-    columns = {p.name: column(p, [p.coerce(row(**some)[p.name]) for some in rows]) for p in WORKLOAD.parameters}
-    metrics = compute(WORKLOAD, columns, np.full(len(rows), 3), str(storage))
+    metrics = workload_rows.computed("vision", storage, [SMALL | some for some in rows], [3] * len(rows))
     assert metrics.status.tolist() == ["ok"] * len(rows)
     return {name: values.tolist() for name, values in metrics.metrics.items()}
 
@@ -101,32 +100,6 @@ def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path
         raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
     stages = [line for line in messages if line.startswith("stages:")]
     assert [", 0 reused" in line for line in stages] == [True, False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"pretrain": "mask"}, "fixed.pretrain: expected one of supervised, masked, none, got 'mask'"),
-        ({"pretrain": "masked", "model": "mlp"}, "fixed.pretrain: expected supervised or none for mlp, which has no "),
-        ({"mask_ratio": 0}, "fixed.mask_ratio: "),
-        ({"mask_ratio": 1}, "fixed.mask_ratio: "),
-        (
-            {"eigen_cam_images": 361},
-            "fixed.eigen_cam_images: expected at most the 360 test images of the target, got 361",
-        ),
-        ({"eigen_cam_images": 5, "model": "mlp"}, "fixed.eigen_cam_images: expected 0 for mlp"),
-        ({"label": "colour"}, "fixed.label: expected class or brightness for grey images, got colour"),
-        ({"flip": "sideways"}, "fixed.flip: expected one of none, upside_down"),
-        ({"rotation": 361}, "fixed.rotation: "),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
-    space = {"name": "bad", "workload": "vision", "fixed": given, "seeds": 1}
-    with pytest.raises(raysweep.InputError) as caught:
-        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
-    assert str(caught.value).startswith(complaint)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none").exists()
 
 
 # What a source shows and says
