@@ -1,5 +1,4 @@
-"""Curvature of a loss at a checkpoint: largest Hessian eigenvalues, trace, and the quadratic model (O App. D), all from
-products of the Hessian with vectors, by torch.func."""
+"""Curvature of a loss, by products of its Hessian: largest eigenvalues, trace, the quadratic model (O App. D)."""
 
 from __future__ import annotations
 

@@ -34,10 +34,8 @@ the memory that was free, unless it is too little for so many."""
 UNRECORDED = 3  # steps in which kernels are compiled and chosen
 LOOK = 64  # steps between two looks at whether the loss is finite; each makes a GPU wait
 
-Batches = Callable[[int], np.ndarray]
-"""Maps a step to its tokens."""
-Losses = Callable[[nn.Module, Tensor], Tensor]
-"""Maps a module and tokens to the loss at each token."""
+Batches = Callable[[int], np.ndarray]  # maps a step to its tokens
+Losses = Callable[[nn.Module, Tensor], Tensor]  # maps a module and tokens to the loss at each token
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,11 @@ class Recipe:
     """How to train.
 
     lr: peak rate. schedule: maps a step to a multiple of it.
-    weight_decay: decoupled, of all tensors but vectors. It acts by the stated rate: with muP's own rates, narrow models
-        would decay faster.
+    weight_decay: decoupled, of all tensors but vectors, by the stated rate: by muP's, narrow models would decay faster.
     lr_factors: rate of each tensor relative to the stated one, by name; 1 where none is given.
     sample_bytes: memory that a sequence takes in a forward and backward pass; 0 if it does not limit a micro-batch.
     dropout: whether the module draws random numbers. They are named by (seed, role, step, sequence).
-    records: whether a GPU may record the kernels of a step once (gpu.py): the module starts the same ones for all
-        tokens. Never in a gang, nor with dropout.
+    records: whether a GPU may record a step's kernels once (gpu.py): the same for all tokens, no gang, no dropout.
     """
 
     lr: float

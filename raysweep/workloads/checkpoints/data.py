@@ -29,8 +29,6 @@ VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "cha
 CHAT = "chat:"
 TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
 FORMS = corpus.DOCUMENTS
-Segment = tuple[str, bool]
-"""A part of a conversation as text, and whether it is predicted."""
 _SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
 _NOTHING = -1  # token 0, read and not predicted: what fills a batch after the end of a conversation
 BEGIN = -(2**30)
@@ -126,13 +124,14 @@ def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
     return spoken
 
 
-def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[Segment]:
-    """A conversation as text. A prompt without a template is followed by its response and the token for the end.
+def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[tuple[str, bool]]:
+    """The parts of a conversation as text, and whether each is predicted. A prompt without a template is followed by
+    its response and the token for the end.
 
     BadText if the tokenizer has no chat template, or one in which a turn changes those before it.
     """
     end = words.eos_token or ""
-    parts = list[Segment]()
+    parts = list[tuple[str, bool]]()
     if template == TULU:
         for each in messages:
             role, given = each.get("role", "user"), each.get("role") != "assistant"

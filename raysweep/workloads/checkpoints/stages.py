@@ -132,8 +132,9 @@ def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
 
 def pretrained(row: Row) -> nn.Module:
     """The module of a row's checkpoint, as transformers reads it."""
+    dtype = torch.bfloat16 if row["precision"] == "bfloat16" else torch.get_default_dtype()
     module: nn.Module = transformers.AutoModelForCausalLM.from_pretrained(
-        folder_of(row), dtype=_dtype(row), local_files_only=True, use_safetensors=True, trust_remote_code=False
+        folder_of(row), dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
     )
     return module
 
@@ -174,10 +175,6 @@ def folder_of(row: Row) -> Path:
     return folder
 
 
-def _dtype(row: Row) -> torch.dtype:
-    return torch.bfloat16 if row["precision"] == "bfloat16" else torch.get_default_dtype()
-
-
 def _text(row: Row, which: str) -> Text | Chats:
     return data.load(str(row[which]), str(row["template"]), folder_of(row))
 
@@ -193,7 +190,8 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
         settings = hub.config(folder_of(row))
         weights = {name: weight.clone() for name, weight in _start(fetched).items()}  # training must not change them
         kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(settings)]
-        module: nn.Module = kind.from_pretrained(None, config=settings, state_dict=weights, dtype=_dtype(row))
+        dtype = next(iter(weights.values())).dtype
+        module: nn.Module = kind.from_pretrained(None, config=settings, state_dict=weights, dtype=dtype)
         adapt(module, row)
         trainer.spread(module, devices.device())
         return module.to(devices.device()).eval()

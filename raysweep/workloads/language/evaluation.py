@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from raysweep.trial.context import Context
 
 LossOf = Callable[[str, str], float]  # of source or target, and of its validation or test part
-CURVATURE_SEQUENCES = 64
-"""Number of held-out sequences in the mean loss whose curvature is measured."""
+CURVATURE_SEQUENCES = 64  # held-out ones, in the mean loss whose curvature is measured
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:

@@ -19,8 +19,7 @@ from raysweep.workloads.language.model_config import (
 from raysweep.workloads.language.texts import SEPARATOR
 
 _PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
-"""The bytes for which their own character stands in a byte-level vocabulary; further letters for the others, as in
-GPT-2."""
+"""The bytes for which their own character stands in a byte-level vocabulary, as in GPT-2; other letters for others."""
 
 
 def exported(row: Mapping[str, Any], stage: str, read: Callable[[str], Any]) -> Exported:

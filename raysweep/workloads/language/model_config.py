@@ -183,5 +183,4 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
 
 
 def vocabulary_of(text: str) -> int:
-    match = _TOKENS.match(text)
-    return int(match[1]) if match else VOCABULARY
+    return int(match[1]) if (match := _TOKENS.match(text)) else VOCABULARY

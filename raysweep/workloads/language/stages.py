@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from raysweep.trial.context import Context
 
 Row = Mapping[str, Any]
-Weights = dict[str, Tensor]
-"""Weights by name, in the host's memory."""
+Weights = dict[str, Tensor]  # by name, in the host's memory
 COMPILED_STEPS = 500  # from these on, a compiler gains more time than it takes
 
 
@@ -41,7 +40,7 @@ def trunk(rows: Rows, parent: Artifact | None, context: Context) -> Result:
 
 
 def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
-    """Train to the end of the row's pretraining. Diverged: a loss, gradient or weight was not finite."""
+    """Train to the end of the row's pretraining. Diverged: a loss or gradient was not finite."""
     row = rows.row()
     steps, kind = steps_of(row), str(row["pretrain_schedule"])
     kind = "constant_warmup" if kind == "constant" else kind

@@ -1,5 +1,4 @@
-"""Texts for training: documents split into training, validation and test documents without repeats, and sequences of
-tokens with a digest."""
+"""Texts: documents split into training, validation and test without repeats, and sequences of tokens with a digest."""
 
 from __future__ import annotations
 
