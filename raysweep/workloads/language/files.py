@@ -48,7 +48,7 @@ def paths(pattern: str) -> list[Path]:
         candidates = [path for path in given.rglob("*") if path.suffix in SUFFIXES]
     matched = sorted(path for path in candidates if path.is_file())  # `given` even if it holds characters of a pattern
     if not matched:
-        raise BadText(f"expected a text file, no such file: {pattern}")
+        raise BadText(f"expected a file, no such file: {pattern}")
     return matched
 
 
