@@ -20,9 +20,7 @@ Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in (
 PARAMETERS = (
     Fetching("model", str, "EleutherAI/pythia-70m", "a name on the Hugging Face hub, or a folder"),
     Fetching("revision", str, hub.MAIN, "a branch, tag or commit of the hub; of a folder, a folder in it"),
-    Fetching(
-        "pretrain_length", float, 299892736000.0, "of the revision, as published: zip them", unit="tokens", minimum=0
-    ),
+    Fetching("pretrain_length", float, 299892736000.0, "as published; zip it with revision", unit="tokens", minimum=0),
     Finetuning("finetune_lr", float, 1e-5, "peak rate of AdamW", **TUNED, scale="log"),
     Fetching(
         "precision",

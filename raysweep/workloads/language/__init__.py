@@ -32,6 +32,7 @@ LOOKS: dict[str, Any] = {"minimum": 0, "maximum": 1000}
 SHIFT: dict[str, Any] = {"minimum": 0, "symbol": "σ"}
 SHARE: dict[str, Any] = {"minimum": 0, "maximum": 100, "symbol": "λ", "absent": 1.0}
 SCHEDULE: dict[str, Any] = {"choices": ("cosine", "constant", "constant_warmup")}
+PRETRAINING: dict[str, Any] = {"choices": ("cosine", "constant", "wsd")}
 NOISE = "Gaussian noise on the weights (O eq. 1), in units of each tensor's"
 
 PARAMETERS = (
@@ -45,7 +46,7 @@ PARAMETERS = (
     Trunk("source", str, "grammar:0", f"text to pretrain on: {corpus.FORMS}"),
     Finetuning("target", str, "grammar:0.5", "text to fine-tune on, in the same forms"),
     Trunk("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", **RATE),
-    Trunk("pretrain_schedule", str, "cosine", "wsd: lengths share a trunk", choices=("cosine", "constant", "wsd")),
+    Trunk("pretrain_schedule", str, "cosine", "wsd: lengths share a trunk at constant rate, then decay", **PRETRAINING),
     Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
     Trunk("pretrain_warmup", int, 0, "steps of linear warm-up; 0: a tenth of the length (wsd: 50)", **STEPS),
     Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0),
