@@ -150,4 +150,4 @@ def difference_plot(
 
     parts = by_panel(table, keys)
     panels = laid_out(parts, keys[:1], keys[1:], line)
-    return CurvesPlot(name, panels, x, metric, len(parts), categories, difference=True)
+    return CurvesPlot(name, panels, x, metric, len(parts), categories)

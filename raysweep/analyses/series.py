@@ -36,6 +36,7 @@ class Series:
     base: the same metric of the base model, before fine-tuning or perturbation.
     place: a fitted place to show.
     beside: another metric of the same rows.
+    fitted: a fitted curve at the x of `means`; empty without one.
     """
 
     where: Where
@@ -46,6 +47,7 @@ class Series:
     base: CellMeans | None = None
     place: Place | None = None
     beside: CellMeans | None = None
+    fitted: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def has_theory(self) -> bool:
@@ -74,7 +76,6 @@ class CurvesPlot(Plot):
     beside: the other metric that each line has.
     placed: what the fitted places of the lines are: zero, minimum, maximum or optimum; empty if they have none.
     constants: of the metric, by name.
-    difference: whether the values are differences of the metric.
     """
 
     panels: Sequence[Panel[Series]]
@@ -85,7 +86,6 @@ class CurvesPlot(Plot):
     beside: str = ""
     placed: str = ""
     constants: Mapping[str, float] = field(default_factory=dict)
-    difference: bool = False
 
 
 def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:

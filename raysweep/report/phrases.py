@@ -223,6 +223,30 @@ LEADING = 0.1
 NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
 """What a setting is, by kind."""
 
+POINTS: Mapping[str, str] = {
+    "comparison": "mean difference",
+    "engines": "median over rows",
+    "power_law": "geometric mean over draws",
+    "r_squared": "mean over draws",
+}
+"""What the points of curves show, by kind, if not means over draws."""
+
+QUANTITIES: Mapping[str, str] = {
+    "comparison": "difference in {metric}",
+    "engines": "|difference to {reference}|",
+    "r_squared": "R² of {metric}",
+}
+"""What curves show, by kind, if not {metric}."""
+
+LAWS: Mapping[str, tuple[str, str]] = {
+    "law": ("law, band of a new setting", "Dashed: the law, with the band of a new setting."),
+    "regime": ("power law fitted", "Dashed: power law, where its slope decides the regime (as in O Fig. 34)."),
+}
+"""What a line through places is in a legend and a caption, by kind, if not the closed form."""
+
+LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared")
+"""The kinds whose curves are drawn with both axes logarithmic, and those whose lines would cover each other."""
+
 LOGGED = ("landscape", "learning_curves")
 """The kinds of what a stage logged."""
 

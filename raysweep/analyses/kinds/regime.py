@@ -16,7 +16,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
 from raysweep.analyses.outcomes import outcome, takes
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, joined
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     CellMeans,
@@ -71,21 +71,15 @@ class RegimeLine:
 
 
 @dataclass(frozen=True, eq=False)
-class RatesPlot(Plot):
-    """The best rate over the length, with the fitted power law. every: how many lines there are."""
+class AtBestPlot(Plot):
+    """A metric, `shown`, at the rate that is best for `metric`, over the length. every: how many lines there are."""
 
     panels: Sequence[Panel[RegimeLine]]
     lr: str
     length: str
     metric: str
     every: int
-
-
-@dataclass(frozen=True, eq=False)
-class AtBestPlot(RatesPlot):
-    """Another metric, `shown`, at the rate that is best for `metric`, over the length."""
-
-    shown: str = ""
+    shown: str
 
 
 def run(question: Question) -> Finding:
@@ -126,10 +120,12 @@ def run(question: Question) -> Finding:
             base = {name: base_means(pair[0], length, name, question.workload) for name in metrics}
             return RegimeLine(where, pair[1], fixed, base)
 
+        rates = partial(rates_line, length=length)
+        best = laid_out(answers, keys[:1], keys[1:], rates)
         lines = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
         shared = (laid_out(lines, keys[:1], keys[1:], line), lr, length, metric, len(lines))
         at_rates = [AtBestPlot(f"{question.name}_{name}", *shared, shown=name) for name in metrics]
-        return [RatesPlot(f"{question.name}_rates", *shared), *at_rates]
+        return [PlacesPlot(f"{question.name}_rates", best, lr, length, metric, "optimum", len(lines)), *at_rates]
 
     return question.finding(
         "regime",
@@ -146,6 +142,15 @@ def run(question: Question) -> Finding:
         },
         plots=plots,
     )
+
+
+def rates_line(where: Where, one: Regime, length: str) -> PlaceLine:
+    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides."""
+    table = one.optimum.table
+    table = table[(table[length] > 0) & (table[length] < np.inf)]
+    edges = table[length].to_numpy(float)[[0, -1] if np.isfinite(one.slope) and len(table) else []]
+    edges = edges if one.verdict != Verdict.UNDETERMINED else edges[:0]
+    return PlaceLine(where, table, edges, np.exp(one.intercept) * edges**one.slope)
 
 
 def one_regime(

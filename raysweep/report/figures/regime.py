@@ -1,4 +1,4 @@
-"""Figures of the regime: the best rate over the length (as in O Fig. 34), and metrics at this rate (as in O Fig. 6)."""
+"""The figure of a metric at the best rate over the length, as in O Fig. 6."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, RegimeLine
+from raysweep.analyses.kinds.regime import AtBestPlot, RegimeLine
 from raysweep.analyses.rows import CellMeans
 from raysweep.fits.draws import decades
-from raysweep.fits.regime import Verdict
-from raysweep.fits.result import Status
 from raysweep.numbers import number
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.style import BASE, FAINT
@@ -22,58 +20,6 @@ from raysweep.report.names import axis_label, called
 from raysweep.workloads.declaration import Workload
 
 FIXED: dict[str, Any] = {"color": FAINT, "linestyle": ":", "linewidth": 1.1}  # the metric at a fixed rate
-Lines = drawing.Sheet[RegimeLine]
-
-
-@drawing.draw.register(RatesPlot)
-def draw_rates(plot: RatesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The optimal rate over the length, both logarithmic, with the fitted power law, and the caption.
-
-    A censored optimum is a triangle at its bound; it points in the direction of the optimum.
-    """
-    length, level = plot.length, finding.level
-    sheet: Lines = drawing.sheet(plot.panels, workload, 4.4, 3.6)
-    censored = fitted = any_located = False
-    for panel, lines in sheet.panels:
-        scales.set_log(panel.yaxis)
-        for line, shift in zip(lines, aside(lines, length), strict=True):  # error bars side by side
-            regime = line.data.regime
-            table = positive(regime.optimum.table, length)
-            located = table[table["status"] == Status.LOCATED]
-            at, rate, low, high = (located[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
-            any_located |= bool(len(located))
-            joined = np.where(table["status"] == Status.LOCATED, table["estimate"].to_numpy(float), np.nan)
-            panel.plot(table[length].to_numpy(float) * shift, joined, color=line.colour, linewidth=0.9, alpha=0.6)
-            line.points(panel, at * shift, rate, (low, high), 1.4, 2.2)
-            for bound, marker in (("low", "^"), ("high", "v")):
-                bounded = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
-                if len(bounded):
-                    censored = True
-                    at = bounded[length].to_numpy(float) * shift
-                    panel.plot(at, bounded[bound], marker, color=line.colour, markerfacecolor="none", markersize=6)
-            if np.isfinite(regime.slope) and regime.verdict != Verdict.UNDETERMINED:
-                fitted = True
-                edges = table[length].to_numpy(float)[[0, -1]]
-                law = np.exp(regime.intercept) * edges**regime.slope
-                panel.plot(edges, law, color=line.colour, linestyle="--", linewidth=1.2)
-        scales.set_log(panel.xaxis)
-    sheet.label(axis_label(length, workload), f"best {axis_label(plot.lr, workload)}", linestyle="-", markersize=5.5)
-    entries = [
-        any_located and drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
-        fitted
-        and (
-            drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
-            "Dashed: power law, where its slope decides the regime.",
-        ),
-        censored
-        and (
-            drawing.mark("beyond this rate", marker="^", markerfacecolor="none"),
-            "Open triangles: the optimum lies beyond this rate, in the direction in which the triangle points.",
-        ),
-    ]
-    lr, length, metric = (called(name, workload) for name in (plot.lr, plot.length, plot.metric))
-    caption = f"Best {lr} for {metric} against {length} (as O Fig. 34), with {100 * level:g} % intervals."
-    return finished(sheet, plot, caption, entries)
 
 
 @drawing.draw.register(AtBestPlot)
@@ -84,7 +30,7 @@ def draw_at_best(plot: AtBestPlot, finding: Finding, workload: Workload) -> tupl
     (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line.
     """
     metric, length = plot.shown, plot.length
-    sheet: Lines = drawing.sheet(plot.panels, workload, 4.4, 3.6)
+    sheet = drawing.sheet(plot.panels, workload, 4.4, 3.6)
     any_censored = any_fixed = any_base = False
     lowest = np.inf
     for panel, lines in sheet.panels:
@@ -139,11 +85,6 @@ def draw_at_best(plot: AtBestPlot, finding: Finding, workload: Workload) -> tupl
         f"{shown} at the {lr} that is best for {metric}, against {length} (as O Fig. 6), with "
         f"{100 * finding.level:g} % intervals between draws."
     )
-    return finished(sheet, plot, caption, entries)
-
-
-def finished(sheet: Lines, plot: RatesPlot, caption: str, entries: Sequence[Any]) -> tuple[Figure, str]:
-    """The figure with a legend of these entries, and its whole caption."""
     columns = 2 * min(2, drawing.columns_of_panels(sheet.axes))
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries, columns))
     return sheet.figure, text + sheet.left_out(plot.every)

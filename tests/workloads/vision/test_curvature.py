@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from raysweep.workloads.vision import curvature, deviation, gradients, landscape
+from raysweep.workloads.vision import curvature, gradients, landscape, training
 
 
 def loss_at(net: nn.Module, weights: dict[str, Tensor], pixels: Tensor, labels: Tensor) -> float:
@@ -62,7 +62,7 @@ def test_a_net_that_is_not_finite_has_no_curvature() -> None:
 def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples() -> None:
     start = {"a.weight": torch.zeros(2, 2), "a.bias": torch.zeros(2), "head.weight": torch.ones(1, 2)}
     end = {"a.weight": torch.tensor([[3.0, 0], [0, 4]]), "a.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
-    assert deviation.by_layer(start, end, 25) == {"a.weight": 1.0, "head.weight": 0.0}
+    assert training.deviations(start, end, 25) == {"a.weight": 1.0, "head.weight": 0.0}
 
 
 def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices() -> None:
