@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 import torch
 import workload_rows
+from conftest import run
 from limits import length_squared
 from torch import Tensor
 from workload_rows import row_of
 
-import raysweep
 from raysweep.theory import relu
 from raysweep.trial.computation import Computation
 from raysweep.workloads.relu_kernel import network, tasks
@@ -261,8 +261,7 @@ def swept(storage: Path, name: str, axes: dict[str, Any], **fixed: Any) -> tuple
     """The rows of two draws, and what was said of their stages."""
     lines: list[str] = []
     space = {"name": name, "workload": "relu_kernel", "axes": axes, "fixed": fixed, "seeds": 2}
-    options: dict[str, Any] = {"tracking_uri": "none", "executor": "inline", "report": False, "say": lines.append}
-    rows = raysweep.run(space, storage=storage, **options).results()
+    rows = run(storage, space, say=lines.append).results()
     return rows, next(line for line in lines if line.startswith("stages:"))
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 import workload_rows
+from conftest import run
 from scipy import ndimage
 from workload_rows import row_of
 
-import raysweep
 from raysweep.workloads import image_data
 from raysweep.workloads.image_data import ImageData, Images
 from raysweep.workloads.vision import eigen_cam, masked, models, pixels, training
@@ -79,7 +79,7 @@ def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) 
         "seeds": [3],
         "keep": ["finetune", "examine"],
     }
-    sweep = raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False)
+    sweep = run(tmp_path, space)
     (only,) = sweep.results().itertuples()
     maps = torch.as_tensor(sweep.tensors("examine", only.cell, 3)["heat_maps"])
     net = models.build("small_cnn", 3, (1, 8), 10, 3)
@@ -97,7 +97,7 @@ def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path
         fixed = {name: value for name, value in SMALL.items() if name != "seed"}
         fixed |= {"pretrain": pretrain, "mask_ratio": ratio, "pretrain_lr": 0.01, "pretrain_length": 1}
         space = {"name": f"{pretrain}{ratio}", "workload": "vision", "fixed": fixed, "seeds": [3]}
-        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
+        run(tmp_path, space, say=messages.append)
     stages = [line for line in messages if line.startswith("stages:")]
     assert [", 0 reused" in line for line in stages] == [True, False, True, True]
 
