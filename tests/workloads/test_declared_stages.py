@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -41,39 +42,51 @@ def declared(**stage: Any) -> Workload:
 COLUMNS = {"x": np.array([3]), "y": np.array([0.5])}
 
 
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        ({"run": "test_declared_stages.learn"}, 'odd: stage learn: expected run as "module:function", got'),
-        ({"version": 2}, "odd: stage learn has the version 2, above the workload's identity_version 1"),
-        ({"together": "x"}, "odd: stage learn: expected together as a tuple of parameters"),
-        ({"until": "x"}, "odd: stage learn has until = 'x' and no points"),
-        ({"sources": "odd.net"}, 'odd: stage learn: expected sources as modules, such as ("my_package.net",), got'),
-        ({"together": ("x",), "points": lambda row: [1]}, "odd: stage learn has points, and so gets one row a call"),
-    ],
-)
-def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as wrong:
-        declared(**stage)
-    assert str(wrong.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "metrics", "message"),
-    [
-        ([Parameter("seed", int, 1, "", stage="learn")], [], "parameter seed has the name of a column of the results"),
-        ([Parameter("status", int, 1, "", stage="learn")], [], "parameter status has the name of a column"),
-        ([], [Metric("seconds", "")], "metric seconds has the name of a column of the results: rename it"),
-        ([Parameter("x", int, 2, "", stage="judge")], [], "two parameters are called x: rename one"),
-        ([], [Metric("loss", "", stage="learn")], "two metrics are called loss: rename one"),
-        ([], [Metric("y", "")], "a parameter and a metric are called y: rename one"),
-        ([], [Metric("up", "", direction="up")], "metric up: expected minimize, maximize or none, got 'up' as its dir"),
-    ],
-)
-def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list[Metric], message: str) -> None:
+def more(*added: Parameter | Metric) -> Workload:
+    """The same with further parameters or metrics."""
     odd = declared()
+    parameters, metrics = ([each for each in added if isinstance(each, kind)] for kind in (Parameter, Metric))
+    return replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
+
+
+def chained(**judge: Any) -> Workload:
+    """The same with this last stage."""
+    odd = declared(after=judge.pop("first_after", ""))
+    return replace(odd, stages=(odd.stages[0], *judge.pop("others", ()), replace(odd.stages[1], **judge)))
+
+
+CHAIN = "expected stages in one chain, each after another one, got"
+REFUSED: list[tuple[Callable[[], Workload], str]] = [
+    (lambda: declared(run="test_declared_stages.learn"), 'stage learn: expected run as "module:function", got'),
+    (lambda: declared(version=2), "stage learn has the version 2, above the workload's identity_version 1"),
+    (lambda: declared(together="x"), "stage learn: expected together as a tuple of parameters"),
+    (lambda: declared(together=("z",)), "stage learn names z, which is no parameter"),
+    (lambda: declared(until="x"), "stage learn has until = 'x' and no points"),
+    (lambda: declared(until="epochs"), "stage learn names epochs, which is no parameter"),
+    (lambda: declared(sources="odd.net"), 'stage learn: expected sources as modules, such as ("my_package.net",), got'),
+    (lambda: declared(together=("x",), points=lambda row: [1]), "stage learn has points, and so gets one row a call"),
+    (lambda: chained(after="train"), "stage judge comes after train, which is no stage"),
+    (lambda: chained(first_after="judge"), f"{CHAIN} a circle: learn after judge, judge after learn"),
+    (
+        lambda: chained(others=(Stage("other", "a:b", after="learn"),)),
+        f"{CHAIN} two after the same one: learn after nothing, other after learn, judge after learn",
+    ),
+    (lambda: more(Parameter("z", int, 1, "")), "parameter z belongs to no stage; expected one of learn, judge"),
+    (lambda: more(Metric("z", "", stage="guess")), "metric z belongs to stage 'guess', expected learn, judge"),
+    (lambda: more(Parameter("seed", int, 1, "", stage="learn")), "parameter seed has the name of a column of the resu"),
+    (lambda: more(Parameter("status", int, 1, "", stage="learn")), "parameter status has the name of a column"),
+    (lambda: more(Metric("seconds", "")), "metric seconds has the name of a column of the results: rename it"),
+    (lambda: more(Parameter("x", int, 2, "", stage="judge")), "two parameters are called x: rename one"),
+    (lambda: more(Metric("loss", "", stage="learn")), "two metrics are called loss: rename one"),
+    (lambda: more(Metric("y", "")), "a parameter and a metric are called y: rename one"),
+    (lambda: more(Metric("up", "", direction="up")), "metric up: expected minimize, maximize or none, got 'up' as its"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_a_declaration_that_would_be_misread_is_refused(make: Callable[[], Workload], message: str) -> None:
     with pytest.raises(ValueError) as wrong:
-        replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
+        make()
     assert str(wrong.value).startswith(f"odd: {message}")
 
 

@@ -46,22 +46,21 @@ def of_rows(columns: Columns) -> Cost:
     if name in ("flow", "network"):
         engine = flow(choices) if name == "flow" else network(choices)
     else:
-        engine = theory(parameters, rows) if name == "theory" else limit(parameters, len(row))
-    apart = _distance(parameters, rows)
-    return Cost(engine.seconds + apart.seconds, max(engine.peak_bytes, apart.peak_bytes))
+        n = int(samples(columns)[largest])
+        engine = theory(parameters, n, rows) if name == "theory" else limit(n, int(parameters["dim"]), len(row))
+    return engine + _distance(parameters, rows)
 
 
-def theory(parameters: Parameters, rows: int) -> Cost:
+def theory(parameters: Parameters, n: int, rows: int) -> Cost:
     """Cost of the closed forms; most of them are integrals, one for each distinct cell."""
     integral = 2e-4 if parameters["ridge"] > 0 or parameters["frozen_layers"] > 0 else 0.0
-    several = 5e-5 + 0.012 / max(_samples(parameters), 1) if parameters["depth"] > 1 else 0.0
+    several = 5e-5 + 0.012 / max(n, 1) if parameters["depth"] > 1 else 0.0
     memory = 1e6 + rows * _ROW_BYTES + (6e7 if integral + several > 0 else 0.0)
     return Cost(1e-4 + rows * (3e-6 + integral + several), memory)
 
 
-def limit(parameters: Parameters, rows: int) -> Cost:
+def limit(n: int, dim: int, rows: int) -> Cost:
     """Cost of `limit`: one QR of X serves all rows, and is extended to a larger n, so the largest n decides."""
-    n, dim = _samples(parameters), int(parameters["dim"])
     small, large = min(n, dim), max(n, dim)
     flops = 2.0 * small**2 * (large - small / 3)
     seconds = 2e-4 + rows * 3e-6 + _DRAW_SECONDS * n * dim + flops / _FLOPS
@@ -116,10 +115,6 @@ def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
         escape = np.where(depth > 1, np.maximum(escape, 0.0), 0.0)
     needed = (20 / slowest / depth + escape) / lr
     return np.where(n == 0, 0.0, np.where(np.isinf(budget), np.minimum(needed, _STEP_CAP), budget))
-
-
-def _samples(parameters: Parameters) -> int:
-    return round(float(parameters["gamma"]) * int(parameters["dim"]))
 
 
 def _distance(parameters: Parameters, rows: int) -> Cost:

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import run
 from scipy.optimize import brentq
 from torch import Tensor
 from workload_rows import row_of
 
-import raysweep
 from raysweep.workloads.multiview import measures, network, tasks
 from raysweep.workloads.multiview.network import Activation
 
@@ -269,9 +269,7 @@ def test_equal_outputs_are_wrong() -> None:
 
 def sweep(storage: Path, **changes: Any) -> Any:
     space = {"name": "small", "workload": "multiview", **SMALL, "seeds": 2, **changes}
-    return raysweep.run(
-        space, storage=storage, tracking_uri="none", executor="inline", report=False, say=lambda line: None
-    )
+    return run(storage, space)
 
 
 def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one_also_later(tmp_path: Path) -> None:

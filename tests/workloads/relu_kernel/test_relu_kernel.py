@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import workload_rows
+from conftest import run
 from limits import length_squared
 from torch import Tensor
 from workload_rows import row_of
 
-import raysweep
 from raysweep.theory import relu
 from raysweep.trial.computation import Computation
 from raysweep.workloads.relu_kernel import network, tasks
@@ -256,40 +257,27 @@ def test_images_are_trained_on_as_the_sphere_is(tmp_path: Path) -> None:
     assert (np.abs(np.log(computation.metrics["deviation"] / computation.metrics["deviation_limit"])) < 0.5).all()
 
 
+def swept(storage: Path, name: str, axes: dict[str, Any], **fixed: Any) -> tuple[pd.DataFrame, str]:
+    """The rows of two draws, and what was said of their stages."""
+    lines: list[str] = []
+    space = {"name": name, "workload": "relu_kernel", "axes": axes, "fixed": fixed, "seeds": 2}
+    rows = run(storage, space, say=lines.append).results()
+    return rows, next(line for line in lines if line.startswith("stages:"))
+
+
 def test_stages_of_images_are_known_by_their_content_whatever_the_dimension_of_the_sphere(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    messages: list[str] = []
-    for dim in (11, 12):
-        fixed = {"data": "digits", "dim": dim, "width": 64, "source_samples": 5, "target_samples": 5}
-        space = {"name": f"dim{dim}", "workload": "relu_kernel", "fixed": fixed, "seeds": 1}
-        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
-    stages = [line for line in messages if line.startswith("stages:")]
-    assert [", 0 reused" in line for line in stages] == [True, False]
-    assert "1 reused" in stages[1]
+    few: dict[str, Any] = {"data": "digits", "width": 64, "source_samples": 5, "target_samples": 5}
+    assert ", 0 reused" in swept(tmp_path, "eleven", {}, dim=11, **few)[1]
+    assert "2 reused" in swept(tmp_path, "twelve", {}, dim=12, **few)[1]
 
 
 def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None:
-    messages: list[str] = []
-    space = {
-        "name": "shared",
-        "workload": "relu_kernel",
-        "axes": {"overlap_angle": [0, 45, 90], "target_samples": [10, 20], "noise": [0, 0.1]},
-        "fixed": {"dim": 6, "source_samples": 30, "width": 64},
-        "seeds": 2,
-    }
-    sweep = raysweep.run(
-        space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append
-    )
-    rows = sweep.results()
+    axes = {"overlap_angle": [0, 45, 90], "target_samples": [10, 20], "noise": [0, 0.1]}
+    fixed = {"dim": 6, "source_samples": 30, "width": 64}
+    rows, _ = swept(tmp_path, "shared", axes, **fixed)
     assert len(rows) == 24
     assert rows.groupby("seed")["pretrain_steps"].nunique().tolist() == [1, 1]
-    alone = raysweep.run(
-        {**space, "name": "alone", "axes": {}, "fixed": {**space["fixed"], "overlap_angle": 45, "target_samples": 20}},
-        storage=tmp_path / "alone",
-        tracking_uri="none",
-        executor="inline",
-        report=False,
-        say=messages.append,
-    ).results()
+    alone, _ = swept(tmp_path / "alone", "alone", {}, **fixed, overlap_angle=45, target_samples=20)
     same = rows[(rows["overlap_angle"] == 45) & (rows["target_samples"] == 20) & (rows["noise"] == 0)]
     assert same["deviation"].tolist() == alone["deviation"].tolist()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import workload_rows
-from conftest import QUIET, Outcome, assert_same_rows, driving, until
+from conftest import QUIET, Outcome, assert_same_rows, driving, run, until
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
@@ -172,7 +172,7 @@ def test_a_row_does_not_depend_on_those_computed_before_it(tmp_path: Path) -> No
 def test_frozen_layers_stay_and_all_others_move(tmp_path: Path) -> None:
     space = {**SPACE, "axes": {"frozen_layers": [0, 2, 3]}, "seeds": 1, "keep": ["pretrain", "finetune"]}
     space["fixed"] = {**SMALL, "depth": 4}
-    sweep = raysweep.run(space, storage=tmp_path, executor="inline", report=False, tracking_uri="none")
+    sweep = run(tmp_path, space)
     for cell, row in zip(sweep.rows(), sweep.results().itertuples(), strict=True):
         before, after = (sweep.tensors(stage, *cell)["net"] for stage in ("pretrain", "finetune"))
         shifted = [not torch.equal(before[name], after[name]) for name in before if name.endswith("weight")]
@@ -192,7 +192,7 @@ def test_a_net_that_diverges_is_a_row_with_that_status(tmp_path: Path) -> None:
 
 def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path: Path) -> None:
     space = {**SPACE, "fixed": {**SPACE["fixed"], "finetune_steps": 45}, "seeds": 1}
-    sweep = raysweep.run(space, storage=tmp_path, executor="inline", report=False, tracking_uri="none")
+    sweep = run(tmp_path, space)
     curves, table = sweep.curves(), sweep.results()
     for row in table.itertuples():
         reference = curves[curves.cell == row.cell]
@@ -239,7 +239,7 @@ def test_killed_in_every_stage_it_goes_on_and_every_epoch_is_computed_once(
 ) -> None:
     """In the middle of the second epoch, which goes on from its checkpoint; in the middle of a fine-tuning; and before
     the first evaluation."""
-    reference = raysweep.run(SPACE, storage=tmp_path / "whole", executor="inline", report=False, tracking_uri="none")
+    reference = run(tmp_path / "whole", SPACE)
     path = tmp_path / "small.yaml"
     path.write_text(str(SPACE))
     begin, go_on = ("run", path, "--executor", "inline"), ("resume", "small")

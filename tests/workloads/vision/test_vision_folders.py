@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Outcome, refused
+from conftest import Outcome, refused, run
 from PIL import Image
 from workload_rows import row_of
 
-import raysweep
 from raysweep.plan.identity import stage_id
 from raysweep.workloads.image_data.image_folder import ImageFiles
 from raysweep.workloads.vision import WORKLOAD, pixels
@@ -82,13 +81,12 @@ def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("more", [{}, {"pretrain": "masked", "eigen_cam_images": 3}])
 def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path, more: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"executor": "inline", "tracking_uri": "none", "report": False, "say": lambda line: None}
-    first = raysweep.run(space(folder, **more), storage=tmp_path / "s", **options).results()
+    first = run(tmp_path / "s", space(folder, **more)).results()
     assert (first["status"] == "ok").all()
     before = stage_id(WORKLOAD, 0, row(folder), 0, "")
     shutil.move(folder, tmp_path / "moved")
     assert stage_id(WORKLOAD, 0, row(tmp_path / "moved"), 0, "") == before
-    again = raysweep.run(space(tmp_path / "moved", **more), storage=tmp_path / "other", **options).results()
+    again = run(tmp_path / "other", space(tmp_path / "moved", **more)).results()
     for metric in ("target_loss", "source_accuracy", "target_loss_scratch"):
         np.testing.assert_array_equal(first[metric], again[metric])
 
