@@ -228,6 +228,7 @@ POINTS: Mapping[str, str] = {
     "engines": "median over rows",
     "power_law": "geometric mean over draws",
     "r_squared": "mean over draws",
+    "regime": "mean over draws (at the best rate where none is named)",
 }
 """What the points of curves show, by kind, if not means over draws."""
 
@@ -238,13 +239,25 @@ QUANTITIES: Mapping[str, str] = {
 }
 """What curves show, by kind, if not {metric}."""
 
+MEDIANS = (
+    "median (draws have no variance)",
+    "Open markers: medians, because draws have no variance, with the interval of a sign test.",
+)
+OPEN_POINTS: Mapping[str, tuple[str, str]] = {
+    "regime": (
+        "at the best rate of the grid",
+        "Open markers: the optimum lies beyond the rates, so the best of them is taken.",
+    )
+}
+"""What open points of curves are in a legend and a caption, by kind, if not `MEDIANS`."""
+
 LAWS: Mapping[str, tuple[str, str]] = {
     "law": ("law, band of a new setting", "Dashed: the law, with the band of a new setting."),
     "regime": ("power law fitted", "Dashed: power law, where its slope decides the regime (as in O Fig. 34)."),
 }
 """What a line through places is in a legend and a caption, by kind, if not the closed form."""
 
-LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared")
+LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared", "regime")
 """The kinds whose curves are drawn with both axes logarithmic, and those whose lines would cover each other."""
 
 LOGGED = ("landscape", "learning_curves")

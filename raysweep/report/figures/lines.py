@@ -21,7 +21,7 @@ from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.style import BASE, FIT, THEORY
 from raysweep.report.names import BARS, axis_label, called, plain
-from raysweep.report.phrases import DODGED, LOG_LOG, POINTS, QUANTITIES
+from raysweep.report.phrases import DODGED, LOG_LOG, MEDIANS, OPEN_POINTS, POINTS, QUANTITIES
 from raysweep.workloads.declaration import Workload
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
@@ -114,16 +114,13 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     sheet.label(axis_label(x, workload), y, markersize=5.5)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
-    points = points_in_words(panels, finding)
+    points, open_points = points_in_words(panels, finding), OPEN_POINTS.get(finding.kind, MEDIANS)
     placed = f"fitted {plot.placed}, {100 * finding.level:g} %" if plot.placed else "fitted place"
     entries = [
         any((~line.means.median).any() for line in every)
         and drawing.mark(f"{first}{points}", marker="o", markersize=4),
         any(line.means.median.any() for line in every)
-        and (
-            drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
-            "Open markers: medians, because draws have no variance, with the interval of a sign test.",
-        ),
+        and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
         and (
             drawing.mark("closed form", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
