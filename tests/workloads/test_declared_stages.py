@@ -120,12 +120,6 @@ def test_infinity_is_beside_the_range() -> None:
             width.coerce(value)
 
 
-def test_points_rise() -> None:
-    stages = RowStages(declared(points=lambda row: range(row["x"], 0, -1)), COLUMNS)
-    with pytest.raises(InputError, match=r"^odd\.learn: expected points that rise, got \(3, 2, 1\)$"):
-        stages.points(0)
-
-
 @pytest.mark.parametrize(
     "points", [np.arange(1, 4), np.array([1.0, 2.0, 3.0]), [np.int64(1), np.float32(2), 3], range(1, 4)]
 )
@@ -134,22 +128,6 @@ def test_points_are_numbers_of_any_kind(points: Any) -> None:
     assert stages.points(0)[0] == (1, 2, 3)
     assert {type(point) for point in stages.points(0)[0]} <= {int, float}
     assert stages.of_row(0, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("points", "message"),
-    [
-        *((points, "expected numbers that rise, got ") for points in (None, 5)),
-        *(
-            ([1, point], "expected finite numbers of at least 0, got ")
-            for point in (None, 2j, "a", True, float("nan"), float("inf"), -1)
-        ),
-    ],
-)
-def test_points_that_are_none_are_told(points: Any, message: str) -> None:
-    with pytest.raises(InputError) as wrong:
-        RowStages(declared(points=lambda row: points), COLUMNS).points(0)
-    assert str(wrong.value).startswith(f"odd.learn.points: {message}")
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "3", None])
@@ -166,49 +144,47 @@ def test_costs_are_finite_numbers(field: str, value: Any) -> None:
         assert str(wrong.value).startswith(f"odd.learn.cost: expected {field} as a finite number of at least 0, got ")
 
 
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        ({"cost": lambda columns, before: None}, "odd.learn.cost: TypeError: "),
-        ({"cost": lambda columns: 0.05}, "odd.learn.cost: expected a Cost, got 0.05"),
-        ({"points": lambda row: range(row["z"])}, "odd.learn.points: KeyError: 'z' ("),
-    ],
-)
-def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: dict[str, Any], message: str) -> None:
+def pointed(points: Any) -> Workload:
+    return declared(points=lambda row: points)
+
+
+def identified(identify: Any) -> Workload:
+    return replace(declared(), identify=identify)
+
+
+MAPPING, FINITE = "expected a mapping of plain values, got", "expected finite numbers of at least 0, got "
+TOLD: list[tuple[Workload, str]] = [
+    (pointed(range(3, 0, -1)), "odd.learn: expected points that rise, got (3, 2, 1)"),
+    *((pointed(points), "odd.learn.points: expected numbers that rise, got ") for points in (None, 5)),
+    *((pointed([1, one]), f"odd.learn.points: {FINITE}") for one in (None, 2j, "a", True, np.nan, np.inf, -1)),
+    (declared(points=lambda row: range(row["z"])), "odd.learn.points: KeyError: 'z' ("),
+    (declared(cost=lambda columns, before: None), "odd.learn.cost: TypeError: "),
+    (declared(cost=lambda columns: 0.05), "odd.learn.cost: expected a Cost, got 0.05"),
+    (identified(lambda stage, values, row: None), f"odd.learn.identify: {MAPPING} None"),
+    (identified(lambda stage, values, row: [1]), f"odd.learn.identify: {MAPPING} [1]"),
+    (identified(lambda stage, values, row: {"x": np.int64(3)}), f"odd.learn.identify: {MAPPING} one in which int64 "),
+    (identified(lambda stage, values, row: 1 / 0), "odd.learn.identify: ZeroDivisionError: division by zero ("),
+]
+
+
+@pytest.mark.parametrize(("odd", "message"), TOLD)
+def test_an_answer_of_a_declaration_that_is_none_is_told_by_its_field(odd: Workload, message: str) -> None:
     with pytest.raises(InputError) as wrong:
-        RowStages(declared(**stage), COLUMNS).of_row(0, 0, 1)
+        RowStages(odd, COLUMNS).of_row(0, 0, 1)
     assert str(wrong.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("identify", "message"),
-    [
-        (lambda stage, values, row: None, "expected a mapping of plain values, got None"),
-        (lambda stage, values, row: [1], "expected a mapping of plain values, got [1]"),
-        (lambda stage, values, row: {"x": np.int64(3)}, "expected a mapping of plain values, got one in which int64 "),
-        (lambda stage, values, row: 1 / 0, "ZeroDivisionError: division by zero ("),
-    ],
-)
-def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, message: str) -> None:
-    with pytest.raises(InputError) as wrong:
-        RowStages(replace(declared(), identify=identify), COLUMNS).of_row(0, 0, 1)
-    assert str(wrong.value).startswith(f"odd.learn.identify: {message}")
 
 
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (
-            "test_declared_stagse:learn",
-            "cannot be imported: ModuleNotFoundError: No module named 'test_declared_stagse'",
-        ),
-        ("test_declared_stages:lern", "cannot be imported: AttributeError: module 'test_declared_stages' has no"),
+        ("no_such_module:learn", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("test_declared_stages:lern", "AttributeError: module 'test_declared_stages' has no"),
     ],
 )
 def test_a_function_that_cannot_be_imported_ends_the_sweep_instead_of_every_row(run: str, message: str) -> None:
     with pytest.raises(InputError) as wrong:
         compute(declared(run=run), COLUMNS, np.array([0]), "")
-    assert str(wrong.value).startswith(f"{run}: {message}")
+    assert str(wrong.value).startswith(f"{run}: cannot be imported: {message}")
 
 
 def test_a_stage_that_gives_not_all_of_its_metrics_is_told() -> None:
