@@ -109,7 +109,7 @@ def run(question: Question) -> Finding:
         [setting_row(one, metric) for metric in metrics for one in curves[metric]],
         [*keys, "metric"],
         metric=metrics[0],
-        facts={"stage": stage, "until": until if until in depends else "", "silent": silent},
+        facts={"stage": stage, "until": until if until in depends else ""} | ({"silent": silent} if silent else {}),
         tables={f"{question.name}_{metric}": points_table(curves[metric], question.x) for metric in metrics},
         plots=lambda: [plot for metric in metrics for plot in plots_of(curves[metric], keys, metric, question)],
         explored=explored,

@@ -248,18 +248,6 @@ def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
     return ",\n".join(lines)
 
 
-def without_shared(titles: Sequence[str]) -> tuple[list[str], str]:
-    """(the titles without the settings that all of them have, these settings), as text of settings with commas.
-
-    A single title, and titles that are all the same, are not changed.
-    """
-    parts = [title.split(", ") for title in titles]
-    shared = [part for part in parts[0] if all(part in other for other in parts)] if parts else []
-    if len(set(titles)) < 2 or not shared:
-        return list(titles), ""
-    return [", ".join(part for part in one if part not in shared) for one in parts], ", ".join(shared)
-
-
 def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
     """Add a legend next to the first row of panels, where it covers no data. A single line gets no legend."""
     if len(handles) > 1:

@@ -26,8 +26,6 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
     surfaces, metrics, seed = plot.surfaces, plot.metrics, plot.seed
     of_surfaces = [settings(one.where, workload) for one in surfaces]
     every = list(dict.fromkeys(of_surfaces))
-    shortened, shared = drawing.without_shared(every)
-    titles = dict(zip(every, shortened, strict=True))
     flat = len(metrics) == 1 and len(every) <= 3
     rows, columns = (1, len(every)) if flat else (len(every), len(metrics))
     wide, high = (3.1, 2.9) if columns > 2 else (3.6, 3.3)
@@ -51,7 +49,7 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
         panel.plot(0, 0, marker="+", color="white", clip_on=False, **marks)
         panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", clip_on=False, **marks)
         panel.set_aspect("equal")
-        title = ", ".join(filter(None, (titles[name], plain(one.metric) if len(metrics) > 1 else "")))
+        title = ", ".join(filter(None, (name, plain(one.metric) if len(metrics) > 1 else "")))
         panel.set_title(drawing.in_lines(title, 34))
     for panel in axes[:, 0]:
         panel.set_ylabel(axis_label(plot.y, workload))
@@ -71,9 +69,7 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
     names = " and ".join(called(name, workload) for name in plot.metrics)
     where = f"{names} of {plot.stage} in draw {seed}"
     caption = f"{where}, on one scale: + is the middle of the plane, × the lowest point on the grid."
-    return figure, drawing.sentences(caption, shared and f"Everywhere: {shared}.") + drawing.left_out_words(
-        len(every), plot.every
-    )
+    return figure, caption + drawing.left_out_words(len(every), plot.every)
 
 
 def common_levels(values: np.ndarray) -> np.ndarray:
