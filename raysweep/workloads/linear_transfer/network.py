@@ -19,6 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
@@ -29,7 +30,7 @@ TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
 STEP_CAP = 200_000  # steps on the target; a row that needs more is not converged
 _READOUT_CAP = 1e12  # the same for linear transfer, whose steps are computed in closed form
 _CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 8 << 30}  # size of the layers at once: what fits in a cache, or a part of a GPU
-Layers = tuple[list[torch.Tensor], torch.Tensor]  # L-1 tensors (rows, dim, dim), and the last layer (rows, dim)
+Layers = tuple[list[Tensor], Tensor]  # L-1 tensors (rows, dim, dim), and the last layer (rows, dim)
 _WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
 
 
@@ -159,7 +160,7 @@ class _Chunk:
         self.status = np.maximum(self.status, outcome)
         return risk
 
-    def _tensor(self, values: Array) -> torch.Tensor:
+    def _tensor(self, values: Array) -> Tensor:
         return torch.as_tensor(values, device=self.device)
 
 
