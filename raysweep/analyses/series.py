@@ -12,7 +12,7 @@ import numpy as np
 from raysweep.analyses.closed_form import closed_form, smooth
 from raysweep.analyses.finding import Plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, spread
+from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, places_on, spread
 from raysweep.fits.result import Status
 from raysweep.workloads.declaration import Workload
 
@@ -188,6 +188,16 @@ def series_panels(
         if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
     return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
+
+
+def curves_plot(
+    asked: Question, metric: str, x: str, keys: Sequence[str], name: str, beside: str = "", **more: Any
+) -> list[CurvesPlot]:
+    """The figure of a metric over an axis; empty without a usable row. more: further fields of `CurvesPlot`."""
+    rows, at, categories = places_on(asked.rows, x, asked.workload, asked.design)
+    parts = by_panel(rows, keys)
+    panels = series_panels(parts, keys, at, metric, asked.workload, beside=beside)
+    return [CurvesPlot(name, panels, x, metric, len(parts), categories, beside, **more)] if panels else []
 
 
 def marks(table: pd.DataFrame) -> list[Place | None]:

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.held_out import enough, largest_out, law_of
-from raysweep.analyses.outcomes import outcome, takes
+from raysweep.analyses.outcomes import outcome, side, takes
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, groups, spread, with_choice
@@ -139,7 +139,7 @@ def exponent_rows(law: Law, slices: int, over: Sequence[str], level: float) -> l
         row = {"axis": axis, "reason": law.reason, "estimate": middle, "low": low, "high": high, "p": p}
         row |= {"slices": used, "left_out": slices - used}
         if not law.reason:
-            row["outcome"] = Outcome.RISES if low > 0 else Outcome.FALLS if high < 0 else Outcome.UNCLEAR
+            row["outcome"] = side(low, high)
             row |= takes(Needed.MORE_DRAWS) if row["outcome"] == Outcome.UNCLEAR else {}
         else:
             row["outcome"] = Outcome.UNDECIDED
