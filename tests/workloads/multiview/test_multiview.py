@@ -116,29 +116,22 @@ def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles() -> No
 
 
 @pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (3, 0.5), (5, 0.9)])
-def test_teacher_student_is_the_gradient_over_all_masks_with_a_fixed_teacher(power: int, keep: float) -> None:
-    inputs, kernels, teacher = some(5, 4, 6), some(7, 6, seed=1), 1.7
-    student = kernels.clone().requires_grad_()
-    targets = smoothed(inputs @ (teacher * kernels).T, power, 0.6).sum(1)
+@pytest.mark.parametrize("framework", ["teacher_student", "autoencoder"])
+def test_pretraining_follows_the_gradient_over_all_masks(framework: str, power: int, keep: float) -> None:
+    """The teacher is fixed; the autoencoder's weights are tied."""
+    inputs, start, teacher = some(5, 4, 6), 0.5 * some(7, 6, seed=1), 1.7
+    kernels = start.clone().requires_grad_()
     loss = torch.zeros((), dtype=torch.float64)
     for mask, probability in masks(4, keep):
-        outputs = smoothed((mask[:, None] * inputs) @ student.T, power, 0.6).sum(1) / keep
-        loss = loss + probability * 0.5 * ((targets - outputs) ** 2).sum() / len(inputs)
-    (gradient,) = torch.autograd.grad(loss, student)
-    result = network.teacher_student(inputs, kernels, Activation(power, 0.6), keep, teacher)
-    torch.testing.assert_close(result, -gradient)
-
-
-@pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (4, 0.5)])
-def test_autoencoder_is_the_gradient_over_all_masks_with_tied_weights(power: int, keep: float) -> None:
-    inputs, kernels = some(5, 4, 6), 0.5 * some(7, 6, seed=1)
-    weights = kernels.clone().requires_grad_()
-    loss = torch.zeros((), dtype=torch.float64)
-    for mask, probability in masks(4, keep):
-        rebuilt = smoothed((mask[:, None] * inputs) @ weights.T, power, 0.6) @ weights / keep
-        loss = loss + probability * 0.5 * ((inputs - rebuilt) ** 2).sum() / len(inputs)
-    (gradient,) = torch.autograd.grad(loss, weights)
-    result = network.autoencoder(inputs, kernels, Activation(power, 0.6), keep)
+        outputs = smoothed((mask[:, None] * inputs) @ kernels.T, power, 0.6)
+        if framework == "teacher_student":
+            left = smoothed(inputs @ (teacher * start).T, power, 0.6).sum(1) - outputs.sum(1) / keep
+        else:
+            left = inputs - outputs @ kernels / keep
+        loss = loss + probability * 0.5 * (left**2).sum() / len(inputs)
+    (gradient,) = torch.autograd.grad(loss, kernels)
+    given = (inputs, start, Activation(power, 0.6), keep)
+    result = network.autoencoder(*given) if framework == "autoencoder" else network.teacher_student(*given, teacher)
     torch.testing.assert_close(result, -gradient)
 
 

@@ -105,17 +105,16 @@ def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path
     some = plain_order(labels, places, 0, half=0)[:70]
     plain_steps(net, 0.01, images[some], labels[some], epochs("source", 70, 2, 2))
 
-    def examined(net: nn.Module, classes: range) -> tuple[float, float]:
+    def assert_examined(net: nn.Module, classes: range, role: str, when: str) -> None:
         pixels, named, places = digits("test", classes)
         with torch.no_grad():
             outputs = net(pixels[places].to(memory_format=torch.channels_last))
-        loss = nn.functional.cross_entropy(outputs, named[places], reduction="sum")
-        return float(loss) / len(places), float((outputs.argmax(1) == named[places]).sum()) / len(places)
+        loss = float(nn.functional.cross_entropy(outputs, named[places], reduction="sum")) / len(places)
+        right = float((outputs.argmax(1) == named[places]).sum()) / len(places)
+        result = metrics[f"{role}_loss{when}"][0], metrics[f"{role}_accuracy{when}"][0]
+        assert result == pytest.approx((loss, right), rel=1e-5), when
 
-    assert examined(net, range(5)) == pytest.approx(
-        (metrics["source_loss"][0], metrics["source_accuracy"][0]), rel=1e-5
-    )
-
+    assert_examined(net, range(5), "source", "")
     old = net[-1]
     stream = draws.generator(0, "head of target")
     head = nn.Linear(128, 5)
@@ -123,26 +122,17 @@ def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path
         torch.tensor(stream.uniform(-(128**-0.5), 128**-0.5, size), dtype=torch.float32) for size in ((5, 128), (5,))
     )
     net[-1] = head
-    assert examined(net, range(5, 10)) == pytest.approx(
-        (metrics["target_loss_before"][0], metrics["target_accuracy_before"][0]), rel=1e-5
-    )
+    assert_examined(net, range(5, 10), "target", "_before")
     scratch = plain_net(0)
     scratch[-1] = nn.Linear(128, 5)
     scratch[-1].load_state_dict(head.state_dict())
     images, labels, places = digits("train", range(5, 10))
     some = plain_order(labels + 5, places, 0, half=1)[:20]
-    for one in (net, scratch):
+    for one, when in ((net, ""), (scratch, "_scratch")):
         plain_steps(one, 0.01, images[some], labels[some], epochs("target", 20, 1, 6))
-    assert examined(net, range(5, 10)) == pytest.approx(
-        (metrics["target_loss"][0], metrics["target_accuracy"][0]), rel=1e-5
-    )
-    assert examined(scratch, range(5, 10)) == pytest.approx(
-        (metrics["target_loss_scratch"][0], metrics["target_accuracy_scratch"][0]), rel=1e-5
-    )
+        assert_examined(one, range(5, 10), "target", when)
     net[-1] = old
-    assert examined(net, range(5)) == pytest.approx(
-        (metrics["source_loss_after"][0], metrics["source_accuracy_after"][0]), rel=1e-5
-    )
+    assert_examined(net, range(5), "source", "_after")
     assert metrics["transferability"][0] == metrics["target_loss_scratch"][0] - metrics["target_loss"][0]
 
 
