@@ -96,8 +96,10 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     ]
     text = drawing.legend_below(figure, entries, 3)
     words = [(1, positive), (-1, negative), (0, "equal to 0")]
+    (width, height), columns = figure.get_size_inches(), drawing.columns_of_panels(axes)
+    inches = width / columns, height / -(-len(axes) // columns)
     for panel, grid, signs in zip(axes, grids, cells, strict=True):
-        regions.write_regions(panel, grid.x, grid.y, signs, words)
+        regions.write_regions(panel, inches, grid.x, grid.y, signs, words)
     caption = (
         f"{called(metric, workload)} (mean over draws) over {called(x, workload)} and {called(y, workload)}. {text}"
     )

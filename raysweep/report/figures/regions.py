@@ -17,7 +17,8 @@ from raysweep.report.names import plain
 from raysweep.workloads.declaration import Workload
 
 SIZE = 9.5  # of words, in points
-LINE, LETTER = 0.08, 0.021  # the shares of the height and the width of a map that they take
+LINE, LETTER = 0.27, 0.115  # inches of a panel, with its margins, that they take
+FINE = 9  # places for them along each side of a cell
 HATCH: dict[str, Any] = {"hatch": "////", "linewidth": 0.0}
 HATCHING = (0.15, 0.15, 0.15, 0.45)
 
@@ -51,23 +52,34 @@ def hatch(panel: Axes, x: np.ndarray, y: np.ndarray, chosen: np.ndarray) -> None
 
 
 def write_regions(
-    panel: Axes, x: np.ndarray, y: np.ndarray, signs: np.ndarray, words: Sequence[tuple[int, str]]
+    panel: Axes,
+    inches: tuple[float, float],
+    x: np.ndarray,
+    y: np.ndarray,
+    signs: np.ndarray,
+    words: Sequence[tuple[int, str]],
 ) -> None:
     """Write the words of each sign into its region, where they have the most room, if they have any.
 
+    inches: the width and the height of a panel with its margins.
     x, y: the centres of columns and rows. signs: of each cell, shape (rows, columns). words: (sign, words) each.
     """
     look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "fontweight": "bold", "zorder": 6}
     look |= {"color": "#111111", "path_effects": [withStroke(linewidth=3, foreground="white")]}
+    cells = np.repeat(np.repeat(signs, FINE, axis=0), FINE, axis=1)
     for sign, text in words:
         for label in (text, _two_lines(text)):
             lines = label.split("\n")
-            shares = LINE * len(lines), LETTER * max(map(len, lines))
-            needed = [int(np.ceil(share * count)) | 1 for share, count in zip(shares, signs.shape, strict=True)]
-            room = binary_erosion(np.pad(signs == sign, 1), np.ones(needed))
+            shares = LINE * len(lines) / inches[1], LETTER * max(map(len, lines)) / inches[0]
+            needed = [int(np.ceil(share * count)) | 1 for share, count in zip(shares, cells.shape, strict=True)]
+            room = binary_erosion(np.pad(cells == sign, 1), np.ones(needed))[1:-1, 1:-1]
             if room.any():
-                row, column = np.unravel_index(int(distance_transform_edt(room).argmax()), room.shape)
-                panel.text(x[column - 1], y[row - 1], label, **look).set_in_layout(False)
+                place = np.unravel_index(int(distance_transform_edt(np.pad(room, 1))[1:-1, 1:-1].argmax()), room.shape)
+                at = [(one + 0.5) / FINE - 0.5 for one in place]
+                up, across = (
+                    float(np.interp(one, range(len(axis)), axis)) for one, axis in zip(at, (y, x), strict=True)
+                )
+                panel.text(across, up, label, **look).set_in_layout(False)
                 break
 
 
