@@ -126,7 +126,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             drawing.mark("closed form", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
             f"{'Dashes' if categories else 'Lines'}: the closed form.",
         ),
-        any(len(line.fitted) for line in every) and (drawing.mark("fitted", **FITTED), "Dashed: fitted."),
+        any(len(line.fitted) for line in every)
+        and (drawing.mark("fitted power law", **FITTED), "Dashed: the fitted power law."),
         any(line.base is not None for line in every)
         and (
             drawing.mark("base model", **(APART if categories else BASE)),
