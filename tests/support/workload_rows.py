@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,12 @@ def columns_of(workload: str, **values: Any) -> Table:
     size = max(np.size(value) for value in values.values())
     spread = {name: np.broadcast_to(np.asarray(value, object), size) for name, value in values.items()}
     return table_of(workload, *({name: value[place] for name, value in spread.items()} for place in range(size)))
+
+
+def grid(*sets: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """The product of sets of parameters, each of which goes through its values together."""
+    each = [[dict(zip(one, values, strict=True)) for values in zip(*one.values(), strict=True)] for one in sets]
+    return [dict(itertools.chain.from_iterable(part.items() for part in parts)) for parts in itertools.product(*each)]
 
 
 def solved(workload: str, table: Table, seeds: Iterable[int]) -> tuple[Table, list[str]]:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from workload_rows import solved, table_of
+from workload_rows import grid, solved, table_of
 
 from raysweep import workloads
 from raysweep.theory import pretraining
 
 STREAM = np.random.default_rng(1)
-
-
-def grid(*sets: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """The product of sets of parameters, each of which goes through its values together."""
-    each = [[dict(zip(one, values, strict=True)) for values in zip(*one.values(), strict=True)] for one in sets]
-    return [dict(itertools.chain.from_iterable(part.items() for part in parts)) for parts in itertools.product(*each)]
 
 
 def drawn(count: int, **values: list[Any]) -> list[dict[str, Any]]:

@@ -83,15 +83,8 @@ def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_the_flow_of_real_layers_ends_there(depth: int) -> None:
     """Balanced layers whose product is the source, trained on the target; T's theorem for any Σ."""
-    row = {
-        "spectrum": "1.5:5,0.3",
-        "shift": "bottom",
-        "shift_norm": 0.8,
-        "target_norm": 1.2,
-        "noise": 0.2,
-        "gamma": 0.5,
-        "depth": depth,
-    }
+    maps = {"spectrum": "1.5:5,0.3", "shift": "bottom", "shift_norm": 0.8, "target_norm": 1.2}
+    row = {**maps, "noise": 0.2, "gamma": 0.5, "depth": depth}
     inputs, labels, source, target, eigenvalues = task(row, 0)
     size = np.linalg.norm(source)
     end = integrate_layers(inputs, labels, source / size, size ** (1 / depth), depth, 400, range(depth))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from linear_rows import data, end_point, integrate_layers, table
+from workload_rows import grid
 
 from raysweep.training import draws
 from raysweep.workloads.linear_transfer import flow, integrator, target
@@ -31,18 +32,8 @@ CASES = [(depth, gamma, time) for depth in (1, 2, 3, 5) for gamma, time in ((0.5
 
 @pytest.mark.parametrize(("depth", "gamma", "time"), CASES)
 def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float, time: float) -> None:
-    row = {
-        "depth": depth,
-        "gamma": gamma,
-        "dim": 6,
-        "overlap_angle": 70.0,
-        "noise": 0.3,
-        "init_scale": 0.5,
-        "finetune_lr": 0.01,
-        "finetune_steps": 100 * time,
-        "source_norm": 1.3,
-        "target_norm": 0.8,
-    }
+    task = {"gamma": gamma, "dim": 6, "overlap_angle": 70.0, "noise": 0.3, "source_norm": 1.3, "target_norm": 0.8}
+    row = {**task, "depth": depth, "init_scale": 0.5, "finetune_lr": 0.01, "finetune_steps": 100 * time}
     X, y, goal, along = data(row, 3)
     metrics, status = flow.compute(table([row]), np.array([3]))
     assert list(status) == ["ok"]
@@ -58,17 +49,8 @@ def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float
 @pytest.mark.parametrize("frozen", [1, 2])
 @pytest.mark.parametrize("angle", [40.0, 150.0])
 def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: float) -> None:
-    row = {
-        "depth": 4,
-        "gamma": 2.0,
-        "dim": 5,
-        "overlap_angle": angle,
-        "frozen_layers": frozen,
-        "finetune_lr": 0.1,
-        "finetune_steps": 45,
-        "pretrain_length": 1.5,
-        "init_scale": 0.6,
-    }
+    pretrained = {"gamma": 2.0, "dim": 5, "overlap_angle": angle, "pretrain_length": 1.5, "init_scale": 0.6}
+    row = {**pretrained, "depth": 4, "frozen_layers": frozen, "finetune_lr": 0.1, "finetune_steps": 45}
     X, y, goal, along = data(row, 0)
     metrics, _ = flow.compute(table([row]), np.array([0]))
     scale = float(target.layer_scale(table([row]))[0])
@@ -77,17 +59,8 @@ def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: flo
 
 
 def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
-    row = {
-        "depth": 3,
-        "gamma": 1.5,
-        "dim": 6,
-        "overlap_angle": 50.0,
-        "noise": 0.2,
-        "ridge": 0.3,
-        "finetune_lr": 0.1,
-        "finetune_steps": 20,
-        "source_norm": 0.7,
-    }
+    task = {"gamma": 1.5, "dim": 6, "overlap_angle": 50.0, "noise": 0.2, "source_norm": 0.7}
+    row = {**task, "depth": 3, "ridge": 0.3, "finetune_lr": 0.1, "finetune_steps": 20}
     X, y, goal, along = data(row, 1)
     map_ = integrate_layers(X, y, along, 0.7 ** (1 / 3), 3, 2.0, range(2, 3), ridge=0.3)
     metrics, _ = flow.compute(table([row]), np.array([1]))
@@ -95,21 +68,13 @@ def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
 
 
 def test_convergence_reaches_the_exact_end_point_of_every_draw() -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": 20,
-            "overlap_angle": angle,
-            "noise": noise,
-            "pretrain_length": length,
-            "init_scale": 0.1,
-        }
-        for depth in (1, 2, 3, 6)
-        for gamma in (0.05, 0.5, 0.95, 1.0, 1.1, 3.0)
-        for angle in (0.0, 65.0, 180.0)
-        for noise, length in ((0.0, math.inf), (0.4, 0.5))
-    ]
+    rows = grid(
+        {"dim": [20], "init_scale": [0.1]},
+        {"depth": [1, 2, 3, 6]},
+        {"gamma": [0.05, 0.5, 0.95, 1.0, 1.1, 3.0]},
+        {"overlap_angle": [0.0, 65.0, 180.0]},
+        {"noise": [0.0, 0.4], "pretrain_length": [math.inf, 0.5]},
+    )
     seeds = np.arange(len(rows)) % 4
     columns = table(rows)
     metrics, status = flow.compute(columns, seeds)

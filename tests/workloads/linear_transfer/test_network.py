@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from linear_rows import data, end_point, table
+from workload_rows import grid
 
 from raysweep.training import draws
 from raysweep.workloads.linear_transfer import flow, layers, network, target
@@ -72,16 +73,8 @@ def test_gradients_are_those_of_autograd() -> None:
 
 @pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (3, 1)])
 def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth: int, frozen: int) -> None:
-    row = {
-        "depth": depth,
-        "gamma": 0.4,
-        "dim": 16,
-        "overlap_angle": 50.0,
-        "noise": 0.3,
-        "pretrain_length": 1.5,
-        "init_scale": 0.3,
-        "frozen_layers": frozen,
-    }
+    task = {"gamma": 0.4, "dim": 16, "overlap_angle": 50.0, "noise": 0.3, "pretrain_length": 1.5}
+    row = {**task, "depth": depth, "init_scale": 0.3, "frozen_layers": frozen}
     rates = (0.04, 0.02, 0.01)
     metrics, status = run([{**row, "finetune_lr": rate} for rate in rates], [2, 2, 2])
     assert status == ["ok"] * 3
@@ -96,22 +89,12 @@ def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth
 
 
 def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": 12,
-            "overlap_angle": 70.0,
-            "noise": 0.2,
-            "init_scale": 0.4,
-            "finetune_lr": 5e-4,
-            "finetune_steps": 6000,
-            "ridge": 0.2,
-            "frozen_layers": frozen,
-        }
-        for depth, frozen in ((1, 0), (2, 0), (3, 0), (3, 1))
-        for gamma in (0.5, 2.0)
-    ]
+    rows = grid(
+        {"dim": [12], "overlap_angle": [70.0], "noise": [0.2], "init_scale": [0.4], "ridge": [0.2]},
+        {"finetune_lr": [5e-4], "finetune_steps": [6000]},
+        {"depth": [1, 2, 3, 3], "frozen_layers": [0, 0, 0, 1]},
+        {"gamma": [0.5, 2.0]},
+    )
     seeds = list(range(len(rows)))
     metrics, status = run(rows, seeds)
     exact, _ = flow.compute(table(rows), np.array(seeds))
@@ -122,17 +105,8 @@ def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
 
 @pytest.mark.parametrize("rate", [1e-9, 0.05, 0.3, 0.8])  # the last overshoots in every step
 def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> None:
-    row = {
-        "depth": 3,
-        "gamma": 0.7,
-        "dim": 10,
-        "overlap_angle": 40.0,
-        "noise": 0.2,
-        "ridge": 0.4,
-        "finetune_lr": rate,
-        "finetune_steps": 7,
-        "source_norm": 1.4,
-    }
+    task = {"gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "source_norm": 1.4}
+    row = {**task, "depth": 3, "ridge": 0.4, "finetune_lr": rate, "finetune_steps": 7}
     X, y, goal, along = data(row, 0)
     feature, weight = 1.4 ** (2 / 3), 1.4 ** (1 / 3)
     for _ in range(7):
