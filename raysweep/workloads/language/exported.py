@@ -64,10 +64,10 @@ def _bytes(end: int, context: int) -> dict[str, Any]:
     alone = dict.fromkeys(("normalized", "single_word", "lstrip", "rstrip"), False)
     tokenizer = {
         "version": "1.0",
-        "added_tokens": [{"id": end, "content": letters[end], "special": True, **alone}],
         "pre_tokenizer": plain,
         "decoder": plain,
         "model": {"type": "BPE", "vocab": {letter: byte for byte, letter in enumerate(letters)}, "merges": []},
+        "added_tokens": [{"id": end, "content": letters[end], "special": True, **alone}],
     }
     reading = {
         "tokenizer_class": "PreTrainedTokenizerFast",
