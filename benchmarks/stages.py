@@ -73,14 +73,14 @@ def bare_loop(folder: str) -> dict[str, float]:
     from raysweep.space.schema import validate
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
-    from raysweep.workloads.language import evaluation, finetuning, pretraining
+    from raysweep.workloads.language import evaluation, stages
     from raysweep.workloads.rows import Result, Rows
 
     def artifact(result: Result, parent: Artifact | None) -> Artifact:
         return Artifact(lambda: result.tensors, {}, "ok", {}, parent)
 
     def finetune(rows: Rows, parent: Artifact) -> None:
-        tuned = finetuning.finetune(rows, parent, Context("finetune", 1))
+        tuned = stages.finetune(rows, parent, Context("finetune", 1))
         evaluation.evaluate(rows, artifact(tuned, parent), Context("evaluate", 1))
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
@@ -93,7 +93,7 @@ def bare_loop(folder: str) -> dict[str, float]:
             bases: list[Artifact] = []
 
             def pretrain(first: Rows = rows[0], bases: list[Artifact] = bases) -> None:
-                bases.append(artifact(pretraining.pretrain(first, None, Context("pretrain", 1)), None))
+                bases.append(artifact(stages.pretrain(first, None, Context("pretrain", 1)), None))
 
             spent = _timed(pretrain)
             found["pretraining"] += spent

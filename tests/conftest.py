@@ -33,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cor
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and processes started here too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ("checkpoint_rows", "language_fixtures", "servers", "store_sweeps")  # of tests/support
+pytest_plugins = ("checkpoint_rows", "image_files", "language_fixtures", "servers", "store_sweeps")  # of tests/support
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"

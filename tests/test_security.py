@@ -244,13 +244,13 @@ def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, t
 
 
 def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
-    from raysweep.workloads.language import packed
+    from raysweep.workloads.language import files
     from raysweep.workloads.language.corpus import BadText
 
     path = tmp_path / "tokens.npy"
     np.save(path, np.array([Canary(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(BadText, match=str(path)) as raised:
-        packed.read(f"tokens:300:0:{path}")
+        files.tokens(f"tokens:300:0:{path}")
     assert "\n" not in str(raised.value)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
 from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.outcomes import side
 from raysweep.analyses.prepared import lost_cells
 from raysweep.analyses.rows import Where, all_keys, heavy_rows, parameters_of, places_on, plain_means, varying
 from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
@@ -81,12 +80,8 @@ SIDES = {"here": "left", "there": "right"}
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
     """The numbers of one metric. table: one row per cell (`fits.comparison.per_cell`)."""
     higher, lower = (int((table["status"] == word).sum()) for word in (HIGHER, LOWER))
-    if (table[["difference", "low", "high"]] == 0).all(axis=None):
-        outcome = Outcome.NO_EFFECT
-    elif not np.isfinite(whole.low):
-        outcome = Outcome.UNDECIDED
-    else:
-        outcome = Outcome.HIGHER if whole.low > 0 else Outcome.LOWER if whole.high < 0 else Outcome.UNCLEAR
+    same = (table[["difference", "low", "high"]] == 0).all(axis=None)
+    outcome = Outcome.NO_EFFECT if same else side(whole.low, whole.high, Outcome.HIGHER, Outcome.LOWER)
     return {
         "outcome": outcome,
         "estimate": whole.mean,
@@ -150,4 +145,4 @@ def difference_plot(
 
     parts = by_panel(table, keys)
     panels = laid_out(parts, keys[:1], keys[1:], line)
-    return CurvesPlot(name, panels, x, metric, len(parts), categories, difference=True)
+    return CurvesPlot(name, panels, x, metric, len(parts), categories)

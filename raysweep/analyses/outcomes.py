@@ -60,6 +60,15 @@ def outcome(status: str, reason: str) -> Outcome:
     return BY_REASON.get(Reason(reason), Outcome.UNDECIDED)
 
 
+def side(
+    low: float, high: float, above: Outcome = Outcome.RISES, below: Outcome = Outcome.FALLS, at: float = 0.0
+) -> Outcome:
+    """On which side of a value an interval lies: UNCLEAR if it holds the value, UNDECIDED if it is not finite."""
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return Outcome.UNDECIDED
+    return above if low > at else below if high < at else Outcome.UNCLEAR
+
+
 def takes(what: Needed, number: float = np.nan) -> dict[str, Any]:
     """The fields `needed` and `needed_number` of a row."""
     return {"needed": what, "needed_number": number}

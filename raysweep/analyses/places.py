@@ -44,14 +44,16 @@ class PlaceLine:
     """The places of one line.
 
     table: one row per value of the axis.
-    fine: values of the axis at which the closed form is drawn.
-    expected: the places of the closed form at `fine`; NaN where it has none.
+    fine: values of the axis at which the closed form, or a law, is drawn.
+    expected: the places of the closed form, or of the law, at `fine`; NaN where it has none.
+    band: of the law there, (2, len(fine)); empty without one.
     """
 
     where: Where
     table: pd.DataFrame
     fine: np.ndarray
     expected: np.ndarray
+    band: np.ndarray = field(default_factory=lambda: np.empty((2, 0)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from raysweep.analyses.closed_form import closed_form, smooth
 from raysweep.analyses.finding import Plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, spread
+from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, places_on, spread
 from raysweep.fits.result import Status
 from raysweep.workloads.declaration import Workload
 
@@ -36,6 +36,7 @@ class Series:
     base: the same metric of the base model, before fine-tuning or perturbation.
     place: a fitted place to show.
     beside: another metric of the same rows.
+    fitted: a fitted curve at the x of `means`; empty without one.
     """
 
     where: Where
@@ -46,6 +47,7 @@ class Series:
     base: CellMeans | None = None
     place: Place | None = None
     beside: CellMeans | None = None
+    fitted: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def has_theory(self) -> bool:
@@ -74,7 +76,6 @@ class CurvesPlot(Plot):
     beside: the other metric that each line has.
     placed: what the fitted places of the lines are: zero, minimum, maximum or optimum; empty if they have none.
     constants: of the metric, by name.
-    difference: whether the values are differences of the metric.
     """
 
     panels: Sequence[Panel[Series]]
@@ -85,7 +86,6 @@ class CurvesPlot(Plot):
     beside: str = ""
     placed: str = ""
     constants: Mapping[str, float] = field(default_factory=dict)
-    difference: bool = False
 
 
 def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:
@@ -188,6 +188,16 @@ def series_panels(
         if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
     return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
+
+
+def curves_plot(
+    asked: Question, metric: str, x: str, keys: Sequence[str], name: str, beside: str = "", **more: Any
+) -> list[CurvesPlot]:
+    """The figure of a metric over an axis; empty without a usable row. more: further fields of `CurvesPlot`."""
+    rows, at, categories = places_on(asked.rows, x, asked.workload, asked.design)
+    parts = by_panel(rows, keys)
+    panels = series_panels(parts, keys, at, metric, asked.workload, beside=beside)
+    return [CurvesPlot(name, panels, x, metric, len(parts), categories, beside, **more)] if panels else []
 
 
 def marks(table: pd.DataFrame) -> list[Place | None]:

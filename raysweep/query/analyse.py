@@ -81,9 +81,9 @@ class Findings(list[Finding]):
 
         try:
             values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in at.values()))
-            points = [dict(zip(at, point, strict=True)) for point in np.transpose(values).tolist()]
+            points = [dict(zip(at, map(float, point), strict=True)) for point in np.transpose(values).tolist()]
         except (TypeError, ValueError):
-            raise InputError("at", "expected a number of each axis, or equally many") from None
+            raise InputError("at", "expected a number of each axis, or lists of equally many numbers") from None
         if not points:
             raise InputError("at", "expected a value of an axis at least")
         _, entries_of, not_forecast = entries_at(self, points)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ VERSION = 1
 """The version of the schema. It rises when a field changes its meaning or goes."""
 INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """JSON has no infinity. NaN, a number that is not there, is null."""
+NOT_DATA = ("table", "plots", "explored", "fits")
+"""The fields of a finding that are objects; the rows of `table` are `settings`."""
 DEEP = 4
 """The levels of the file down to a setting, which stands in one line."""
 
@@ -47,23 +49,9 @@ def _encoded(value: Any) -> str:
 
 def as_json(finding: Finding) -> dict[str, Any]:
     """A finding as plain data. Its complete tables are named; they lie next to `report.json` as tables/NAME.csv."""
-    return {
-        "kind": finding.kind,
-        "name": finding.name,
-        "question": finding.question,
-        "metric": finding.metric,
-        "x": finding.x,
-        "keys": list(finding.keys),
-        "level": plain(finding.level),
-        "where": plain(finding.where),
-        "idle": list(finding.idle),
-        "meanings": plain(finding.meanings),
-        "settings": records(finding.table),
-        "moves": plain([asdict(move) for move in finding.moves]),
-        "facts": plain(finding.facts),
-        "tables": list(finding.tables),
-        "texts": list(finding.texts),
-    }
+    values = {one.name: getattr(finding, one.name) for one in fields(finding) if one.name not in NOT_DATA}
+    values |= {"moves": [asdict(move) for move in finding.moves], "tables": list(finding.tables)}
+    return {**plain(values), "settings": records(finding.table)}
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -82,7 +82,8 @@ def at_words(finding: Finding, group: Group, workload: Workload) -> str:
     x, place = called(finding.x, workload), place_words(finding, group, workload)
     if len(x) <= SYMBOL:
         return f"{x} {place}"
-    return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} {place if spans(group) else f'of {place}'}"
+    between = spans(group) and not wide_intervals(finding, group)
+    return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} {place if between else f'of {place}'}"
 
 
 def spans(group: Group) -> bool:
@@ -90,8 +91,20 @@ def spans(group: Group) -> bool:
     return group.count > 1 and number(group.low, 3) != number(group.high, 3)
 
 
+def wide_intervals(finding: Finding, group: Group) -> tuple[float, float] | None:
+    """From where to where the intervals of several settings reach, if one of them is wider than the range of the
+    estimates, which alone would look too certain; else None."""
+    rows = finding.table[
+        (finding.table["outcome"] == group.outcome) & np.isfinite(finding.table[["low", "high"]]).all(1)
+    ]
+    scale = np.log if (rows[["estimate", "low", "high"]] > 0).all(axis=None) else np.asarray
+    widths, span = scale(rows["high"]) - scale(rows["low"]), scale(group.high) - scale(group.low)
+    return (rows["low"].min(), rows["high"].max()) if group.count > 1 and (widths > span + NOTHING).any() else None
+
+
 def place_words(finding: Finding, group: Group, workload: Workload) -> str:
-    """The estimate with its interval if one setting has it, else between what the estimates lie."""
+    """The estimate with its interval if one setting has it, else between what the estimates lie; with what holds all
+    their intervals if these are wide."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     if group.count == 1:
         row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
@@ -103,6 +116,9 @@ def place_words(finding: Finding, group: Group, workload: Workload) -> str:
         within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
         slopes = " to ".join(dict.fromkeys(number(end, 2) for end in extremes))
         return f"{slopes}, {within}" if np.isfinite(extremes).all() else within
+    if wide := wide_intervals(finding, group):
+        ends = list(dict.fromkeys(number(end, 3) for end in extremes))
+        return f"{('–' if group.low >= 0 else ' to ').join(ends)} [{number(wide[0], 3)}, {number(wide[1], 3)}]{unit}"
     low, high = f"{number(extremes[0], 3)}", f"{number(extremes[1], 3)}{unit}"
     return high if f"{low}{unit}" == high else f"between {low}{unit if unit == '°' else ''} and {high}"
 

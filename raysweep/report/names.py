@@ -15,6 +15,8 @@ from raysweep.fits.statistics import LEVEL
 from raysweep.numbers import number
 from raysweep.workloads.declaration import Metric, Workload
 
+NAMED = {"metric", "predictor", "sweep"}
+"""What a setting may have besides parameters: its value says what it is."""
 BARS = f"{100 * LEVEL:g} % interval"
 """What the error bars of means show."""
 
@@ -34,6 +36,14 @@ def without_common_beginning(first: str, second: str) -> str:
     pairs = zip(first.split(), second.split(), strict=False)
     both = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return " ".join(second.split()[both:])
+
+
+def what_differs(first: str, second: str) -> str:
+    """The second text without the words with which both begin or end: "falls" of "x rises with y" and "x falls with y";
+    whole if no word is left."""
+    middle = without_common_beginning(first, second)
+    backwards = (" ".join(reversed(text.split())) for text in (first, middle))
+    return " ".join(reversed(without_common_beginning(*backwards).split())) or second
 
 
 def called(name: str, workload: Workload) -> str:
@@ -98,7 +108,9 @@ def listed(name: str, values: Iterable[Any], workload: Workload) -> list[str]:
 
 
 def setting(name: str, value: Any, workload: Workload) -> str:
-    """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
+    """A parameter and its value in short form, for example "η = 0.1"; for an engine, a metric and a sweep its name."""
+    if name in NAMED - workload.by_name.keys():
+        return called(value, workload)
     if isinstance(value, str):
         is_engine = workload.engines is not None and name == workload.engines.parameter
         declared = workload.by_name.get(name)

@@ -223,6 +223,43 @@ LEADING = 0.1
 NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
 """What a setting is, by kind."""
 
+POINTS: Mapping[str, str] = {
+    "comparison": "mean difference",
+    "engines": "median over rows",
+    "power_law": "geometric mean over draws",
+    "r_squared": "mean over draws",
+    "regime": "mean over draws (at the best rate where none is named)",
+}
+"""What the points of curves show, by kind, if not means over draws."""
+
+QUANTITIES: Mapping[str, str] = {
+    "comparison": "difference in {metric}",
+    "engines": "|difference to {reference}|",
+    "r_squared": "R² of {metric}",
+}
+"""What curves show, by kind, if not {metric}."""
+
+MEDIANS = (
+    "median (draws have no variance)",
+    "Open markers: medians, because draws have no variance, with the interval of a sign test.",
+)
+OPEN_POINTS: Mapping[str, tuple[str, str]] = {
+    "regime": (
+        "at the best rate of the grid",
+        "Open markers: the optimum lies beyond the rates, so the best of them is taken.",
+    )
+}
+"""What open points of curves are in a legend and a caption, by kind, if not `MEDIANS`."""
+
+LAWS: Mapping[str, tuple[str, str]] = {
+    "law": ("law, band of a new setting", "Dashed: the law, with the band of a new setting."),
+    "regime": ("power law fitted", "Dashed: power law, where its slope decides the regime (as in O Fig. 34)."),
+}
+"""What a line through places is in a legend and a caption, by kind, if not the closed form."""
+
+LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared", "regime")
+"""The kinds whose curves are drawn with both axes logarithmic, and those whose lines would cover each other."""
+
 LOGGED = ("landscape", "learning_curves")
 """The kinds of what a stage logged."""
 
@@ -372,6 +409,7 @@ FACTS: Mapping[str, str] = {
     "infinite": "{x} is infinite in {count} rows: these rank beyond all others.",
     "without_value": "Left out: {count} ok rows without a value of both.",
     "thinned": "Left out: {count} pairs at values of {x} where fewer than half of the draws are ok.",
+    "silent": "Settings in which nothing was logged: {count}.",
     "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
     "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
     "missing": "Left out, because no closed form stands beside two usable draws: {names}.",

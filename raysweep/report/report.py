@@ -217,9 +217,8 @@ def page_of(
         )
         room -= lines if lines <= room else 0
     asked = question(design, workload)
-    cited = papers.legend(
-        "\n".join([asked, *(part.title for part in parts), *(one.caption for p in pictures for one in p)])
-    )
+    shown = [asked, *(text for part in parts for text in (part.title, part.question))]
+    cited = papers.legend("\n".join([*shown, *(one.caption for some in pictures for one in some)]))
     every = len(frame) + about.missing
     missing = f"{len(frame):,} of {counted(every, 'row')} so far" if about.missing else ""
     return Page(

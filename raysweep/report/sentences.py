@@ -20,16 +20,7 @@ from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, which
-from raysweep.report.names import (
-    as_called,
-    called,
-    capitalized,
-    in_short,
-    setting,
-    settings,
-    unit_of,
-    without_common_beginning,
-)
+from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, OUTCOMES, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
@@ -80,22 +71,28 @@ def _answer(finding: Finding, workload: Workload) -> str:
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
-    if finding.kind == "curves" and (along := _along(finding, workload)):
+    if finding.kind == "curves" and (along := _fitting(_along(finding, workload), "")):
         return _longer(along, theory, "; {}")
-    lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
-    first = _fitting(clause(finding, lead, workload), OUTCOMES.get(lead.outcome, str(lead.outcome)))
+    groups = groups_of(finding)
+    lead, *others = sorted(groups, key=lambda group: _order(group, finding))
+    if finding.kind != "best":
+        others = [group for group in groups if group != lead]  # the most frequent first
+    every = len(finding.table)
+    among = f" in {lead.count} of {counted(every, NOUNS.get(finding.kind, 'setting'))}"
+    among = "" if every == 1 or finding.kind == "best" else among
+    forms = [clause(one, lead, workload) for one in (finding, replace(finding, meanings={}))]
+    forms.append(OUTCOMES.get(lead.outcome, str(lead.outcome)))
+    first = next((form for form in forms if _fitting(form + among, "")), forms[-1])
     say = partial(
         _with_others, first=first, lead=lead, others=others, finding=finding, workload=workload, theory=theory
     )
     if finding.kind == "best":
         return say(_longer(first, _first_setting(finding, workload), " at {}"))[0]
-    if len(finding.table) == 1:
+    if every == 1:
         return say(first)[0]
-    every = counted(len(finding.table), NOUNS.get(finding.kind, "setting"))
     where = which(finding, lead, workload) or share(finding, lead, workload)
-    in_many = _fitting(f"{first} in {lead.count} of {every}", first)
-    text, whole = say(_fitting(first + where, in_many))
-    with_counts = f"{first}{where} ({lead.count} of {len(finding.table)})"
+    text, whole = say(_fitting(first + where, first + among))
+    with_counts = f"{first}{where} ({lead.count} of {every})"
     if whole or lead.nearly or not lead.where or len(with_counts.split()) > MOST:
         return text
     return say(with_counts)[0]  # some settings are left out, as the counts tell
@@ -124,13 +121,15 @@ def _with_others(
         where = which(finding, group, workload)
         if theory and not where and finding.kind != "curves":
             text, theory = _longer(text, theory, "; {}"), ""
-        other = FURTHER.get(group.outcome) or without_common_beginning(first, clause(finding, group, workload))
+        other = FURTHER.get(group.outcome) or what_differs(first, clause(finding, group, workload))
         in_few = f"{other} in {group.count}"
         if finding.kind == "best":
             longer = _longer(text, other, "; {}")
         else:
             brief = f"{OUTCOMES.get(group.outcome, str(group.outcome))} in {group.count}"
-            forms = [other + where if where else in_few, in_few, "" if theory else brief]
+            needs = _all_need(finding, workload) if group.outcome == Outcome.UNDECIDED else ""
+            named = other + where if where else in_few
+            forms = [f"{named} (needs {needs})" * bool(needs), named, in_few, "" if theory else brief]
             every = (_longer(text, each, "; {}") for each in forms)
             longer = next((each for each in every if each != text), text)
         if longer == text and finding.kind == "best":
@@ -142,7 +141,7 @@ def _with_others(
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
     """The best configuration of a search, what is not told from it, and which axes carry the variance."""
     facts, first = finding.facts, finding.table.iloc[0]
-    text = clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload)
+    text = _fitting(clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload), "located")
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
     named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
     text = _longer(text, settings({name: first[name] for name in named}, workload), " at {}")
@@ -195,7 +194,8 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     every = len(finding.table) // len(facts["over"])
     if len(finding.keys) > 1:
         others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
-        text += f" in {some_of(len(laws) // len(facts['over']), every, f'setting of {others}')}"
+        text = _longer(text, some_of(len(laws) // len(facts["over"]), every, f"setting of {others}"), " in {}")
+    text = _fitting(text, "located")
     for way in ways:
         text = _longer(text, way, "; {}")
     if out := facts.get("largest_out"):
@@ -215,15 +215,16 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
         addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not located"
         if group and len(table) > 1:
             addition += f" in {group.count}" if text else f" in {some_of(group.count, len(table), 'setting')}"
-        text = _longer(text, addition, "; {}") if text else addition
+        text = _longer(text, addition, "; {}") if text else _fitting(addition, "located")
     return text
 
 
 def _order(group: Group, finding: Finding) -> int:
-    """The place of a group in a sentence: first the best, and places if a quarter of all settings have one."""
-    tested = finding.facts.get("method") == "known_turns"  # of many curves few are expected to turn
-    located = group.outcome == Outcome.LOCATED and (tested or 4 * group.count >= len(finding.table))
-    return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
+    """The place of a group in a sentence: first the best, and places if a quarter of all settings have one; what is not
+    clear leads nothing else."""
+    located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+    last = {Outcome.BEST: 0, Outcome.WORSE: 2, Outcome.UNCLEAR: 2, Outcome.UNDECIDED: 2}
+    return last.get(group.outcome, int(not located))
 
 
 def _fitting(*texts: str) -> str:
@@ -257,7 +258,7 @@ def _besides(finding: Finding, workload: Workload) -> str:
     if base := facts.get("base"):
         return f", beside {settings(base, workload)}"
     if bends := facts.get("bends"):
-        return "; not one power" + (f" in {bends}" if len(table) > 1 else "")
+        return "; the log-log curve bends" + (f" in {bends}" if len(table) > 1 else "")
     measured = table[table["outcome"] == Outcome.MEASURED]
     if finding.kind not in LOGGED or len(measured) < 2:
         return ""

@@ -69,8 +69,7 @@ def set_up(design: Design, workload: Workload) -> list[str]:
     asked = design.metrics()
     for metric in workload.metrics:
         if metric.name in asked and metric.description:
-            label = f"{metric.label} ({metric.name})" if metric.label else metric.name
-            lines.append(f"{label}: {metric.description}.")
+            lines.append(f"{capitalized(called(metric.name, workload))} (`{metric.name}`): {metric.description}.")
     return lines
 
 

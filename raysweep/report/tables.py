@@ -16,7 +16,8 @@ from raysweep.errors import printable
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.report.clauses import needed_words
-from raysweep.report.names import axis_label, called, in_short, setting, unit_of
+from raysweep.report.names import axis_label, called, in_short, unit_of
+from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
 
@@ -186,7 +187,7 @@ def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequenc
         return ", ".join(called(key, workload) for key in keys), False, texts
     base = finding.facts.get("base") or {}
     differ = [[key for key in keys if key not in base or row[key] != base[key]] for row in rows]
-    texts = [setting_words(row, some, workload) for row, some in zip(rows, differ, strict=True)]
+    texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
     return "setting", max(map(len, texts)) <= SHORT, texts
 
 
@@ -234,10 +235,3 @@ def _estimate(row: Mapping[str, Any], unit: str) -> str:
         return text
     head, bracket, rest = text.partition(" [")
     return f"{head}{unit}{bracket}{rest}"
-
-
-def setting_words(row: Mapping[str, Any], keys: Sequence[str], workload: Workload) -> str:
-    """The values of the keys; metrics and sweeps without the word for it."""
-    plain = {"metric", "sweep"} - workload.by_name.keys()
-    texts = [called(row[key], workload) if key in plain else setting(key, row[key], workload) for key in keys]
-    return ", ".join(texts)

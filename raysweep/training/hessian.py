@@ -1,10 +1,8 @@
-"""Curvature of a loss at a checkpoint: largest Hessian eigenvalues, trace, and the quadratic model (O App. D), all from
-products of the Hessian with vectors, by torch.func."""
+"""Curvature of a loss, by products of its Hessian: largest eigenvalues, trace, the quadratic model (O App. D)."""
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -56,9 +54,8 @@ def named(row: Tensor, module: nn.Module) -> dict[str, Tensor]:
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
     """The largest eigenvalue, by Lanczos with full reorthogonalization from a start vector: a lower bound that rises
     with the iterations. NaN if the Hessian is not finite, as for a diverged model."""
-    last = deque([([float("nan")], list[float](), list[Tensor]())], maxlen=1)
-    last.extend(itertools.islice(lanczos(product, start), iterations))
-    diagonal, off_diagonal, _ = last[0]
+    steps = [([float("nan")], list[float](), list[Tensor]()), *itertools.islice(lanczos(product, start), iterations)]
+    diagonal, off_diagonal, _ = steps[-1]
     if not np.isfinite([*diagonal, *off_diagonal]).all():
         return float("nan")
     off = off_diagonal[: len(diagonal) - 1]

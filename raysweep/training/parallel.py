@@ -33,9 +33,8 @@ def meet() -> None:
 
 
 def workers() -> int:
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return 1
-    return int(distributed.get_world_size())
+    gang = distributed.is_available() and distributed.is_initialized()
+    return int(distributed.get_world_size()) if gang else 1
 
 
 def rank() -> int:

@@ -14,11 +14,6 @@ FIRST_TRUNK = 16  # steps
 Factor = Callable[[int], float]
 
 
-def warmed(step: int, warmup: int) -> float:
-    """Linear warm-up: (step+1)/warmup, at most 1. The first step already has a rate above 0."""
-    return min(1.0, (step + 1) / warmup) if warmup else 1.0
-
-
 def branch(steps: int) -> int:
     """The step at which a wsd length leaves the trunk, which is the same for all lengths."""
     return steps - math.ceil(ANNEAL * steps)
@@ -28,16 +23,18 @@ def schedule(kind: str, steps: int, warmup: int = 0) -> Factor:
     """A function from a step to a multiple of the peak rate.
 
     kind: cosine (falls to zero), constant (no warm-up), constant_warmup, or wsd (falls to zero from its branch on).
-    warmup: steps; 0 stands for a tenth of all steps, and with wsd for TRUNK_WARMUP.
+    warmup: steps of linear warm-up, (step+1)/warmup: the first one has a rate above 0. 0 stands for a tenth of all
+        steps, and with wsd for TRUNK_WARMUP.
     """
     usual = TRUNK_WARMUP if kind == "wsd" else math.ceil(WARMUP * steps)
     warm, left = 0 if kind == "constant" else warmup or usual, branch(steps)
 
     def factor(step: int) -> float:
+        rise = min(1.0, (step + 1) / warm) if warm else 1.0
         if kind == "wsd" and step >= left:
-            return warmed(step, warm) * ((steps - step) / (steps - left + 1))
+            return rise * ((steps - step) / (steps - left + 1))
         if kind != "cosine" or step < warm:
-            return warmed(step, warm)
+            return rise
         return 0.5 * (1 + math.cos(math.pi * (step - warm + 1) / max(1, steps - warm + 1)))
 
     return factor

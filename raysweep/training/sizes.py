@@ -11,11 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 PIECE_BYTES = 8e9
-"""Bytes that the forward and backward passes of all models may take at a time, besides logits.
-
-A larger batch is cut into pieces whose gradients add up. It is a constant, so that no result depends on how much
-memory a machine has free.
-"""
+"""Bytes that the forward and backward passes of all models may take at a time, besides logits; a larger batch is cut
+into pieces whose gradients add up. A constant, so that no result depends on a machine's memory."""
 
 
 @dataclass(frozen=True)

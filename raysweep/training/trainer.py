@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raysweep.training import devices, draws, graphs, parallel, prefetch, sizes
+from raysweep.training import devices, draws, gpu, parallel, sizes
 
 if TYPE_CHECKING:
     from raysweep.trial.context import Context
@@ -34,10 +34,8 @@ the memory that was free, unless it is too little for so many."""
 UNRECORDED = 3  # steps in which kernels are compiled and chosen
 LOOK = 64  # steps between two looks at whether the loss is finite; each makes a GPU wait
 
-Batches = Callable[[int], np.ndarray]
-"""Maps a step to its tokens."""
-Losses = Callable[[nn.Module, Tensor], Tensor]
-"""Maps a module and tokens to the loss at each token."""
+Batches = Callable[[int], np.ndarray]  # maps a step to its tokens
+Losses = Callable[[nn.Module, Tensor], Tensor]  # maps a module and tokens to the loss at each token
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,11 @@ class Recipe:
     """How to train.
 
     lr: peak rate. schedule: maps a step to a multiple of it.
-    weight_decay: decoupled, of all tensors but vectors. It acts by the stated rate: with muP's own rates, narrow models
-        would decay faster.
+    weight_decay: decoupled, of all tensors but vectors, by the stated rate: by muP's, narrow models would decay faster.
     lr_factors: rate of each tensor relative to the stated one, by name; 1 where none is given.
     sample_bytes: memory that a sequence takes in a forward and backward pass; 0 if it does not limit a micro-batch.
     dropout: whether the module draws random numbers. They are named by (seed, role, step, sequence).
-    records: whether a GPU may record the kernels of a step once (graphs.py): the module starts the same ones for all
-        tokens. Never in a gang, nor with dropout.
+    records: whether a GPU may record a step's kernels once (gpu.py): the same for all tokens, no gang, no dropout.
     """
 
     lr: float
@@ -198,7 +194,7 @@ class Trainer:
 
         begun = self.step
         self.module.train()
-        with contextlib.closing(prefetch.in_turn(prepared, range(self.step, until), self._where)) as following:
+        with contextlib.closing(gpu.in_turn(prepared, range(self.step, until), self._where)) as following:
             for batch in following:
                 if self.step % LOOK == 0 and not self.alive:
                     break
@@ -217,8 +213,9 @@ class Trainer:
             group //= 2
         pieces = to_device(share, self._where).split(group if recipe.dropout else size)
         for number, tokens in enumerate(pieces):
-            if recipe.dropout:
-                self._draw(first)
+            if recipe.dropout:  # name the random numbers of the module from this sequence of the batch on
+                role = f"{recipe.role}/dropout/{self.step}/{first}"
+                torch.manual_seed(int(draws.generator(recipe.seed, role).integers(2**62)))
             if parallel.workers() > 1:  # gradients are exchanged once a step
                 self.module.set_requires_gradient_sync(number == len(pieces) - 1)
             loss += self._add_gradient(tokens, count)
@@ -241,7 +238,7 @@ class Trainer:
             return self._gradient(tokens, count)
         total = torch.full((), count, dtype=torch.float32, device=self._where)
         if tokens.shape not in self._recorded:
-            self._recorded[tokens.shape] = graphs.recorded(self._gradient, tokens, total)
+            self._recorded[tokens.shape] = gpu.recorded(self._gradient, tokens, total)
         return self._recorded[tokens.shape](tokens, total)
 
     def _gradient(self, tokens: Tensor, count: int | Tensor) -> Tensor:
@@ -250,11 +247,6 @@ class Trainer:
         (part * parallel.workers()).backward()  # FSDP takes the mean over workers
         return part.detach()
 
-    def _draw(self, sequence: int) -> None:
-        """Name the random numbers of the module from this sequence of the batch on."""
-        role = f"{self.recipe.role}/dropout/{self.step}/{sequence}"
-        torch.manual_seed(int(draws.generator(self.recipe.seed, role).integers(2**62)))
-
 
 def predictions(tokens: np.ndarray) -> int:
     """Number of tokens to predict."""
@@ -262,22 +254,19 @@ def predictions(tokens: np.ndarray) -> int:
 
 
 @torch.no_grad()
-def sequence_losses(module: nn.Module, losses: Losses, tokens: np.ndarray, batch: int = 64) -> np.ndarray:
-    """Sum of the losses of each sequence, float64 (sequences,). The workers of a gang share the sequences."""
-    parallel.meet()  # a worker may have made its tokens of gigabytes of text
-    share, first = parallel.share(tokens)
-    where = next(module.parameters()).device
-    pieces = on_host(share, where).split(sizes.samples(min(batch, len(share))))
-    with mixed_precision(where):
-        sums = torch.cat([losses(module, to_device(piece, where)).double().sum(1) for piece in pieces])
-    whole = torch.zeros(len(tokens), dtype=torch.float64, device=where)
-    whole[first : first + len(share)] = sums[: max(0, len(tokens) - first)]
-    return parallel.add_up(whole).cpu().numpy()
-
-
-def mean_loss(module: nn.Module, losses: Losses, tokens: np.ndarray) -> float:
-    """Mean loss over the tokens to predict."""
-    return float(sequence_losses(module, losses, tokens).sum() / predictions(tokens))
+def mean_loss(module: nn.Module, losses: Losses, batches: Sequence[np.ndarray], at_once: int = 64) -> float:
+    """Mean loss over the tokens to predict. at_once: sequences computed at a time. The workers of a gang share them."""
+    where, total = next(module.parameters()).device, 0.0
+    for tokens in batches:
+        parallel.meet()  # a worker may have made its tokens of gigabytes of text
+        share, first = parallel.share(tokens)
+        pieces = on_host(share, where).split(sizes.samples(min(at_once, len(share))))
+        with mixed_precision(where):
+            sums = torch.cat([losses(module, to_device(piece, where)).double().sum(1) for piece in pieces])
+        whole = torch.zeros(len(tokens), dtype=torch.float64, device=where)  # so that a gang adds as one process does
+        whole[first : first + len(share)] = sums[: max(0, len(tokens) - first)]
+        total += float(parallel.add_up(whole).cpu().numpy().sum())
+    return total / sum(map(predictions, batches))
 
 
 def on_host(tokens: np.ndarray, where: torch.device) -> Tensor:

@@ -1,4 +1,4 @@
-"""A cache in the user's folder for results that take a while to compute: trained vocabularies and tokenized text,
+"""A cache in the user's folder for results that take a while to compute: tokenized text,
 digests of folders of images.
 
 The folder is RAYSWEEP_CACHE, or else raysweep in XDG_CACHE_HOME or ~/.cache. It may be deleted at any time. Damaged

@@ -85,6 +85,11 @@ def deferred(name: str) -> Callable[..., Any]:
     return call
 
 
+def stage_of(package: str, name: str, after: str = "", **options: Any) -> Stage:
+    """A stage whose function and cost have its name, in the modules `stages` and `costs` of a package."""
+    return Stage(name, f"{package}.stages:{name}", after, cost=deferred(f"{package}.costs:{name}"), **options)
+
+
 @dataclass(frozen=True)
 class Chain:
     """The stages of a workload, first to last, with the parameters and metrics of each.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from raysweep.workloads.declaration import SIGN_SPREAD, STATUSES, Columns, Parameter
+from raysweep.workloads.declaration import OK, SIGN_SPREAD, STATUSES, Columns, Parameter
 
 Array = np.ndarray
 Compute = Callable[[Columns, Array], tuple[dict[str, Array], Array]]
@@ -78,3 +78,29 @@ def averaged(
         means[name + SIGN_SPREAD] = np.where(asked, spread, np.nan)
     worst = np.maximum.reduceat([STATUSES.index(word) for word in words], starts)
     return means, np.array([STATUSES[rank] for rank in worst], dtype=object)
+
+
+def solved(
+    columns: Columns,
+    seeds: Array,
+    metrics: dict[str, Array],
+    engines: Mapping[str, Compute],
+    signs: Callable[[Columns], Mapping[str, Array]],
+    spread: Sequence[str],
+) -> tuple[dict[str, Array], Array]:
+    """All rows by their engines, averaged over signs: `metrics` with what the engines give instead, and the status.
+
+    metrics: what needs no engine, (rows,) each. engines: how each value of the column `engine` solves rows; `theory`
+    draws nothing, so its rows are not averaged. signs: as in `expanded`, of some rows. spread: `metrics` of `averaged`.
+    """
+    status = np.full(len(seeds), OK, dtype=object)
+    for name in sorted(set(columns["engine"].tolist())):
+        rows = np.flatnonzero(columns["engine"] == name)
+        some, chosen = {key: np.asarray(values)[rows] for key, values in columns.items()}, np.asarray(seeds)[rows]
+        if name == "theory":
+            solution, status[rows] = engines[name](some, chosen)
+        else:
+            solution, status[rows] = averaged(engines[name], some, chosen, signs(some), spread)
+        for key, values in solution.items():
+            metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
+    return metrics, status

@@ -51,7 +51,6 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out() -> 
     assert finding.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx([0.1, 0.4])
     (plot,) = finding.plots()
     assert isinstance(plot, CurvesPlot)
-    assert plot.difference
 
 
 def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared() -> None:

@@ -73,6 +73,18 @@ def test_a_setting_without_a_value_is_undecided() -> None:
     assert one.tables["curves_loss"]["rate"].unique().tolist() == [0.5]
 
 
+def test_a_setting_whose_draws_are_ok_but_logged_nothing_is_undecided_and_counted() -> None:
+    points = points_of(np.ones((3, 4)))
+    rows = points.drop_duplicates("seed")[["sweep", "cell", "seed", "status", "rate"]].assign(epochs=2)
+    rows = pd.concat([rows, rows.assign(cell="c0.7", rate=0.7)])
+    given = {"x": "step", "metric": "loss", "stage": "tune"}
+    one = run(Question(rows, given, workloads.get("logging"), "curves", curves=lambda: points.drop(columns="rate")))
+    assert one.table["rate"].tolist() == [0.5, 0.7]
+    assert one.table["outcome"].tolist() == [Outcome.MEASURED, Outcome.UNDECIDED]
+    assert one.table["needed"].tolist() == ["", ""]  # more rows that are ok would log nothing either
+    assert one.facts["silent"] == 1
+
+
 def test_figures_have_the_means_and_the_draws_that_are_in_none() -> None:
     wild = points_of(np.array([[2.0, 1e3, math.inf]]), status="diverged", first=3)
     (plot,) = finding_of(points_of(np.arange(9.0).reshape(3, 3)), wild, called="layer").plots()

@@ -9,7 +9,7 @@ import pytest
 from transfer_rows import finding_of, rows_with
 
 from raysweep.analyses.finding import Finding, Needed, Outcome
-from raysweep.analyses.kinds.r_squared import RSquaredPlot
+from raysweep.analyses.series import CurvesPlot
 
 AXES = {"overlap_angle": np.linspace(4, 80, 20).tolist(), "gamma": [0.2, 0.4], "depth": [2, 3]}
 
@@ -39,7 +39,7 @@ def test_the_predictor_whose_interval_lies_above_all_others_is_the_best() -> Non
     assert table.loc[3, ["needed", "needed_number"]].to_numpy().tolist() == [[Needed.MORE_UNITS, 20]] * 2
     assert len(finding.tables["r_squared_values"]) == 8
     (plot,) = finding.plots()
-    assert isinstance(plot, RSquaredPlot)
+    assert isinstance(plot, CurvesPlot)
     assert [(dict(panel.where), len(panel.lines)) for panel in plot.panels] == [({"depth": 2}, 2), ({"depth": 3}, 2)]
 
 

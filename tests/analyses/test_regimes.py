@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from raysweep.analyses.finding import Finding, Needed, Outcome
-from raysweep.analyses.kinds.regime import AtBestPlot, RatesPlot, run
+from raysweep.analyses.kinds.regime import run
+from raysweep.analyses.places import PlacesPlot
 from raysweep.analyses.question import Question
+from raysweep.analyses.series import CurvesPlot
 from raysweep.fits.reasons import Reason
 from raysweep.report.notes import notes
 from raysweep.workloads import get
@@ -117,10 +119,11 @@ def test_too_few_lengths_need_more_of_them() -> None:
 
 def test_figures_have_the_best_rates_and_each_metric_at_them() -> None:
     rates, first, other = finding_of(bowls([0.0]), metrics=["pretrain_loss_after"]).plots()
-    assert isinstance(rates, RatesPlot)
-    assert isinstance(first, AtBestPlot)
-    assert isinstance(other, AtBestPlot)
-    assert (rates.name, first.shown, other.shown) == ("regime_rates", "finetune_loss", "pretrain_loss_after")
-    (line,) = rates.panels[0].lines
-    assert line.regime.optimum.table["estimate"].to_numpy() == pytest.approx([0.003] * 4, rel=0.1)
-    assert line.base["pretrain_loss_after"] is not None
+    assert isinstance(rates, PlacesPlot)
+    assert isinstance(first, CurvesPlot)
+    assert isinstance(other, CurvesPlot)
+    assert (rates.name, first.metric, other.metric) == ("regime_rates", "finetune_loss", "pretrain_loss_after")
+    (best,), (line, *fixed) = rates.panels[0].lines, other.panels[0].lines
+    assert (line.where, fixed[0].where, len(fixed)) == ({"finetune_lr": "best"}, {"finetune_lr": 1e-5}, 7)
+    assert best.table["estimate"].to_numpy() == pytest.approx([0.003] * 4, rel=0.1)
+    assert line.base is not None

@@ -76,7 +76,7 @@ def test_a_dry_run_counts_each_pretraining_once_and_prices_the_plain_grid(tmp_pa
     assert (finetune.distinct, finetune.parents, finetune.kept) == (12, 4, False)
     assert (evaluate.distinct, evaluate.parents, evaluate.kept) == (12, 12, False)
     parameters = {p.name: p.default for p in workloads.get("language").parameters} | asked()["fixed"]
-    by_hand = 2 * sum(costs.pretraining(parameters, float(steps * STEP)).seconds for steps in (20, 40))
+    by_hand = 2 * sum(costs.training("pretrain", parameters, steps).seconds for steps in (20, 40))
     assert pretrain.seconds == pytest.approx(by_hand)
     assert tree.plain - tree.seconds == pytest.approx(2 * by_hand)  # two of three rates pretrain in vain
     assert tree.alone == pytest.approx(tree.seconds)

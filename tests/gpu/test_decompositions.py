@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from linear_rows import table
+from workload_rows import grid
 
 from raysweep.training import devices
 from raysweep.workloads.linear_transfer import flow, network
@@ -21,26 +22,14 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         for gamma in (0.01, 0.5, 1.5)
         for depth in (1, 3)
     ],
-    "network": [
-        {
-            "dim": 8,
-            "gamma": gamma,
-            "depth": depth,
-            "noise": 0.2,
-            "overlap_angle": 60.0,
-            "finetune_steps": steps,
-            "finetune_lr": 0.2,
-            "pretrain_start": start,
-            "init_scale": 0.2,
-            "pretrain_length": 0.5,
-        }
-        for gamma in (0.01, 0.5, 3.0)
-        for depth in (1, 3)
-        for start, steps in (("exact", math.inf if depth == 1 else 30.0), ("descent", 30.0))
-    ],
+    "network": grid(
+        {"dim": [8], "noise": [0.2], "overlap_angle": [60.0], "init_scale": [0.2], "pretrain_length": [0.5]},
+        {"gamma": [0.01, 0.5, 3.0], "finetune_lr": [0.2, 0.2, 0.2]},
+        {"depth": [1, 3], "finetune_steps": [math.inf, 30.0]},
+    ),
 }
 ENGINES = {"flow": flow, "network": network}
-CALLS = {"flow": 2, "network": 4 + 1}  # shapes of inputs; kinds of start and depth, and features of many layers
+CALLS = {"flow": 2, "network": 2}  # shapes of inputs; depths
 
 
 def computed(which: str, gpus: int) -> tuple[dict[str, np.ndarray], list[str]]:

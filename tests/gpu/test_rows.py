@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -97,7 +96,6 @@ ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
         [{"interpolation": share, "noise": noise} for share in (0.5, 1.0) for noise in (0.0, 0.1)],
         {**LANGUAGE, "sharpness_iterations": 3},
     ),
-    "language, a task": ("language", [{"finetune_lr": 3e-4}], {**LANGUAGE, "target": "task:{here}"}),
     "linear_transfer, layers": (
         "linear_transfer",
         [{"overlap_angle": angle, "finetune_lr": lr} for angle in (10.0, 60.0) for lr in (0.02, 5.0)],
@@ -148,10 +146,6 @@ EACH = {"language", "linear_transfer, layers", "relu_kernel", "vision"}
 def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path) -> None:
     """Statuses are equal; float64 numbers are equal too, and those of bfloat16 products near."""
     workload, rows, usual = ROWS[which]
-    if "target" in usual:
-        examples = [{"text": "abc"[n % 3] * 9, "label": "xyz"[n % 3]} for n in range(300)]
-        (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, examples)))
-        usual = {**usual, "target": f"task:{tmp_path}/task.jsonl"}
     # by chance seed 0 ends where the loss is far from quadratic, and then no two precisions agree on its curvature
     columns, seeds = table(workload, rows, **usual), np.ones(len(rows), int)
     declared = workloads.get(workload)

@@ -191,29 +191,29 @@ def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, c
         assert tokenizer.decode(list(text.encode())) == text
 
 
-@pytest.mark.parametrize("learned", [pytest.param(True, marks=pytest.mark.long), False], ids=["bpe", "bytes"])
-def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(
-    learned: bool, tmp_path: Path, call: Call
-) -> None:
+def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(tmp_path: Path, call: Call) -> None:
     stream = np.random.default_rng(0)
     words = ("learning", "rates", "fall", "while", "Grüße", "<|endoftext|>", "Ā", "1234")
     lines = [" ".join(stream.choice(words, 60)) for _ in range(60)]
     text = tmp_path / "lines.jsonl"
     text.write_text("\n".join(json.dumps({"text": line}) for line in lines))
-    source = f"{'bpe:300:' if learned else ''}file:{text}"
-    sweep = run(space("mine", source=source, target=f"file:{text}") | {"seeds": 1}, tmp_path / "sweeps")
+    source = f"file:{text}"
+    sweep = run(space("mine", source=source, target=source) | {"seeds": 1}, tmp_path / "sweeps")
     cell = sweep.results().cell[0]
     text_tokens = corpus.load(source).splits["test"]
-    documents = corpus.documents(f"file:{text}").splits["test"]
-    text.unlink()  # the tokens are kept with the model
+    documents = corpus.documents(source).splits["test"]
+    text.unlink()  # the model alone is asked
     done = call("export", "mine", cell, "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path / "sweeps")
     assert done.code == 0, done
     tokenizer = transformers_of().AutoTokenizer.from_pretrained(tmp_path / "m")
-    assert tokenizer.eos_token_id == (299 if learned else 0)
+    assert tokenizer.eos_token_id == 0
     found = [token for one in documents for token in (*tokenizer(one.decode()).input_ids, tokenizer.eos_token_id)]
     assert found == text_tokens.tolist()
     config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert config["vocab_size"] == len(tokenizer) == (300 if learned else 256)
+    assert config["vocab_size"] == len(tokenizer) == 256
+    # what a sweep of `checkpoints` draws for a text follows from these bytes: others would fine-tune in another order
+    assert hashes(tmp_path / "m")["tokenizer.json"].startswith("ed33e9b5fd15b220")
+    assert hashes(tmp_path / "m")["tokenizer_config.json"].startswith("b06cc1d4fb795173")
 
 
 def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path: Path, call: Call) -> None:

@@ -59,7 +59,9 @@ def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> No
     made, several = forecast(sweep, AT)["forecasts"][0], found.forecast(width=[128, 512], tokens=16e9)
     assert several["outside"].tolist() == [1, pytest.approx(2)]
     assert several.loc[1, ["estimate", "low", "high"]].tolist() == [made[name] for name in ("estimate", "low", "high")]
-    for wrong, problem in (({"width": [1, 2], "tokens": [1, 2, 3]}, "at: "), ({"width": 1}, "missing tokens")):
+    nested = {"width": [[1, 2], [3, 4]], "tokens": 1}
+    ragged = {"width": [1, 2], "tokens": [1, 2, 3]}
+    for wrong, problem in ((ragged, "at: "), (nested, "at: expected a number"), ({"width": 1}, "missing tokens")):
         with pytest.raises(InputError, match=problem):
             found.forecast(**wrong)
 

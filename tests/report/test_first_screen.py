@@ -16,6 +16,7 @@ from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.report.clauses import theory_words
 from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
+from raysweep.report.phrases import CLAUSES
 from raysweep.report.sentences import MOST, sentence
 from raysweep.report.tables import first_table
 from raysweep.workloads.declaration import Metric
@@ -116,11 +117,40 @@ def test_noise_alone_does_nothing_along_an_axis() -> None:
     assert ways(finding_of(frame, {"depth": DEPTHS}, "curves", x="depth", metric="risk_finetune")) == {Way.UNCLEAR: 1}
 
 
-def test_no_sentence_is_longer_than_25_words_however_long_a_label_is() -> None:
-    label = " ".join(["very"] * 30)
-    metrics = (*TRANSFER.metrics, Metric("long", "", label=label))
-    finding = replace(zeros(below_one), metric="long", question="", meanings={})
-    assert len(sentence(finding, replace(TRANSFER, metrics=metrics)).split()) <= MOST
+OF_KINDS: dict[str, Any] = {"over": ["depth"], "axes": ["depth"], "shares": {}, "configurations": 9, "alike": 2}
+
+
+@pytest.mark.parametrize("kind", CLAUSES)
+def test_no_sentence_is_longer_than_25_words_however_long_a_label_is(kind: str) -> None:
+    facts = {**OF_KINDS, "one_draw": False, "length": "long", "meets": "long", "reference": "limit"}
+    keys = ["gamma", "axis"] if kind == "law" else ["gamma"]
+    for outcome in (*CLAUSES[kind], Outcome.UNCLEAR, Outcome.UNDECIDED):
+        rows = [{"gamma": k, "depth": 1, "axis": "depth", "outcome": outcome, "estimate": 1.0 * k} for k in (1, 2, 3)]
+        other = [*rows, {**rows[0], "gamma": 4, "outcome": Outcome.UNDECIDED}]
+        tables = [as_table(one, keys) for one in (rows, other, rows[:1])]
+        for words, table, x in itertools.product([9, 16, 30], tables, ["gamma", "long"][: 1 + (kind != "curves")]):
+            workload = replace(TRANSFER, metrics=(Metric("long", "", label=" ".join(["very"] * words)),))
+            finding = Finding(kind, "b", table, "long", x, keys, facts=facts)
+            for asked in ("Where?", ""):
+                said = sentence(replace(finding, question=asked), workload)
+                assert 0 < len(said.split()) <= MOST
+
+
+def test_a_sentence_begins_with_what_is_clear_in_few_settings() -> None:
+    few = zeros(lambda gamma, depth: Outcome.POSITIVE if (gamma, depth) == (0.2, 1) else Outcome.UNCLEAR)
+    assert sentence(few, TRANSFER) == ("Transfer helps everywhere for γ = 0.2 and L = 1; not clear in 23.")
+
+
+def test_a_range_of_estimates_says_how_far_wide_intervals_reach() -> None:
+    def located(width: float) -> str:
+        rows = [
+            {"gamma": k, "outcome": Outcome.LOCATED, "estimate": 40 + k, "low": 40 + k - width, "high": 40 + k + width}
+            for k in (1, 2, 3)
+        ]
+        return sentence(Finding("boundary", "b", as_table(rows, ["gamma"]), "", "overlap_angle", ["gamma"]), TRANSFER)
+
+    assert "an overlap angle between 41° and 43° in all 3" in located(0.5)
+    assert "an overlap angle of 41–43 [36, 48]° in all 3" in located(5)
 
 
 def test_long_whole_numbers_are_short_unless_they_are_hardly_apart() -> None:

@@ -35,7 +35,7 @@ def test_who_uses_the_earlier_name_of_a_parameter_is_told_what_to_say_now(
 ) -> None:
     with pytest.raises(InputError) as caught:
         validate({"name": "a", "workload": "language", **asked})
-    meaning = "its cosine is the share of the target's text that is drawn from the source instead"
+    meaning = "its cosine is the share of target text drawn from the source"
     assert str(caught.value) == f"{path}: is now overlap_angle, in degrees: {meaning}{converted}"
 
 

@@ -154,6 +154,16 @@ def test_a_resolved_space_is_itself_a_space() -> None:
         assert restore(space.as_dict()) == space
 
 
+@pytest.mark.parametrize("name", packaged.spaces())
+def test_the_question_of_a_packaged_space_is_short_and_its_first_analysis_answers_it(name: str) -> None:
+    space = space_files.read(packaged.spaces()[name])
+    asked = [options.get("question", "") for entry in space.analysis for options in entry.values()]
+    question = next(filter(None, asked))
+    assert space.description == ""  # a report asks what its first analysis answers
+    assert question.index("?") == len(question) - 1
+    assert 4 <= len(question.split()) <= 20
+
+
 def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(KeyError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,42 +41,24 @@ def score(rows: Rows, parent: Any, context: Context) -> Result:
     return Result(metrics={"score": np.ones(len(rows))})
 
 
-def _workload(name: str, stages: tuple[Stage, ...], stage: str = "learn", metric: str = "learn") -> Workload:
-    return Workload(
-        name=name,
-        summary="a workload that does not fit",
-        identity_version=1,
-        parameters=(
-            Parameter("x", float, 0.0, "a number", stage="learn"),
-            Parameter("gives", str, "fine", "what a stage gives back", stage=stage),
-        ),
-        metrics=(Metric("loss", "a loss", stage=metric), Metric("score", "a score")),
-        stages=stages,
-        sources=("careless_workload",),
-    )
-
-
 LEARN = Stage("learn", "careless_workload:learn", together=("x",))
 SCORE = Stage("score", "careless_workload:score", after="learn", together=("x",))
-WORKLOAD = _workload("careless", (LEARN, SCORE))
+WORKLOAD = Workload(
+    name="careless",
+    summary="a workload that does not fit",
+    identity_version=1,
+    parameters=(
+        Parameter("x", float, 0.0, "a number", stage="learn"),
+        Parameter("gives", str, "fine", "what a stage gives back", stage="learn"),
+    ),
+    metrics=(Metric("loss", "a loss", stage="learn"), Metric("score", "a score")),
+    stages=(LEARN, SCORE),
+    sources=("careless_workload",),
+)
 
 
 def __getattr__(name: str) -> Workload:
-    """Workloads that are wrong in their declaration: what an entry point names is an error when it is loaded."""
-    from dataclasses import replace
-
+    """A workload that is wrong in its declaration: what an entry point names is an error when it is loaded."""
     if name == "CIRCLE":
-        return _workload("circle", (replace(LEARN, after="score"), SCORE))
-    if name == "FORK":
-        return _workload("fork", (LEARN, SCORE, replace(SCORE, name="other")))
-    if name == "NO_STAGE":
-        return _workload("no_stage", (LEARN, SCORE), stage="")
-    if name == "OTHER_STAGE":
-        return _workload("other_stage", (LEARN, SCORE), metric="guess")
-    if name == "TOGETHER":
-        return _workload("together_by_nothing", (replace(LEARN, together=("y",)), SCORE))
-    if name == "UNTIL":
-        return _workload("until_nothing", (replace(LEARN, until="epochs"), SCORE))
-    if name == "AFTER_NOTHING":
-        return _workload("after_nothing", (LEARN, replace(SCORE, after="train")))
+        return replace(WORKLOAD, name="circle", stages=(replace(LEARN, after="score"), SCORE))
     raise AttributeError(name)

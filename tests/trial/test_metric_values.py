@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import returning_workload
 import torch
-from conftest import installed
 
 from raysweep.errors import InputError
 from raysweep.trial.compute import compute
+from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
 
 COLUMNS = {"x": np.array([0.5, 1.5, 2.5]), "fast": np.array([True, False, True], dtype=object)}
 SEEDS = np.array([7, 8, 9])
 
-Returned = Callable[[Any, Any], dict[str, np.ndarray]]
+ANSWER: dict[str, Any] = {}
 
 
-@pytest.fixture
-def returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Returned:
-    """Metrics of three rows by a workload of another package that returns these values of loss, and this status."""
-    installed(tmp_path, returning="returning_workload:WORKLOAD")
-    monkeypatch.syspath_prepend(tmp_path)
+def answer(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, Any], Any]:
+    return {"fine": np.zeros(len(seeds)), "loss": ANSWER["loss"]}, ANSWER["status"]
 
-    def of(values: Any, status: Any = None) -> dict[str, np.ndarray]:
-        returning_workload.ANSWER.update(loss=values, status=["ok"] * 3 if status is None else status)
-        return compute(returning_workload.WORKLOAD, COLUMNS, SEEDS, "").metrics
 
-    return of
+RETURNING = Workload(
+    name="returning",
+    summary="what it is told to return",
+    identity_version=1,
+    parameters=(Parameter("x", float, 0.0, "x"), Parameter("fast", bool, False, "fast")),
+    metrics=(Metric("fine", "zero"), Metric("loss", "what it is told")),
+    compute="test_metric_values:answer",
+    cost=lambda columns: Cost(0.0, 0.0),
+    sources=("test_metric_values",),
+)
+
+
+def returned(values: Any, status: Any = None) -> dict[str, np.ndarray]:
+    """Metrics of three rows of a workload that returns these values of loss, and this status."""
+    ANSWER.update(loss=values, status=["ok"] * 3 if status is None else status)
+    return compute(RETURNING, COLUMNS, SEEDS, "").metrics
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,7 @@ def returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Returned:
         [torch.ones(1), np.array([2]), Fraction(3)],
     ],
 )
-def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) -> None:
+def test_any_sequence_of_numbers_is_a_metric(values: Any) -> None:
     assert returned(values)["loss"].tolist() == [1, 2, 3]
 
 
@@ -61,7 +67,7 @@ def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) ->
         ([1.0, {"a": 1}, 3.0], "got {'a': 1} in the row x = 1.5"),
     ],
 )
-def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, message: str, returned: Returned) -> None:
+def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, message: str) -> None:
     with pytest.raises(RuntimeError) as wrong:
         returned(values)
     assert str(wrong.value).startswith("returning: expected one number ")
@@ -70,7 +76,7 @@ def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, message: st
 
 
 @pytest.mark.parametrize("values", [0.5, None, "abc", np.float64(1), [1.0, 2.0], {"a": 1, "b": 2, "c": 3}, np.zeros(4)])
-def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned: Returned) -> None:
+def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any) -> None:
     with pytest.raises(InputError, match="^returning: expected 3 .* loss, .* got "):
         returned(values)
 
@@ -79,7 +85,7 @@ def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned:
     ("status", "message"),
     [("good", "'good'"), (["ok"] * 2, " 3, "), (["ok", "good", "ok"], "'good'"), (["ok", ["ok"], "ok"], "['ok']")],
 )
-def test_a_status_is_a_known_word_for_each_row(status: Any, message: str, returned: Returned) -> None:
+def test_a_status_is_a_known_word_for_each_row(status: Any, message: str) -> None:
     with pytest.raises(InputError) as wrong:
         returned([1.0, 2.0, 3.0], status)
     assert message in str(wrong.value)

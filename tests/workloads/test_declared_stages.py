@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -39,39 +42,51 @@ def declared(**stage: Any) -> Workload:
 COLUMNS = {"x": np.array([3]), "y": np.array([0.5])}
 
 
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        ({"run": "test_declared_stages.learn"}, 'odd: stage learn: expected run as "module:function", got'),
-        ({"version": 2}, "odd: stage learn has the version 2, above the workload's identity_version 1"),
-        ({"together": "x"}, "odd: stage learn: expected together as a tuple of parameters"),
-        ({"until": "x"}, "odd: stage learn has until = 'x' and no points"),
-        ({"sources": "odd.net"}, 'odd: stage learn: expected sources as modules, such as ("my_package.net",), got'),
-        ({"together": ("x",), "points": lambda row: [1]}, "odd: stage learn has points, and so gets one row a call"),
-    ],
-)
-def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as wrong:
-        declared(**stage)
-    assert str(wrong.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "metrics", "message"),
-    [
-        ([Parameter("seed", int, 1, "", stage="learn")], [], "parameter seed has the name of a column of the results"),
-        ([Parameter("status", int, 1, "", stage="learn")], [], "parameter status has the name of a column"),
-        ([], [Metric("seconds", "")], "metric seconds has the name of a column of the results: rename it"),
-        ([Parameter("x", int, 2, "", stage="judge")], [], "two parameters are called x: rename one"),
-        ([], [Metric("loss", "", stage="learn")], "two metrics are called loss: rename one"),
-        ([], [Metric("y", "")], "a parameter and a metric are called y: rename one"),
-        ([], [Metric("up", "", direction="up")], "metric up: expected minimize, maximize or none, got 'up' as its dir"),
-    ],
-)
-def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list[Metric], message: str) -> None:
+def more(*added: Parameter | Metric) -> Workload:
+    """The same with further parameters or metrics."""
     odd = declared()
+    parameters, metrics = ([each for each in added if isinstance(each, kind)] for kind in (Parameter, Metric))
+    return replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
+
+
+def chained(**judge: Any) -> Workload:
+    """The same with this last stage."""
+    odd = declared(after=judge.pop("first_after", ""))
+    return replace(odd, stages=(odd.stages[0], *judge.pop("others", ()), replace(odd.stages[1], **judge)))
+
+
+CHAIN = "expected stages in one chain, each after another one, got"
+REFUSED: list[tuple[Callable[[], Workload], str]] = [
+    (lambda: declared(run="test_declared_stages.learn"), 'stage learn: expected run as "module:function", got'),
+    (lambda: declared(version=2), "stage learn has the version 2, above the workload's identity_version 1"),
+    (lambda: declared(together="x"), "stage learn: expected together as a tuple of parameters"),
+    (lambda: declared(together=("z",)), "stage learn names z, which is no parameter"),
+    (lambda: declared(until="x"), "stage learn has until = 'x' and no points"),
+    (lambda: declared(until="epochs"), "stage learn names epochs, which is no parameter"),
+    (lambda: declared(sources="odd.net"), 'stage learn: expected sources as modules, such as ("my_package.net",), got'),
+    (lambda: declared(together=("x",), points=lambda row: [1]), "stage learn has points, and so gets one row a call"),
+    (lambda: chained(after="train"), "stage judge comes after train, which is no stage"),
+    (lambda: chained(first_after="judge"), f"{CHAIN} a circle: learn after judge, judge after learn"),
+    (
+        lambda: chained(others=(Stage("other", "a:b", after="learn"),)),
+        f"{CHAIN} two after the same one: learn after nothing, other after learn, judge after learn",
+    ),
+    (lambda: more(Parameter("z", int, 1, "")), "parameter z belongs to no stage; expected one of learn, judge"),
+    (lambda: more(Metric("z", "", stage="guess")), "metric z belongs to stage 'guess', expected learn, judge"),
+    (lambda: more(Parameter("seed", int, 1, "", stage="learn")), "parameter seed has the name of a column of the resu"),
+    (lambda: more(Parameter("status", int, 1, "", stage="learn")), "parameter status has the name of a column"),
+    (lambda: more(Metric("seconds", "")), "metric seconds has the name of a column of the results: rename it"),
+    (lambda: more(Parameter("x", int, 2, "", stage="judge")), "two parameters are called x: rename one"),
+    (lambda: more(Metric("loss", "", stage="learn")), "two metrics are called loss: rename one"),
+    (lambda: more(Metric("y", "")), "a parameter and a metric are called y: rename one"),
+    (lambda: more(Metric("up", "", direction="up")), "metric up: expected minimize, maximize or none, got 'up' as its"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_a_declaration_that_would_be_misread_is_refused(make: Callable[[], Workload], message: str) -> None:
     with pytest.raises(ValueError) as wrong:
-        replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
+        make()
     assert str(wrong.value).startswith(f"odd: {message}")
 
 
@@ -105,12 +120,6 @@ def test_infinity_is_beside_the_range() -> None:
             width.coerce(value)
 
 
-def test_points_rise() -> None:
-    stages = RowStages(declared(points=lambda row: range(row["x"], 0, -1)), COLUMNS)
-    with pytest.raises(InputError, match=r"^odd\.learn: expected points that rise, got \(3, 2, 1\)$"):
-        stages.points(0)
-
-
 @pytest.mark.parametrize(
     "points", [np.arange(1, 4), np.array([1.0, 2.0, 3.0]), [np.int64(1), np.float32(2), 3], range(1, 4)]
 )
@@ -119,22 +128,6 @@ def test_points_are_numbers_of_any_kind(points: Any) -> None:
     assert stages.points(0)[0] == (1, 2, 3)
     assert {type(point) for point in stages.points(0)[0]} <= {int, float}
     assert stages.of_row(0, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("points", "message"),
-    [
-        *((points, "expected numbers that rise, got ") for points in (None, 5)),
-        *(
-            ([1, point], "expected finite numbers of at least 0, got ")
-            for point in (None, 2j, "a", True, float("nan"), float("inf"), -1)
-        ),
-    ],
-)
-def test_points_that_are_none_are_told(points: Any, message: str) -> None:
-    with pytest.raises(InputError) as wrong:
-        RowStages(declared(points=lambda row: points), COLUMNS).points(0)
-    assert str(wrong.value).startswith(f"odd.learn.points: {message}")
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "3", None])
@@ -151,49 +144,47 @@ def test_costs_are_finite_numbers(field: str, value: Any) -> None:
         assert str(wrong.value).startswith(f"odd.learn.cost: expected {field} as a finite number of at least 0, got ")
 
 
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        ({"cost": lambda columns, before: None}, "odd.learn.cost: TypeError: "),
-        ({"cost": lambda columns: 0.05}, "odd.learn.cost: expected a Cost, got 0.05"),
-        ({"points": lambda row: range(row["z"])}, "odd.learn.points: KeyError: 'z' ("),
-    ],
-)
-def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: dict[str, Any], message: str) -> None:
+def pointed(points: Any) -> Workload:
+    return declared(points=lambda row: points)
+
+
+def identified(identify: Any) -> Workload:
+    return replace(declared(), identify=identify)
+
+
+MAPPING, FINITE = "expected a mapping of plain values, got", "expected finite numbers of at least 0, got "
+TOLD: list[tuple[Workload, str]] = [
+    (pointed(range(3, 0, -1)), "odd.learn: expected points that rise, got (3, 2, 1)"),
+    *((pointed(points), "odd.learn.points: expected numbers that rise, got ") for points in (None, 5)),
+    *((pointed([1, one]), f"odd.learn.points: {FINITE}") for one in (None, 2j, "a", True, np.nan, np.inf, -1)),
+    (declared(points=lambda row: range(row["z"])), "odd.learn.points: KeyError: 'z' ("),
+    (declared(cost=lambda columns, before: None), "odd.learn.cost: TypeError: "),
+    (declared(cost=lambda columns: 0.05), "odd.learn.cost: expected a Cost, got 0.05"),
+    (identified(lambda stage, values, row: None), f"odd.learn.identify: {MAPPING} None"),
+    (identified(lambda stage, values, row: [1]), f"odd.learn.identify: {MAPPING} [1]"),
+    (identified(lambda stage, values, row: {"x": np.int64(3)}), f"odd.learn.identify: {MAPPING} one in which int64 "),
+    (identified(lambda stage, values, row: 1 / 0), "odd.learn.identify: ZeroDivisionError: division by zero ("),
+]
+
+
+@pytest.mark.parametrize(("odd", "message"), TOLD)
+def test_an_answer_of_a_declaration_that_is_none_is_told_by_its_field(odd: Workload, message: str) -> None:
     with pytest.raises(InputError) as wrong:
-        RowStages(declared(**stage), COLUMNS).of_row(0, 0, 1)
+        RowStages(odd, COLUMNS).of_row(0, 0, 1)
     assert str(wrong.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("identify", "message"),
-    [
-        (lambda stage, values, row: None, "expected a mapping of plain values, got None"),
-        (lambda stage, values, row: [1], "expected a mapping of plain values, got [1]"),
-        (lambda stage, values, row: {"x": np.int64(3)}, "expected a mapping of plain values, got one in which int64 "),
-        (lambda stage, values, row: 1 / 0, "ZeroDivisionError: division by zero ("),
-    ],
-)
-def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, message: str) -> None:
-    with pytest.raises(InputError) as wrong:
-        RowStages(replace(declared(), identify=identify), COLUMNS).of_row(0, 0, 1)
-    assert str(wrong.value).startswith(f"odd.learn.identify: {message}")
 
 
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (
-            "test_declared_stagse:learn",
-            "cannot be imported: ModuleNotFoundError: No module named 'test_declared_stagse'",
-        ),
-        ("test_declared_stages:lern", "cannot be imported: AttributeError: module 'test_declared_stages' has no"),
+        ("no_such_module:learn", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("test_declared_stages:lern", "AttributeError: module 'test_declared_stages' has no"),
     ],
 )
 def test_a_function_that_cannot_be_imported_ends_the_sweep_instead_of_every_row(run: str, message: str) -> None:
     with pytest.raises(InputError) as wrong:
         compute(declared(run=run), COLUMNS, np.array([0]), "")
-    assert str(wrong.value).startswith(f"{run}: {message}")
+    assert str(wrong.value).startswith(f"{run}: cannot be imported: {message}")
 
 
 def test_a_stage_that_gives_not_all_of_its_metrics_is_told() -> None:
@@ -237,3 +228,12 @@ def test_every_analysis_can_be_asked_of_a_workload_s_parameters(name: str) -> No
     for kind in ("boundary", "inflection", "optimum", "trend"):
         columns = registry().chosen(kind, {}, workload).columns
         assert not (set(workload.by_name) - {engine}) & set(columns), kind
+
+
+def test_declarations_need_neither_torch_nor_scipy() -> None:
+    code = (
+        "import sys; from raysweep import workloads; [workloads.get(name) for name in workloads.BUILT_IN]; "
+        "workloads.get('linear_spectrum').metric_names(); print({'torch', 'scipy', 'pandas'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

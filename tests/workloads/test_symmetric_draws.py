@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from workload_rows import columns_of, solved
 
 from benchmarks.symmetric import zeros
 from raysweep import workloads
 from raysweep.training import draws
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns, column
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import target
 
 SEEDS = np.arange(3)
 SIGNS = list(product([1, -1], repeat=2))
 
 
-def table(workload: str, **values: Any) -> dict[str, np.ndarray]:
-    """The parameters of rows by name, defaults filled in, as many as the longest has values."""
-    rows = max(np.size(value) for value in values.values())
-    return {
-        p.name: column(
-            p, [p.coerce(v) for v in np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)]
-        )
-        for p in workloads.get(workload).parameters
-    }
-
-
 def computed(workload: str, seeds: np.ndarray, **values: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     """All metrics of the rows of every cell, with every seed, shape (cells, seeds) each; and their statuses."""
-    columns = table(workload, **values)
-    cells = len(columns["symmetric"])
-    module, _, function = workloads.get(workload).compute.partition(":")
-    metrics, status = getattr(importlib.import_module(module), function)(
-        {name: np.repeat(each, len(seeds)) for name, each in columns.items()}, np.tile(seeds, cells)
-    )
-    return {name: each.reshape(cells, len(seeds)) for name, each in metrics.items()}, status.tolist()
+    columns = {name: np.repeat(each, len(seeds)) for name, each in columns_of(workload, **values).items()}
+    cells = len(columns["symmetric"]) // len(seeds)
+    metrics, status = solved(workload, columns, np.tile(seeds, cells))
+    return {name: each.reshape(cells, len(seeds)) for name, each in metrics.items()}, status
 
 
 def flipped_transfer(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
@@ -75,11 +61,6 @@ CASES = {
         {"dim": 6, "gamma": [0.5, 1.5], "noise": 0.3, "overlap_angle": 50, "engine": "flow", **FEW_STEPS},
     ),
     "network": ("linear_transfer", flipped_transfer, {**TRANSFER, "engine": "network", **FEW_STEPS}),
-    "descent": (
-        "linear_transfer",
-        flipped_transfer,
-        {**TRANSFER, "engine": "network", **FEW_STEPS, "pretrain_start": "descent"},
-    ),
     "covariance": (
         "linear_covariance",
         flipped_covariance,
@@ -180,7 +161,7 @@ def test_a_symmetric_draw_costs_what_it_takes() -> None:
 
     def ratio(**values: Any) -> float:
         plain, symmetric = (
-            workload.cost(table("linear_transfer", symmetric=option, **values)).seconds for option in (False, True)
+            workload.cost(columns_of("linear_transfer", symmetric=option, **values)).seconds for option in (False, True)
         )
         return symmetric / plain
 

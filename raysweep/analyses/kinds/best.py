@@ -20,11 +20,10 @@ from raysweep.analyses.rows import (
     is_logarithmic,
     is_number,
     means_table,
-    places_on,
     varying,
 )
 from raysweep.analyses.searched import axes_of, importance
-from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
+from raysweep.analyses.series import CurvesPlot, curves_plot
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile
 from raysweep.fits.surface.noise import axis_of, run_errors
 from raysweep.space import analysis_options as allowed
@@ -46,13 +45,7 @@ def run(question: Question) -> Finding:
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
     single = single_errors(question, keys, table)
     apart = differences(question, keys or ["cell"], table, single)
-    bounds = bounds_of(metric, workload)
-    low, high = interval(table, bounds)
-    if single is not None:
-        half = normal_quantile(LEVEL) * single
-        low = np.where(np.isnan(low), np.clip(table["mean"] - half, *bounds), low)
-        high = np.where(np.isnan(high), np.clip(table["mean"] + half, *bounds), high)
-    rows, cells = [], table.assign(low=low, high=high).to_dict("records")
+    rows, cells = [], with_intervals(question, table, single).to_dict("records")
     for place, (cell, other) in enumerate(zip(cells, apart, strict=True)):
         row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
         row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
@@ -108,6 +101,17 @@ def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> n
         return None
     turn, log = question.turn, is_logarithmic(table, x, workload)
     return run_errors(table, x, keys, turn=turn, logarithmic=log)
+
+
+def with_intervals(question: Question, table: pd.DataFrame, single: np.ndarray | None) -> pd.DataFrame:
+    """The table of means with low and high: Student's t over draws, of single runs by their errors, else NaN."""
+    bounds = bounds_of(question.metric, question.workload)
+    low, high = interval(table, bounds)
+    if single is not None:
+        half = normal_quantile(LEVEL) * single
+        low = np.where(np.isnan(low), np.clip(table["mean"] - half, *bounds), low)
+        high = np.where(np.isnan(high), np.clip(table["mean"] + half, *bounds), high)
+    return table.assign(low=low, high=high)
 
 
 def differences(
@@ -175,10 +179,8 @@ def curve_over(question: Question, axes: list[str]) -> list[CurvesPlot]:
         keys += [key for key in question.keys(x) if key not in keys]
         if not (rows.groupby(keys, dropna=False)[x].nunique() if keys else rows[[x]].nunique()).gt(1).any():
             continue
-        places, at, categories = places_on(rows, x, question.workload, question.design)
-        parts = by_panel(places, keys)
-        if panels := series_panels(parts, keys, at, metric, question.workload):
-            return [CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts), categories)]
+        if plots := curves_plot(question, metric, x, keys, f"{question.name}_curves"):
+            return plots
     return []
 
 

@@ -10,8 +10,8 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means_table, places_on, signs_of
-from raysweep.analyses.series import CurvesPlot, by_panel, series_panels
+from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means_table, signs_of
+from raysweep.analyses.series import curves_plot
 from raysweep.errors import InputError
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.space import analysis_options as allowed
@@ -69,7 +69,11 @@ def run(question: Question) -> Finding:
         meanings=question.words or meanings,
         facts={"beside": beside, "constants": list(question.lines)},
         tables=tables,
-        plots=lambda: plots(question, keys, metrics, beside),
+        plots=lambda: [
+            plot
+            for metric in metrics
+            for plot in curves_plot(question, metric, x, keys, f"{name}_{metric}", beside, constants=question.lines)
+        ],
     )
 
 
@@ -121,17 +125,6 @@ def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
         "outcome": outcome,
         **(takes(Needed.MORE_DRAWS, given["draws"]) if outcome == Outcome.UNCLEAR else {}),
     }
-
-
-def plots(asked: Question, keys: list[str], metrics: list[str], beside: str) -> list[CurvesPlot]:
-    """One figure per metric."""
-    places, at, categories = places_on(asked.rows, asked.x, asked.workload, asked.design)
-    parts, out = by_panel(places, keys), []
-    for metric in metrics:
-        if panels := series_panels(parts, keys, at, metric, asked.workload, beside=beside):
-            name, lines = f"{asked.name}_{metric}", asked.lines
-            out.append(CurvesPlot(name, panels, asked.x, metric, len(parts), categories, beside, constants=lines))
-    return out
 
 
 def check(options: Mapping[str, Any], path: str, context: Context) -> None:

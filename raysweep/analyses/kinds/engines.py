@@ -10,10 +10,11 @@ import numpy as np
 
 from raysweep.analyses import control_variate
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, parameters_of, varying
+from raysweep.analyses.rows import Where, groups, parameters_of, plain_means, varying
+from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
 from raysweep.errors import InputError
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.space import analysis_options as allowed
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
 
 EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
 FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
-
-
-@dataclass(frozen=True, eq=False)
-class EnginesPlot(Plot):
-    """The differences to the reference over x. table: their quartiles over rows. The lines are the finding's rows."""
-
-    table: pd.DataFrame
-    metrics: Sequence[str]
-    reference: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +89,28 @@ def run(question: Question) -> Finding:
         x=x,
         facts={"reference": reference, "pairs": len(pairs), "thinned": thin, **unlike(matched, pairs)},
         tables={f"{name}_differences": table, **({f"{name}_means": control} if len(control) else {})},
-        plots=lambda: [EnginesPlot(name, table, matched.metrics, reference)],
+        plots=lambda: plots(question, table, rows, matched),
     )
+
+
+def plots(question: Question, table: pd.DataFrame, rows: Sequence[Where], matched: Matched) -> list[CurvesPlot]:
+    """The size of the differences over x, with a panel for each metric; those that are rounding are left out.
+
+    table: the quartiles over rows. rows: of the finding.
+    """
+    x, keys = matched.x, ["engine", *matched.by]
+    equal = [[row[key] for key in (*keys, "metric")] for row in rows if row["outcome"] == Outcome.NO_EFFECT]
+    shown = [
+        (where, part[part["median"] > 0])
+        for where, part in by_panel(table, ["metric", *keys])
+        if [where[key] for key in (*keys, "metric")] not in equal and (part["median"] > 0).any()
+    ]
+
+    def line(where: Where, part: pd.DataFrame) -> Series:
+        return Series(where, plain_means(*part[[x, "median", "quarter", "three_quarters"]].to_numpy(float).T))
+
+    panels = laid_out(shown, keys, ["metric"], line)
+    return [CurvesPlot(question.name, panels, x, matched.metrics[0], len(shown))] if panels else []
 
 
 def matched_by(question: Question) -> Matched:

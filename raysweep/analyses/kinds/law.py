@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
+from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.held_out import enough, largest_out, law_of
-from raysweep.analyses.outcomes import outcome, takes
+from raysweep.analyses.outcomes import outcome, side, takes
+from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, groups, spread, with_choice
 from raysweep.analyses.series import Panel
@@ -29,32 +30,6 @@ if TYPE_CHECKING:
 
 LINES, PANELS, FINE = 6, 9, 41
 SLICE = ("outcome", "estimate", "low", "high", "law", "law_low", "law_high", "inside", "choice", "regret")
-
-
-@dataclass(frozen=True, eq=False)
-class LawLine:
-    """The settings that differ only in the first axis of the law: table of `SLICE` over x.
-
-    fine: values of x; centre, low, high: the law there, with the interval of a new setting.
-    """
-
-    where: Where
-    table: pd.DataFrame
-    fine: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class LawPlot(Plot):
-    """The best value over the first axis of the law. every: how many panels there are."""
-
-    panels: Sequence[Panel[LawLine]]
-    lr: str
-    along: str
-    metric: str
-    every: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +102,7 @@ def slices_table(surface: SlicePlaces, keys: Sequence[str]) -> pd.DataFrame:
         line = {**dict(zip(keys, setting, strict=True)), "_slice": s, **dict.fromkeys(SLICE, np.nan)}
         status = one.status if one else Status.UNDETERMINED
         reason = one.reason if one else Reason.TOO_FEW_POINTS
-        line |= {"outcome": outcome(status, reason)}
+        line |= {"outcome": outcome(status, reason), "status": status, "reason": reason}
         if one and surface.places[s] is not None:
             values = {name: getattr(one, name) for name in ("estimate", "low", "high", "choice")}
             line |= {name: float(np.exp(end)) for name, end in values.items()} | {"regret": one.regret}
@@ -164,7 +139,7 @@ def exponent_rows(law: Law, slices: int, over: Sequence[str], level: float) -> l
         row = {"axis": axis, "reason": law.reason, "estimate": middle, "low": low, "high": high, "p": p}
         row |= {"slices": used, "left_out": slices - used}
         if not law.reason:
-            row["outcome"] = Outcome.RISES if low > 0 else Outcome.FALLS if high < 0 else Outcome.UNCLEAR
+            row["outcome"] = side(low, high)
             row |= takes(Needed.MORE_DRAWS) if row["outcome"] == Outcome.UNCLEAR else {}
         else:
             row["outcome"] = Outcome.UNDECIDED
@@ -195,24 +170,24 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     return facts
 
 
-def plots_of(question: Question, made: Laws) -> list[Plot]:
-    """One figure over the first axis."""
-    over = made.over
-    panels = []
+def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
+    """The best values over the first axis, with the law and the interval of a new setting."""
+    over, panels, every = made.over, [], 0
     tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
     laws = [one for one in made.laws if not one[1].reason]
     for where, law, part in spread(laws, PANELS):
         used, lines = part[part["_used"]], []
+        every += len(used.groupby(over[1:])) if over[1:] else 1
         fine = np.geomspace(used[over[0]].min(), used[over[0]].max(), FINE)
         for setting, table in spread(list(groups(used, over[1:])), LINES):
             logs = np.log(np.column_stack([fine, *(np.full(FINE, float(value)) for value in setting.values())]))
             places = law.at(logs, rng, new=False)
             new = places + (law.scatter * rng.standard_normal(len(places)))[:, None]
-            low, high = np.exp(np.quantile(new, [tail, 1 - tail], axis=0))
-            lines.append(LawLine(setting, table, fine, np.exp(np.median(places, axis=0)), low, high))
+            band = np.exp(np.quantile(new, [tail, 1 - tail], axis=0))
+            lines.append(PlaceLine(setting, table, fine, np.exp(np.median(places, axis=0)), band))
         panels.append(Panel(where, lines))
-    plot = LawPlot(question.name, panels, str(question.options["lr"]), over[0], question.metric, len(laws))
-    return [plot] if panels else []
+    lr = str(question.options["lr"])
+    return [PlacesPlot(question.name, panels, lr, over[0], question.metric, "optimum", every)] if panels else []
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:

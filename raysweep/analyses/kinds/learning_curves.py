@@ -50,8 +50,8 @@ class Curve:
     x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
     seeds, stacked: the ok draws and their values at x, (draws, points).
     left_out: (status, x, values) of each draw that is not ok.
-    computed: how many draws there are, with those that logged nothing.
-    lost: whether most of them diverged or failed.
+    silent: whether draws are ok, and none of these logged a value.
+    lost: whether most draws diverged or failed.
     """
 
     where: Where
@@ -62,7 +62,7 @@ class Curve:
     seeds: Sequence[int]
     stacked: np.ndarray
     left_out: Sequence[tuple[str, np.ndarray, np.ndarray]]
-    computed: int
+    silent: bool
     lost: bool
 
 
@@ -98,6 +98,7 @@ def run(question: Question) -> Finding:
     keys = [name for name in depends if name != until]
     rows = question.rows[[*IDENTITY, "status", *keys]]
     curves = {metric: learned(rows, points, keys, metric, question) for metric in metrics}
+    silent = sum(one.silent for some in curves.values() for one in some)
     explored: list[Callable[[], dict[str, Any]]] = [
         partial(explored_curves, some, keys, metric, question)
         for metric, some in curves.items()
@@ -108,7 +109,7 @@ def run(question: Question) -> Finding:
         [setting_row(one, metric) for metric in metrics for one in curves[metric]],
         [*keys, "metric"],
         metric=metrics[0],
-        facts={"stage": stage, "until": until if until in depends else ""},
+        facts={"stage": stage, "until": until if until in depends else ""} | ({"silent": silent} if silent else {}),
         tables={f"{question.name}_{metric}": points_table(curves[metric], question.x) for metric in metrics},
         plots=lambda: [plot for metric in metrics for plot in plots_of(curves[metric], keys, metric, question)],
         explored=explored,
@@ -127,12 +128,9 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     """
     lengths = points.groupby(IDENTITY, sort=False)[STEP].max().rename("_length").reset_index()
     order = rows.assign(_bad=rows["status"] != OK).merge(lengths, on=IDENTITY, how="left")
-    order = order[order["_length"].notna() | order["_bad"]].sort_values(
-        ["_length", "_bad"], ascending=[False, True], kind="stable"
-    )
+    order = order.sort_values(["_length", "_bad"], ascending=[False, True], kind="stable")
     chosen = order.drop_duplicates([*keys, "seed"]).drop(columns=["_bad", "_length"]).assign(_all=0.0)
     chosen = chosen.assign(_lost=among_lost(chosen, "_all", [*keys, "_all"]))
-    chosen["_all"] = chosen.groupby([*keys, "_all"], dropna=False)["seed"].transform("size")
     logged = points[[*IDENTITY, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
     table = logged.merge(chosen, on=IDENTITY, how="right")  # a setting without values is one too
     if question.x != STEP:
@@ -141,7 +139,7 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
 
 
 def curve_of(where: Where, part: pd.DataFrame, level: float) -> Curve:
-    """The curve of one setting. part: its points, with seed, status, `_all` (computed) and `_lost`."""
+    """The curve of one setting. part: its points, with seed, status and `_lost`."""
     there = part[STEP].notna() & (part[VALUE].notna() | (part["status"] != OK))
     draws = {
         int(str(seed)): (str(draw["status"].iloc[0]), draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float))
@@ -151,12 +149,12 @@ def curve_of(where: Where, part: pd.DataFrame, level: float) -> Curve:
     x, stacked = aligned(list(good.values()))
     mean, low, high = mean_band(stacked, level) if len(x) else (x, x, x)
     left_out = [draw for draw in draws.values() if draw[0] != OK]
-    first = part.iloc[0]
-    return Curve(where, x, mean, low, high, list(good), stacked, left_out, int(first["_all"]), bool(first["_lost"]))
+    silent = not good and bool((part["status"] == OK).any())
+    return Curve(where, x, mean, low, high, list(good), stacked, left_out, silent, bool(part["_lost"].iloc[0]))
 
 
 def setting_row(one: Curve, metric: str) -> dict[str, Any]:
-    """Where the curve of one setting ends; undecided without an ok draw, and where most draws are lost."""
+    """Where the curve of one setting ends; undecided without a value of an ok draw, and where most draws are lost."""
     there = bool(len(one.x))
     measured = there and not one.lost
     return {
@@ -164,7 +162,7 @@ def setting_row(one: Curve, metric: str) -> dict[str, Any]:
         "metric": metric,
         "outcome": Outcome.MEASURED if measured else Outcome.UNDECIDED,
         **({"estimate": one.mean[-1], "low": one.low[-1], "high": one.high[-1]} if there else {}),
-        **({} if measured else takes(Needed.OK_ROWS)),
+        **({} if measured or one.silent else takes(Needed.OK_ROWS)),
         "first_mean": one.mean[0] if there else np.nan,
         "draws": len(one.seeds),
         "left_out": len(one.left_out),

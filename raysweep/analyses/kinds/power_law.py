@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact, plain_means
-from raysweep.analyses.series import Panel, Series, grid_theory, laid_out
+from raysweep.analyses.series import CurvesPlot, Series, grid_theory, laid_out
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
@@ -23,23 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEANS = ("geometric_mean", "low", "high")
-
-
-@dataclass(frozen=True, eq=False)
-class Law(Series):
-    """One power law: the geometric means over x, and the fitted line there."""
-
-    fitted: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-
-@dataclass(frozen=True, eq=False)
-class PowerLawPlot(Plot):
-    """A metric over x, both logarithmic. every: how many lines there are; the panels may show fewer."""
-
-    panels: Sequence[Panel[Law]]
-    x: str
-    metric: str
-    every: int
 
 
 def run(question: Question) -> Finding:
@@ -53,9 +35,9 @@ def run(question: Question) -> Finding:
         if np.isfinite(row["exponent"])
     ]
 
-    def plots() -> Sequence[Plot]:
+    def plots() -> list[CurvesPlot]:
         panels = laid_out(fitted, keys[:1], keys[1:], lambda where, both: law(where, *both, question))
-        return [PowerLawPlot(question.name, panels, question.x, question.metric, len(fitted))] if panels else []
+        return [CurvesPlot(question.name, panels, question.x, question.metric, len(fitted))] if panels else []
 
     return question.finding(
         "power_law",
@@ -110,15 +92,15 @@ def means(fitted: Sequence[tuple[Where, Any]], keys: list[str], question: Questi
     return pd.DataFrame(lines, columns=[*keys, question.x, *MEANS])
 
 
-def law(where: Where, rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Law:
-    """One line. row: its fit."""
+def law(where: Where, rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Series:
+    """One line of geometric means. row: its fit."""
     curves, _ = log_curves(rows, question.x, question.metric, "seed")
     means = plain_means(curves.x, *(np.exp(each) for each in mean_band(curves.values, question.level)))
     u = np.log(curves.x)
     fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
     theory_x, theory = grid_theory(rows, question.x, question.metric)
     shown = (theory_x > 0) & (theory > 0)
-    return Law(where, means, theory_x[shown], theory[shown], fitted=fitted)
+    return Series(where, means, theory_x[shown], theory[shown], fitted=fitted)
 
 
 def theory_exponent(rows: pd.DataFrame, x: str, metric: str) -> float:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
+from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, groups, plain_means, spread
-from raysweep.analyses.series import Panel, Series
+from raysweep.analyses.series import CurvesPlot, Panel, Series
 from raysweep.fits import r_squared
 from raysweep.fits.reasons import Reason
 from raysweep.space import analysis_options as allowed
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PANELS = 9
-
-
-@dataclass(frozen=True, eq=False)
-class RSquaredPlot(Plot):
-    """R² of a metric over x, one line per predictor. unit, units: what intervals are over, and how many there are."""
-
-    panels: Sequence[Panel[Series]]
-    x: str
-    metric: str
-    unit: str
-    units: int
 
 
 def run(question: Question) -> Finding:
@@ -55,10 +44,10 @@ def run(question: Question) -> Finding:
     table = pd.DataFrame(values)
     name, units = question.name, int(table["units"].max())
 
-    def plots() -> list[Plot]:
+    def plots() -> list[CurvesPlot]:
         shown = spread(list(groups(table, keys)), PANELS)
         panels = [Panel(where, [line(each, rows, x) for each in predictors]) for where, rows in shown]
-        return [RSquaredPlot(name, panels, x, metric, unit, units)] if table["r_squared"].notna().any() else []
+        return [CurvesPlot(name, panels, x, metric)] if table["r_squared"].notna().any() else []
 
     return question.finding(
         "r_squared",

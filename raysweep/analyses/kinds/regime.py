@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
 from raysweep.analyses.outcomes import outcome, takes
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, joined
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
     CellMeans,
@@ -29,7 +28,7 @@ from raysweep.analyses.rows import (
     spread,
     with_choice,
 )
-from raysweep.analyses.series import Panel, base_means, base_metric, laid_out
+from raysweep.analyses.series import CurvesPlot, Panel, Series, base_means, base_metric, laid_out
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_IN_ROWS = ("verdict", "slope", "note", "tuned_turn_low", "tuned_turn_high")
+BEST = "best"  # what stands for a rate in the setting of a line at the best one
 MOST_RATES = 7  # a figure shows at most this many fixed rates
 MOST_SCORED = 12  # settings of which the longest lengths are forecast from the others
 OUTCOMES = {
@@ -54,38 +54,6 @@ OUTCOMES = {
     Verdict.SLOWLY: Outcome.SLOWLY_DECREASING,
     Verdict.QUICKLY: Outcome.QUICKLY_DECREASING,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class RegimeLine:
-    """One setting.
-
-    fixed: for each metric the (rate, means over the length) at fixed rates.
-    base: for each metric the means of the base model.
-    """
-
-    where: Where
-    regime: Regime
-    fixed: Mapping[str, Sequence[tuple[float, CellMeans]]]
-    base: Mapping[str, CellMeans | None]
-
-
-@dataclass(frozen=True, eq=False)
-class RatesPlot(Plot):
-    """The best rate over the length, with the fitted power law. every: how many lines there are."""
-
-    panels: Sequence[Panel[RegimeLine]]
-    lr: str
-    length: str
-    metric: str
-    every: int
-
-
-@dataclass(frozen=True, eq=False)
-class AtBestPlot(RatesPlot):
-    """Another metric, `shown`, at the rate that is best for `metric`, over the length."""
-
-    shown: str = ""
 
 
 def run(question: Question) -> Finding:
@@ -121,15 +89,17 @@ def run(question: Question) -> Finding:
     score = {"inside": int(np.nansum(hits)), "of": int(np.isfinite(hits).sum()), "settings": len(scored)}
 
     def plots() -> Sequence[Plot]:
-        def line(where: Where, pair: tuple[pd.DataFrame, Regime]) -> RegimeLine:
-            fixed = {name: fixed_rates(pair[0], lr, length, name, question.workload) for name in metrics}
-            base = {name: base_means(pair[0], length, name, question.workload) for name in metrics}
-            return RegimeLine(where, pair[1], fixed, base)
-
-        lines = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
-        shared = (laid_out(lines, keys[:1], keys[1:], line), lr, length, metric, len(lines))
-        at_rates = [AtBestPlot(f"{question.name}_{name}", *shared, shown=name) for name in metrics]
-        return [RatesPlot(f"{question.name}_rates", *shared), *at_rates]
+        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length))
+        out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, length, metric, "optimum", len(parts))]
+        pairs = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
+        for name in metrics:
+            line = partial(tuned_line, length=length, metric=name, workload=question.workload)
+            panels, every = laid_out(pairs, keys[:1], keys[1:], line), len(pairs)
+            if len(parts) == 1:
+                fixed = fixed_rates(parts[0][1], lr, length, name, question.workload)
+                panels, every = [Panel(parts[0][0], [line({lr: BEST}, pairs[0][1]), *fixed])], 0
+            out.append(CurvesPlot(f"{question.name}_{name}", panels, length, name, every))
+        return out
 
     return question.finding(
         "regime",
@@ -146,6 +116,30 @@ def run(question: Question) -> Finding:
         },
         plots=plots,
     )
+
+
+def rates_line(where: Where, one: Regime, length: str) -> PlaceLine:
+    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides."""
+    table = positive(one.optimum.table, length)
+    edges = table[length].to_numpy(float)[[0, -1] if np.isfinite(one.slope) and len(table) else []]
+    edges = edges if one.verdict != Verdict.UNDETERMINED else edges[:0]
+    return PlaceLine(where, table, edges, np.exp(one.intercept) * edges**one.slope)
+
+
+def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
+    """The rows whose length is finite and above 0."""
+    return table[(table[length] > 0) & (table[length] < np.inf)]
+
+
+def tuned_line(
+    where: Where, pair: tuple[pd.DataFrame, Regime], *, length: str, metric: str, workload: Workload
+) -> Series:
+    """A metric at the best rate over the lengths, open where that lies beyond the rates (as in O Fig. 6)."""
+    rows, regime = pair
+    table = positive(regime.beside.get(metric, regime.at_best_lr).table, length)
+    x, mean, low, high = table[[length, "mean", "low", "high"]].to_numpy(float).T
+    means = CellMeans(x, mean, low, high, table["censored"].to_numpy(bool))
+    return Series(where, means, base=base_means(positive(rows, length), length, metric, workload))
 
 
 def one_regime(
@@ -189,13 +183,12 @@ def longest_out(
     return largest_out(places, np.array(lengths, dtype=float)[:, None], np.array(reached), level)
 
 
-def fixed_rates(
-    rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload
-) -> list[tuple[float, CellMeans]]:
-    """The metric over the length at up to MOST_RATES fixed rates."""
+def fixed_rates(rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload) -> list[Series]:
+    """The metric over the length at up to MOST_RATES fixed rates (as in O Fig. 7)."""
+    rows = positive(rows, length)
     rates = spread(sorted(map(float, rows[lr].unique())), MOST_RATES)
-    curves = [(rate, cell_means(rows[rows[lr] == rate], length, metric, workload)) for rate in rates]
-    return [(rate, means) for rate, means in curves if len(means.x)]
+    lines = [Series({lr: rate}, cell_means(rows[rows[lr] == rate], length, metric, workload)) for rate in rates]
+    return [line for line in lines if len(line.means.x)]
 
 
 def numbers(one: Regime, pretraining: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
-from raysweep.analyses.outcomes import takes
+from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, Where, groups, heavy_rows, means_table, parameters_of, varying
 from raysweep.fits import rank
@@ -105,12 +105,9 @@ def setting(one: Rank, by_cells: bool) -> dict[str, Any]:
     """The row of one group. by_cells: whether intervals are over cells."""
     row: dict[str, Any] = {"estimate": one.rank_correlation, "low": one.low, "high": one.high}
     row |= {"reason": one.reason, "draws": one.draws, "cells": one.cells}
-    if not np.isfinite(one.rank_correlation):
-        outcome = Outcome.UNDECIDED
-    elif not np.isfinite(one.low):
+    outcome = side(one.low, one.high)
+    if outcome == Outcome.UNDECIDED and np.isfinite(one.rank_correlation):
         outcome = Outcome.MEASURED
-    else:
-        outcome = Outcome.RISES if one.low > 0 else Outcome.FALLS if one.high < 0 else Outcome.UNCLEAR
     if outcome not in (Outcome.RISES, Outcome.FALLS) and one.reason != Reason.NO_VARIATION:
         of_cells = by_cells or one.reason == Reason.TOO_FEW_CELLS
         row |= takes(Needed.MORE_UNITS, one.cells) if of_cells else takes(Needed.MORE_DRAWS, one.draws)

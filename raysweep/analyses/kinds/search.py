@@ -11,11 +11,10 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.kinds.best import about, differences, outcome, single_errors
+from raysweep.analyses.kinds.best import about, differences, outcome, single_errors, with_intervals
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
-from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
@@ -115,16 +114,11 @@ def run(question: Question) -> Finding:
     table = table[most] if most.any() else table
     largest = question.turn == "max"
     table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
-    others = others_of(question)
-    table = table.merge(others_table(question, keys, others), on=keys, how="left")
+    others, single = others_of(question), single_errors(question, keys, table)
+    table = with_intervals(question, table, single).merge(others_table(question, keys, others), on=keys, how="left")
     shown = active(table, keys, design)
     axes = axes_of(shown, keys, design, workload)
     shares = importance(shown, axes, table["mean"].to_numpy(float))
-    single = single_errors(question, keys, table)
-    if single is not None:
-        half = normal_quantile(LEVEL) * single
-        bounds = {"low": shown["mean"] - half, "high": shown["mean"] + half}
-        shown = shown.assign(**{end: shown[end].fillna(values) for end, values in bounds.items()})
     one_draw = bool((table["draws"] < 2).all()) and single is None
     apart = differences(question, keys, table, single)
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
@@ -169,19 +163,16 @@ def others_of(question: Question) -> list[str]:
 
 
 def others_table(question: Question, keys: list[str], others: Sequence[str]) -> pd.DataFrame:
-    """The keys, low and high of the metric, and NAME_mean, NAME_low and NAME_high of the other metrics, over the draws
-    from which the metric has its mean. Ends are NaN for a single draw."""
+    """The keys, and NAME_mean, NAME_low and NAME_high of the other metrics, over the draws from which the metric has
+    its mean. Ends are NaN for a single draw."""
     rows, metric = question.rows, question.metric
     good = rows[(rows["status"] == OK) & np.isfinite(rows[metric].astype(float))]
     grouped = good.groupby(keys, dropna=False)
     out = grouped.size().rename("_size").reset_index()[keys]
-    for name in (metric, *others):
+    for name in others:
         means = grouped[name].agg(mean="mean", standard_error="sem", draws="count").reset_index(drop=True)
         low, high = interval(means, bounds_of(name, question.workload))
-        bounds = {"low": low, "high": high}
-        if name != metric:
-            bounds = {f"{name}_mean": means["mean"], f"{name}_low": low, f"{name}_high": high}
-        out = out.assign(**bounds)
+        out = out.assign(**{f"{name}_mean": means["mean"], f"{name}_low": low, f"{name}_high": high})
     return out
 
 

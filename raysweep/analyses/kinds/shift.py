@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
-from raysweep.analyses.outcomes import takes
+from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, groups
 from raysweep.fits.shift import Shift, fit_shift
@@ -73,8 +73,7 @@ def run(question: Question) -> Finding:
 
 def setting_row(one: Shift) -> dict[str, Any]:
     """One setting: HIGHER or LOWER if the interval of its factor leaves out 1, UNDECIDED if there is none."""
-    outcome = Outcome.HIGHER if one.low > 1 else Outcome.LOWER if one.high < 1 else Outcome.UNCLEAR
-    outcome = outcome if np.isfinite(one.low) else Outcome.UNDECIDED
+    outcome = side(one.low, one.high, Outcome.HIGHER, Outcome.LOWER, at=1)
     is_open = outcome in (Outcome.UNCLEAR, Outcome.UNDECIDED) and bool(np.isfinite(one.factor))
     row = {"outcome": outcome, "estimate": one.factor, "low": one.low, "high": one.high}
     row |= takes(Needed.MORE_DRAWS, one.draws) if is_open else {}

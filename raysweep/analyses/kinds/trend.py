@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import finite_values, groups
-from raysweep.analyses.series import CurvesPlot, grid_theory, series_panels
+from raysweep.analyses.series import curves_plot, grid_theory
 from raysweep.fits.draws import log_axis
 from raysweep.fits.statistics import ROUNDING, holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, Trend, fit_trend, slope_weights, trend_verdict
@@ -64,10 +64,6 @@ def run(question: Question) -> Finding:
     slopes = [theory_slope(part, x, metric, log) for _, part in parts]
     settings = [setting(row, slope, keys, finite) for row, slope in zip(whole.to_dict("records"), slopes, strict=True)]
 
-    def plots() -> list[CurvesPlot]:
-        panels = series_panels(parts, keys, x, metric, workload)
-        return [CurvesPlot(f"{question.name}_curves", panels, x, metric, len(parts))] if panels else []
-
     return question.finding(
         "trend",
         settings,
@@ -75,7 +71,7 @@ def run(question: Question) -> Finding:
         meanings=question.words,
         facts={"logarithmic": log},
         tables={f"{question.name}_trends": whole},
-        plots=plots,
+        plots=lambda: curves_plot(question, metric, x, keys, f"{question.name}_curves"),
     )
 
 

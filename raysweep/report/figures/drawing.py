@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from raysweep.analyses.finding import Finding, Plot
-from raysweep.analyses.rows import Where
+from raysweep.analyses.rows import Where, spread
 from raysweep.analyses.series import Panel
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.report.names import line_label, settings
@@ -44,6 +44,8 @@ SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "
 MARKERS = tuple(SIZES)
 LONGEST = 40
 """Characters in a line of the label next to a panel; more do not fit its height."""
+NAMED = 14
+"""Lines that a legend names at most."""
 MARK, LETTERS = 7, 15  # room of a mark in a legend, in letters, and letters in an inch
 LONGEST_SETTING = 30
 """Characters of a line in the title of one of three panels side by side."""
@@ -126,14 +128,6 @@ def points(
     panel.errorbar(x, y, **lengths, **{**shape, **look})
 
 
-def marker_of(keys: Sequence[Any]) -> dict[Any, str]:
-    """A marker for every key, so that lines differ in more than their colour.
-
-    None is a triangle that points up or down, a diamond or a thin cross: these say how a place was found.
-    """
-    return {key: MARKERS[k % len(MARKERS)] for k, key in enumerate(keys)}
-
-
 def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
     """Small horizontal shifts, so that error bars of several lines do not overlap."""
     if len(spots) < 2 or count < 2:
@@ -170,7 +164,9 @@ class Drawn(Generic[Line]):
         """That of its marker."""
         return SIZES[self.marker]
 
-    def points(self, panel: Axes, x: Any, y: Any, interval: Interval, width: float, cap: float, **look: Any) -> None:
+    def points(
+        self, panel: Axes, x: Any, y: Any, interval: Interval, width: float, cap: float | None, **look: Any
+    ) -> None:
         """Draw points of this line with error bars; arguments as of `points`."""
         points(panel, x, y, interval, self.colour, self.size, width, cap, **{"fmt": self.marker, **look})
 
@@ -198,7 +194,7 @@ class Sheet(Generic[Line]):
         """Add axis labels, and a legend of the colours and markers of lines next to the panels."""
         label_panels(self.axes, x, y)
         lines = {line.index: line for lines in self.lines for line in lines}
-        marks = [lines[index] for index in sorted(lines)]
+        marks = spread([lines[index] for index in sorted(lines)], NAMED)
         legend_right(self.axes, [mark(one.label, color=one.colour, marker=one.marker, **look) for one in marks])
 
     def left_out(self, every: int) -> str:
@@ -250,18 +246,6 @@ def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
         else:
             lines.append(part)
     return ",\n".join(lines)
-
-
-def without_shared(titles: Sequence[str]) -> tuple[list[str], str]:
-    """(the titles without the settings that all of them have, these settings), as text of settings with commas.
-
-    A single title, and titles that are all the same, are not changed.
-    """
-    parts = [title.split(", ") for title in titles]
-    shared = [part for part in parts[0] if all(part in other for other in parts)] if parts else []
-    if len(set(titles)) < 2 or not shared:
-        return list(titles), ""
-    return [", ".join(part for part in one if part not in shared) for one in parts], ", ".join(shared)
 
 
 def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:

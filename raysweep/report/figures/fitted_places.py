@@ -17,6 +17,7 @@ from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import axis_label, called, unit_of
+from raysweep.report.phrases import LAWS
 from raysweep.workloads.declaration import Workload
 
 SHOWN = (  # a status, the column with the position of its marker, and the marker
@@ -34,31 +35,37 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     the place. Where no place is located, a mark stands above or below all of them (`missing_places`).
     """
     x, along, level = plot.x, plot.along, finding.level
+    is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("closed form", "Dashed: the closed form."))
     sheet = drawing.sheet(plot.panels, workload, 4.4, 3.8)
     every = sheet.every
     spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
     spots = spots[np.isfinite(spots)]
-    logarithmic = log_axis(spots, workload.logarithmic(along))
+    logarithmic = is_law or log_axis(spots, workload.logarithmic(along))
     shown = [line.table.loc[line.table["status"] == status, at] for line in every for status, at, _ in SHOWN]
     declared, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
     # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
-    smooth = any(len(line.fine) > len(spots) for line in with_theory)
+    smooth = any(len(line.fine) > len(spots) for line in with_theory) and not is_law
     shifts = np.zeros(sheet.count) if smooth else drawing.dodge(spots, sheet.count, logarithmic)
     references: list[Any] = []
     for panel, lines in sheet.panels:
         scales.set_scale(panel.xaxis, spots, logarithmic)
-        if decades(np.concatenate(shown)) and not angle if declared is None else declared:
+        if is_law or (decades(np.concatenate(shown)) and not angle if declared is None else declared):
             scales.set_log(panel.yaxis)
         references = drawing.reference_lines(panel.axhline, plot.constants, x, workload, 1.5)
         if one := shared_form([line.data for line in lines]):  # not once more for each line, in the colour of the last
-            look = {"color": FAINT, "linewidth": 1.5, **theory_look([one], spots)}
+            look = {"color": FAINT, "linewidth": 1.5, **theory_look([one], spots, is_law)}
             panel.plot(one.fine, one.expected, zorder=2, **look)
         for line in lines:
             shift = float(shifts[line.index])
             if not one:
-                look = {"color": line.colour, "linewidth": 1.3, **theory_look([line.data], spots)}
-                panel.plot(scales.shifted(line.data.fine, shift, logarithmic), line.data.expected, zorder=2, **look)
+                look = {"color": line.colour, "linewidth": 1.3, **theory_look([line.data], spots, is_law)}
+                aside = 0.0 if is_law else shift
+                panel.plot(scales.shifted(line.data.fine, aside, logarithmic), line.data.expected, zorder=2, **look)
+            if line.data.band.size:
+                low, high = line.data.band
+                alpha = 0.05 if len(lines) > 2 else 0.15
+                panel.fill_between(line.data.fine, low, high, color=line.colour, alpha=alpha, linewidth=0)
             draw_line(panel, line, along, shift, logarithmic)
     draw_missing(sheet.axes, [[(line.data.table, line.colour) for line in lines] for lines in sheet.lines], along)
     what = f"{plot.placed} of {called(plot.metric, workload)}"
@@ -75,8 +82,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
             drawing.mark(f"fitted, {bars}", marker="o", markersize=5, **look),
             f"Points{', joined' if joined else ''}: fitted, each with its own {bars}.",
         ),
-        with_theory
-        and (drawing.mark("closed form", linewidth=1.3, **theory_look(every, spots)), "Dashed: the closed form."),
+        with_theory and (drawing.mark(form[0], linewidth=1.3, **theory_look(every, spots, is_law)), form[1]),
         bool(statuses & {Status.CENSORED_LOW, Status.CENSORED_HIGH})
         and (
             drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
@@ -122,7 +128,7 @@ def shared_form(lines: Sequence[PlaceLine]) -> PlaceLine | None:
     return first if same and len(lines) > 1 else None
 
 
-def theory_look(parts: Sequence[PlaceLine], spots: np.ndarray) -> dict[str, Any]:
-    """The style of the closed form: dashes, with dots if it is at the places' values only."""
-    at_spots = all(len(part.fine) <= len(spots) for part in parts)
+def theory_look(parts: Sequence[PlaceLine], spots: np.ndarray, is_law: bool) -> dict[str, Any]:
+    """The style of the closed form, or of a law: dashes, with dots if the former is at the places' values only."""
+    at_spots = not is_law and all(len(part.fine) <= len(spots) for part in parts)
     return {"linestyle": "--", "marker": "." if at_spots else ""}

@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.landscape import LandscapePlot
 from raysweep.fits.draws import decades
 from raysweep.report.figures import drawing
-from raysweep.report.names import axis_label, called, plain, settings
+from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
 LEVELS = 16
@@ -21,42 +21,25 @@ LEVELS = 16
 
 @drawing.draw.register(LandscapePlot)
 def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """Filled contours of one draw, with the same levels in all panels, and the caption. Settings of a single metric
-    stand side by side."""
+    """Filled contours of one draw, with the same levels in all panels, and the caption. Each metric has a column."""
     surfaces, metrics, seed = plot.surfaces, plot.metrics, plot.seed
-    of_surfaces = [settings(one.where, workload) for one in surfaces]
-    every = list(dict.fromkeys(of_surfaces))
-    shortened, shared = drawing.without_shared(every)
-    titles = dict(zip(every, shortened, strict=True))
-    flat = len(metrics) == 1 and len(every) <= 3
-    rows, columns = (1, len(every)) if flat else (len(every), len(metrics))
-    wide, high = (3.1, 2.9) if columns > 2 else (3.6, 3.3)
-    size = (max(wide * columns + 1.2, 6.4), high * rows + 1.0)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    names = [
+        settings({**one.where, **({"metric": one.metric} if len(metrics) > 1 else {})}, workload) for one in surfaces
+    ]
+    figure, axes = drawing.panels(len(surfaces), 3.6, 3.3, names)
     levels = common_levels(np.concatenate([one.draws[seed].ravel() for one in surfaces]))
     norm = BoundaryNorm(levels, 256)
-    for panel in axes.flat:
-        panel.grid(False)
-        panel.set_visible(False)
     marks: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8}
-    for one, name in zip(surfaces, of_surfaces, strict=True):
+    for panel, one in zip(axes, surfaces, strict=True):
         values = one.draws[seed]
-        place = every.index(name), list(metrics).index(one.metric)
-        panel = axes[place[::-1] if flat else place]
-        panel.set_visible(True)
+        panel.grid(False)
         panel.contourf(one.x, one.y, values, levels=levels, cmap="viridis", norm=norm)
         panel.contour(one.x, one.y, values, levels=levels, colors="white", linewidths=0.4, alpha=0.6)
         lowest = np.unravel_index(int(values.argmin()), values.shape)
         panel.plot(0, 0, marker="+", color="white", clip_on=False, **marks)
         panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", clip_on=False, **marks)
         panel.set_aspect("equal")
-        title = ", ".join(filter(None, (titles[name], plain(one.metric) if len(metrics) > 1 else "")))
-        panel.set_title(drawing.in_lines(title, 34))
-    for panel in axes[:, 0]:
-        panel.set_ylabel(axis_label(plot.y, workload))
-    for panel in axes[-1]:
-        panel.set_xlabel(axis_label(plot.x, workload))
+    drawing.label_panels(axes, axis_label(plot.x, workload), axis_label(plot.y, workload))
     label = axis_label(metrics[0], workload) if len(metrics) == 1 else "value"
     bar = figure.colorbar(
         ScalarMappable(norm, "viridis"), ax=axes, label=label, pad=0.015, aspect=28, spacing="uniform"
@@ -68,12 +51,9 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
     drawing.legend_below(
         figure, [middle, drawing.mark("lowest point on the grid", marker="x", color="#D81B60", **marks)]
     )
-    names = " and ".join(called(name, workload) for name in plot.metrics)
-    where = f"{names} of {plot.stage} in draw {seed}"
-    caption = f"{where}, on one scale: + is the middle of the plane, × the lowest point on the grid."
-    return figure, drawing.sentences(caption, shared and f"Everywhere: {shared}.") + drawing.left_out_words(
-        len(every), plot.every
-    )
+    shown = " and ".join(called(name, workload) for name in metrics)
+    caption = f"{shown} of {plot.stage} in draw {seed}, on one scale: + is the middle of the plane, × the lowest point."
+    return figure, caption + drawing.left_out_words(len(surfaces) // len(metrics), plot.every)
 
 
 def common_levels(values: np.ndarray) -> np.ndarray:

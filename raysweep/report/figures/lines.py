@@ -17,26 +17,33 @@ from raysweep.analyses.rows import CellMeans, signs_of
 from raysweep.analyses.series import CurvesPlot, Panel, Place, Series
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.numbers import NOTHING
+from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.style import BASE, FIT, THEORY
-from raysweep.report.names import BARS, axis_label, called
+from raysweep.report.names import BARS, axis_label, called, plain
+from raysweep.report.phrases import DODGED, LOG_LOG, MEDIANS, OPEN_POINTS, POINTS, QUANTITIES
 from raysweep.workloads.declaration import Workload
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
 BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
+FITTED: dict[str, Any] = {"linestyle": "--", "linewidth": 1.2}
 PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 5}
 THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
 
 
-def points_in_words(panels: Sequence[Panel[Series]]) -> str:
+def points_in_words(panels: Sequence[Panel[Series]], finding: Finding) -> str:
     """What the points of lines show, for a caption and the legend."""
+    facts, what = finding.facts, POINTS.get(finding.kind, "mean over draws")
+    bars = f"{100 * finding.level:g} % interval" if finding.kind in POINTS else BARS
+    bars = "bars from the lower to the upper quartile" if finding.kind == "engines" else bars
+    over = f" over {counted(facts['units'], plain(facts['unit']))}" if "units" in facts else ""
     means = [line.means for panel in panels for line in panel.lines]
     low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
     centre = np.concatenate([each.centre for each in means])
     if any(each.given_errors for each in means):
         return f"value of every run, {BARS} of its known error"
     spread = (high - low > NOTHING * np.abs(centre)).any()
-    return f"mean over draws, {BARS}" if spread else "value of every draw, without spread"
+    return f"{what}, {bars}{over}" if spread else "value of every draw, without spread"
 
 
 @drawing.draw.register(CurvesPlot)
@@ -48,9 +55,10 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     axis. The points of categories are not joined, because these have no order.
     """
     panels, x, metric, categories = plot.panels, plot.x, plot.metric, plot.categories
+    both_log, share = finding.kind in LOG_LOG, finding.kind == "r_squared"
     at = np.concatenate([line.means.x for panel in panels for line in panel.lines])
     finite = np.unique(at[np.isfinite(at)])
-    logarithmic = bool(len(not_zero(finite))) and log_axis(not_zero(finite), workload.logarithmic(x))
+    logarithmic = bool(len(not_zero(finite))) and (both_log or log_axis(not_zero(finite), workload.logarithmic(x)))
     apart = logarithmic and not categories and bool((finite == 0).any())
     if apart:
         panels = [replace(panel, lines=[without_zero(line) for line in panel.lines]) for panel in panels]
@@ -62,10 +70,12 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     bars = np.concatenate([end for means in drawn for end in means.bars])
     centres = np.concatenate([means.centre[np.isfinite(means.centre)] for means in drawn])
     theory = min((line.theory.min() for line in every if len(line.theory)), default=np.inf)
-    on_log = scales.spans_decades(centres) and theory > 0
+    on_log = both_log or (scales.spans_decades(centres) and theory > 0 and not share)
     constants = {name: value for name, value in plot.constants.items() if value > 0 or not on_log}
     references: list[Line2D] = []
     aside = beside_each_other(sheet.count) if categories else np.zeros(sheet.count)
+    if finding.kind in DODGED:
+        aside = drawing.dodge(finite, sheet.count, logarithmic)
     for panel, lines in sheet.panels:
         if categories:
             set_categories(panel, categories)
@@ -73,9 +83,9 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             scales.set_scale(panel.xaxis, finite, logarithmic)
         if on_log:
             scales.set_log(panel.yaxis)
-        elif width := scales.asinh_width(bars):
+        elif (width := scales.asinh_width(bars)) and not share:
             scales.set_asinh(panel.yaxis, bars, width)
-        if plot.difference or not (np.nanmin(bars) > 0 or on_log):
+        if finding.kind == "comparison" or not (np.nanmin(bars) > 0 or on_log):
             drawing.zero_rule(panel)
         references = drawing.reference_lines(panel.axhline, constants, metric, workload, 1.5)
         bases: list[np.ndarray] = []
@@ -87,7 +97,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             draw_theory(panel, line, shift, far, bool(categories))
             if line.data.beside is not None:
                 draw_beside(panel, line.data.beside, line.colour, shift, bool(categories))
-            draw_means(panel, line, shift, near, far)
+            draw_means(panel, line, shift, near, far, logarithmic)
         for line in lines:
             if place := line.data.place:
                 on_curve = plot.placed != "zero"
@@ -99,27 +109,25 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             scales.show_infinity(panel, finite, far, logarithmic)
     if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
         sheet.axes[0].set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
-    y = "difference in " * plot.difference + axis_label(metric, workload) + meaning(metric, bars, workload)
+    form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
+    y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
     sheet.label(axis_label(x, workload), y, markersize=5.5)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
-    points = points_in_words(panels)
+    points, open_points = points_in_words(panels, finding), OPEN_POINTS.get(finding.kind, MEDIANS)
     placed = f"fitted {plot.placed}, {100 * finding.level:g} %" if plot.placed else "fitted place"
     entries = [
         any((~line.means.median).any() for line in every)
-        and drawing.mark(
-            f"{first}{f'mean difference, {BARS}' if plot.difference else points}", marker="o", markersize=4
-        ),
+        and drawing.mark(f"{first}{points}", marker="o", markersize=4),
         any(line.means.median.any() for line in every)
-        and (
-            drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
-            "Open markers: medians, because draws have no variance, with the interval of a sign test.",
-        ),
+        and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
         and (
             drawing.mark("closed form", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
             f"{'Dashes' if categories else 'Lines'}: the closed form.",
         ),
+        any(len(line.fitted) for line in every)
+        and (drawing.mark("fitted power law", **FITTED), "Dashed: the fitted power law."),
         any(line.base is not None for line in every)
         and (
             drawing.mark("base model", **(APART if categories else BASE)),
@@ -139,7 +147,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             "Orange ticks: the closed form's place.",
         ),
     ]
-    caption = f"{called(metric, workload)} against {called(x, workload)}: {points}."
+    quantity = form.format(metric=called(metric, workload), reference=reference)
+    caption = f"{quantity} against {called(x, workload)}: {points}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
     return sheet.figure, text + sheet.left_out(plot.every)
 
@@ -158,7 +167,9 @@ def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: flo
         panel.plot(series.theory_x + shift, series.theory, **look, **THEORY_APART)
     else:
         panel.plot(series.theory_x, series.theory, linewidth=1.4, alpha=0.85, **look)
-        if not len(series.theory):
+        if len(series.fitted):
+            panel.plot(series.means.x, series.fitted, **look, **FITTED)
+        elif not len(series.theory):
             panel.plot(*finite_part(series.means), linewidth=0.9, alpha=0.6, **look)
     if np.isfinite(series.theory_at_infinity):
         panel.plot([far], [series.theory_at_infinity], marker="_", markersize=15, **look)
@@ -183,13 +194,16 @@ def without_zero(line: Series) -> Series:
     return replace(line, means=means, theory_x=apart(line.theory_x), base=base, beside=beside)
 
 
-def draw_means(panel: Axes, line: drawing.Drawn[Series], shift: float, near: float, far: float) -> None:
+def draw_means(
+    panel: Axes, line: drawing.Drawn[Series], shift: float, near: float, far: float, logarithmic: bool
+) -> None:
     """Draw the points of a line with their error bars; medians are open.
 
     near, far: where x = -inf and x = inf are drawn.
     """
     means = line.data.means
-    at = np.where(np.isfinite(means.x), means.x, np.where(means.x < 0, near, far)) + shift
+    at = np.where(np.isfinite(means.x), means.x, np.where(means.x < 0, near, far))
+    at = scales.shifted(at, shift, logarithmic)
     for median in (False, True):
         use = means.median == median
         if use.any():

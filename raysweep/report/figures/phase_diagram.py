@@ -19,7 +19,7 @@ from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
-from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY, placed
+from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import Workload
 
@@ -36,7 +36,6 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     references: list[Any] = []
     curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
     cells = [regions.signs(grid.centre, grid.low, grid.high) for grid in grids]
-    borders = []
     for panel, title, one, curve, grid, signs in zip(axes, titles, maps, curves, grids, cells, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
@@ -44,9 +43,9 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         for axis, values, logarithmic in zip((panel.xaxis, panel.yaxis), (grid.x, grid.y), logs, strict=True):
             if logarithmic:
                 scales.set_scale(axis, values, True)
-        borders.append((edges(grid.x, logs[0]), edges(grid.y, logs[1])))
-        panel.pcolormesh(*borders[-1], grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
-        regions.hatch(panel, *borders[-1], signs == -1)
+        borders = edges(grid.x, logs[0]), edges(grid.y, logs[1])
+        panel.pcolormesh(*borders, grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
+        regions.hatch(panel, *borders, signs == -1)
         missing = np.isnan(grid.centre).any()
         limits = (grid.x[0], grid.x[-1]) if missing else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in curve:
@@ -96,11 +95,11 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         and (Patch(color=MISSING, label="not computed"), "Grey: not computed, or no row is ok."),
     ]
     text = drawing.legend_below(figure, entries, 3)
-    placed(figure)
     words = [(1, positive), (-1, negative), (0, "equal to 0")]
-    for panel, one, curve, signs, border in zip(axes, maps, curves, cells, borders, strict=True):
-        upright = [(np.full(2, value), border[1][[0, -1]]) for value in lines.values()]
-        regions.write_regions(panel, border, signs, words, [*curve, *upright, *zero_lines(one.table, y)])
+    (width, height), columns = figure.get_size_inches(), drawing.columns_of_panels(axes)
+    inches = width / columns, height / -(-len(axes) // columns)
+    for panel, grid, signs in zip(axes, grids, cells, strict=True):
+        regions.write_regions(panel, inches, grid.x, grid.y, signs, words)
     caption = (
         f"{called(metric, workload)} (mean over draws) over {called(x, workload)} and {called(y, workload)}. {text}"
     )
@@ -133,19 +132,6 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
         if len(rows):  # an empty line that is not clipped would count as a mark at the corner of the figure
             there = np.clip(rows[bound].to_numpy(float), *reach)
             panel.plot(there, rows[y], marker, **OPEN)
-
-
-def zero_lines(table: pd.DataFrame, y: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The lines (x, y) that `draw_zeros` draws: the joined zeros, the intervals and, without length, the triangles."""
-    located = table[table["status"] == Status.LOCATED]
-    intervals = zip(*(located[name].to_numpy(float) for name in ("low", "high", y)), strict=True)
-    joined = located["estimate"].to_numpy(float), located[y].to_numpy(float)
-    bounds = [
-        (np.full(2, row[bound]), np.full(2, row[y]))
-        for status, (bound, _) in BEYOND.items()
-        for row in table[table["status"] == status].to_dict("records")
-    ]
-    return [joined, *bounds, *((np.array([low, high]), np.array([at, at])) for low, high, at in intervals)]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from raysweep.report.names import plain
 from raysweep.workloads.declaration import Workload
 
 SIZE = 9.5  # of words, in points
-RASTER = (72, 72)  # rows and columns of the raster on which a free place for a label is looked for
+LINE, LETTER = 0.27, 0.115  # inches of a panel, with its margins, that they take
+FINE = 9  # places for them along each side of a cell
 HATCH: dict[str, Any] = {"hatch": "////", "linewidth": 0.0}
 HATCHING = (0.15, 0.15, 0.15, 0.45)
 
@@ -52,63 +53,34 @@ def hatch(panel: Axes, x: np.ndarray, y: np.ndarray, chosen: np.ndarray) -> None
 
 def write_regions(
     panel: Axes,
-    places: tuple[np.ndarray, np.ndarray],
+    inches: tuple[float, float],
+    x: np.ndarray,
+    y: np.ndarray,
     signs: np.ndarray,
     words: Sequence[tuple[int, str]],
-    taken: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> list[str]:
-    """Write the words of each sign into its region, at the place with the most room, if there is any. Call it when
-    scales, limits and the size of the figure are final.
+) -> None:
+    """Write the words of each sign into its region, where they have the most room, if they have any.
 
-    places: the edges of the columns and rows of the map.
-    signs: of each cell, shape (rows, columns).
-    words: (sign, words) of each region.
-    taken: (x, y) of the lines that labels must not cover.
-
-    Returns the words that were written.
+    inches: the width and the height of a panel with its margins.
+    x, y: the centres of columns and rows. signs: of each cell, shape (rows, columns). words: (sign, words) each.
     """
-    rows, columns = RASTER
-    box = panel.get_window_extent()
-    across, along = (np.arange(columns) + 0.5) / columns, (np.arange(rows) + 0.5) / rows
-    x, y = (_shares(panel, edges, axis) for edges, axis in zip(places, (0, 1), strict=True))
-    which = np.ix_(*(np.searchsorted(edges, at) - 1 for edges, at in ((y, along), (x, across))))
-    inside = np.outer((along > y[0]) & (along < y[-1]), (across > x[0]) & (across < x[-1]))
-    padded = np.pad(signs, 1, constant_values=np.nan)[1:, 1:]  # a place beyond the map has no sign
-    cells = np.where(inside, padded[which], np.nan)
-    blocked = np.zeros(RASTER, dtype=bool)
-    for line_x, line_y in taken:
-        at, up = _shares(panel, line_x, 0), _shares(panel, line_y, 1)
-        if len(at) > 1:
-            steps = np.linspace(0, len(at) - 1, 40 * len(at))
-            at, up = (np.interp(steps, np.arange(len(at)), values) for values in (at, up))
-        seen = np.isfinite(at) & np.isfinite(up) & (at >= 0) & (at < 1) & (up >= 0) & (up < 1)
-        blocked[(up[seen] * rows).astype(int), (at[seen] * columns).astype(int)] = True
-    written = []
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "fontweight": "bold", "zorder": 6}
+    look |= {"color": "#111111", "path_effects": [withStroke(linewidth=3, foreground="white")]}
+    cells = np.repeat(np.repeat(signs, FINE, axis=0), FINE, axis=1)
     for sign, text in words:
-        free = (cells == sign) & ~blocked
         for label in (text, _two_lines(text)):
             lines = label.split("\n")
-            wide = 0.68 * SIZE * max(map(len, lines)) * panel.figure.dpi / 72 / box.width
-            high = 1.5 * SIZE * len(lines) * panel.figure.dpi / 72 / box.height
-            needed = np.ones((max(1, round(high * rows)) | 1, max(1, round(wide * columns)) | 1), dtype=bool)
-            room = binary_erosion(np.pad(free, 1), needed)[1:-1, 1:-1] if needed.size < free.size else free & False
-            if not room.any():
-                continue
-            row, column = np.unravel_index(int(distance_transform_edt(np.pad(room, 1))[1:-1, 1:-1].argmax()), RASTER)
-            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "fontweight": "bold", "zorder": 6}
-            look |= {"color": "#111111", "path_effects": [withStroke(linewidth=3, foreground="white")]}
-            panel.text(across[column], along[row], label, transform=panel.transAxes, **look).set_in_layout(False)
-            written.append(text)
-            break
-    return written
-
-
-def _shares(panel: Axes, values: np.ndarray, axis: int) -> np.ndarray:
-    """Positions along an axis of the panel as shares of its length."""
-    points = np.full((len(values), 2), np.nan)
-    points[:, axis] = values
-    points[:, 1 - axis] = panel.get_ylim()[0] if axis == 0 else panel.get_xlim()[0]
-    return np.asarray((panel.transData - panel.transAxes).transform(points)[:, axis])
+            shares = LINE * len(lines) / inches[1], LETTER * max(map(len, lines)) / inches[0]
+            needed = [int(np.ceil(share * count)) | 1 for share, count in zip(shares, cells.shape, strict=True)]
+            room = binary_erosion(np.pad(cells == sign, 1), np.ones(needed))[1:-1, 1:-1]
+            if room.any():
+                place = np.unravel_index(int(distance_transform_edt(np.pad(room, 1))[1:-1, 1:-1].argmax()), room.shape)
+                at = [(one + 0.5) / FINE - 0.5 for one in place]
+                up, across = (
+                    float(np.interp(one, range(len(axis)), axis)) for one, axis in zip(at, (y, x), strict=True)
+                )
+                panel.text(across, up, label, **look).set_in_layout(False)
+                break
 
 
 def _two_lines(text: str) -> str:

@@ -29,7 +29,7 @@ def set_log(axis: Any) -> None:
     class Apart(LogLocator):
         def tick_values(self, vmin: float, vmax: float) -> Any:
             ratio = vmax / vmin if 0 < vmin < vmax else np.inf
-            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 8 else (1.0, 2.0, 5.0) if ratio < 100 else (1.0,)
+            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 5 else (1.0, 2.0, 5.0) if ratio < 100 else (1.0,)
             self.set_params(subs=subs, numticks=8)
             return super().tick_values(vmin, vmax)
 

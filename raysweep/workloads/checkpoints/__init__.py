@@ -12,22 +12,15 @@ from typing import Any
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
+from raysweep.workloads.language.metrics import CURVATURE
 from raysweep.workloads.language.metrics import METRICS as LANGUAGE
-from raysweep.workloads.language.texts import BadText
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
 
 PARAMETERS = (
     Fetching("model", str, "EleutherAI/pythia-70m", "a name on the Hugging Face hub, or a folder"),
     Fetching("revision", str, hub.MAIN, "a branch, tag or commit of the hub; of a folder, a folder in it"),
-    Fetching(
-        "pretrain_length",
-        float,
-        299892736000.0,
-        "what the revision was pretrained on, as published; the axis that revisions are zipped with",
-        unit="tokens",
-        minimum=0,
-    ),
+    Fetching("pretrain_length", float, 299892736000.0, "as published; zip it with revision", unit="tokens", minimum=0),
     Finetuning("finetune_lr", float, 1e-5, "peak rate of AdamW", **TUNED, scale="log"),
     Fetching(
         "precision",
@@ -37,19 +30,9 @@ PARAMETERS = (
         choices=("mixed", "bfloat16"),
     ),
     Evaluation("source", str, "python-source:5", f"text like that of pretraining, to see forgetting on: {data.FORMS}"),
-    Finetuning(
-        "target", str, "python-docs:10", f"text likewise, or {data.CHAT}PATH (.jsonl): its answers are predicted"
-    ),
-    Finetuning(
-        "template",
-        str,
-        data.TOKENIZER,
-        "how messages become text: by the tokenizer's chat template (prompt and response as they are), or tulu",
-        choices=data.TEMPLATES,
-    ),
-    Finetuning(
-        "finetune_method", str, "full", "all weights, or adapters at all linear layers (LoRA)", choices=("full", "lora")
-    ),
+    Finetuning("target", str, "python-docs:10", f"text likewise, or {data.CHAT}PATH (.jsonl), for its answers"),
+    Finetuning("template", str, data.TOKENIZER, "for messages: its chat template, or tulu", choices=data.TEMPLATES),
+    Finetuning("finetune_method", str, "full", "all weights, or adapters (LoRA)", choices=("full", "lora")),
     Finetuning("lora_rank", int, 16, "rank of adapters", minimum=1, maximum=65536, label="rank of adapters"),
     Finetuning("lora_alpha", float, 32.0, "adapters are multiplied by it and divided by their rank", minimum=0),
     Finetuning("noise", float, 0.0, f"{NOISE} initializer_range as its configuration has it; gains stay", **SHIFT),
@@ -65,16 +48,13 @@ PARAMETERS = (
     Evaluation("tasks", str, "", "names of tasks of lm-eval, or files (.yaml), by commas; their time is not estimated"),
 )
 
-_LOSSES = "pretrain_loss pretrain_loss_after sensitivity finetune_loss finetune_loss_validation finetune_loss_before"
-_NAMES = f"""{_LOSSES} pretrain_perplexity pretrain_perplexity_after sensitivity_perplexity finetune_perplexity
-    distance_moved finetune_epochs""".split()
 Accuracy = partial(Metric, direction="maximize", share=True)
 METRICS = (
-    *(metric for metric in LANGUAGE if metric.name in _NAMES),
+    *(metric for metric in LANGUAGE if metric.name != "epochs" and metric not in CURVATURE),
     Metric("steps_taken", "steps of fine-tuning, stated or by epochs", label="steps of fine-tuning"),
     Accuracy(
         "task_accuracy",
-        "mean accuracy (acc) on `tasks` after noise on the weights or fine-tuning; NaN without tasks",
+        "mean acc on `tasks` at the end, or NaN",
         label="accuracy on tasks",
         error="task_accuracy_error",
     ),
@@ -117,20 +97,14 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
         folder = hub.place(model, revision)
     except ValueError as error:
         return "model", f"expected a folder or a name on the hub, got {model!r} ({error})"
-    for name in ("source", "target"):
-        try:
-            data.documents(str(parameters[name]))
-        except BadText as error:
-            return name, str(error)
-    if folder is None and hub.downloads(parameters):
-        return None  # it can be planned
-    if lacking := hub.lacking(str(parameters["finetune_method"])):
+    length, planned = int(parameters["context"]), folder is None and hub.downloads(parameters)
+    if not planned and (lacking := hub.lacking(str(parameters["finetune_method"]))):
         return lacking
-    if folder is None:
+    if folder is None and not planned:
         return "revision", hub.absence(model, revision)
-    if why := hub.incomplete(folder):
+    if folder is not None and (why := hub.incomplete(folder)):
         return "revision", f"{model} {revision}: {why}"
-    length, most = int(parameters["context"]), getattr(hub.config(folder), "max_position_embeddings", 10**9)
+    most = getattr(hub.config(folder), "max_position_embeddings", 10**9) if folder is not None else length
     if length > most:
         return "context", f"expected at most {most:,} tokens, which {model} reads, got {length:,}"
     for name in ("source", "target"):

@@ -1,7 +1,7 @@
 """What rows cost, on one core and on one GPU; importable without torch.
 
-Flops are counted: 6 a weight and token to train, 4 with adapters alone (no gradients of weights), 2 to evaluate. Speeds
-are those that `language` assumes (language/costs.py); nothing of it has been measured on a GPU.
+Flops are counted: 6 a weight and token to train, 4 with adapters alone (no gradients of weights), 2 to evaluate. Speed
+on a GPU is that which `language` assumes, and not measured here.
 """
 
 from __future__ import annotations

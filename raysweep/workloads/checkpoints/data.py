@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.workloads import cache
 from raysweep.workloads.language import corpus, files
-from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, Tokenized, passes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, epoch_order, split
 
 VERSION = 1  # raise it when the same text and tokenizer give other tokens
 VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
@@ -28,8 +29,6 @@ VOCABULARY = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "cha
 CHAT = "chat:"
 TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
 FORMS = corpus.DOCUMENTS
-Segment = tuple[str, bool]
-"""A part of a conversation as text, and whether it is predicted."""
 _SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
 _NOTHING = -1  # token 0, read and not predicted: what fills a batch after the end of a conversation
 BEGIN = -(2**30)
@@ -49,7 +48,9 @@ class Chats:
     def batch(self, seed: int, first: int, count: int, length: int, packs: bool = False) -> np.ndarray:
         """Conversations first … first+count-1 of a seed's stream, int32 (count, longest); if `packs`, in as few rows as
         they fit into."""
-        chosen = passes(self.splits["train"], seed, f"checkpoints/order/{self.digest}", first, count)
+        train, role = self.splits["train"], f"checkpoints/order/{self.digest}"
+        places = [divmod(number, len(train)) for number in range(first, first + count)]
+        chosen = [train[epoch_order(seed, f"{role}/{epoch}", len(train))[1][within]] for epoch, within in places]
         return padded(packed(chosen, length) if packs else chosen, length)
 
 
@@ -106,7 +107,7 @@ def _documents(name: str, signature: object) -> Documents:
     if not name.startswith(CHAT):
         return corpus.documents(name)
     spoken = [_spoken(where, entry) for where, entry in files.entries(name.removeprefix(CHAT))]
-    return split([json.dumps(messages, sort_keys=True).encode() for messages in spoken])
+    return split([json.dumps(messages, sort_keys=True).encode() for messages in spoken], name)
 
 
 def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -123,13 +124,14 @@ def _spoken(where: str, entry: Mapping[str, Any]) -> list[dict[str, str]]:
     return spoken
 
 
-def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[Segment]:
-    """A conversation as text. A prompt without a template is followed by its response and the token for the end.
+def segments(messages: Sequence[Mapping[str, str]], template: str, words: Any) -> list[tuple[str, bool]]:
+    """The parts of a conversation as text, and whether each is predicted. A prompt without a template is followed by
+    its response and the token for the end.
 
     BadText if the tokenizer has no chat template, or one in which a turn changes those before it.
     """
     end = words.eos_token or ""
-    parts = list[Segment]()
+    parts = list[tuple[str, bool]]()
     if template == TULU:
         for each in messages:
             role, given = each.get("role", "user"), each.get("role") != "assistant"
@@ -179,7 +181,9 @@ def _load(name: str, signature: object, template: str, folder: Path) -> Text | C
     decide = [path.read_bytes() for name in VOCABULARY if (path := folder / name).is_file()]
     mark = hashlib.sha256(repr((VERSION, texts.digest, chat and template, decide)).encode()).hexdigest()[:32]
     made = partial(_chats, template=template) if chat else _flat
-    kept = Tokenized(texts, f"checkpoints/{mark}", partial(made, words=words))
+    kept = {
+        part: cache.array(f"checkpoints/{mark}-{part}", partial(made, texts.splits[part], words)) for part in SPLITS
+    }
     if not chat:
         return Text(mark, kept)
     # where all conversations but the last one end
@@ -209,10 +213,11 @@ def _conversation(messages: Sequence[Mapping[str, str]], template: str, words: A
     return np.asarray(tokens, np.int32)
 
 
-def complaint(name: str, template: str, folder: Path, length: int) -> str | None:
-    """What is wrong with a text or conversations for a model with a context of `length` tokens, or None."""
+def complaint(name: str, template: str, folder: Path | None, length: int) -> str | None:
+    """What is wrong with a text or conversations for contexts of `length` tokens, of a model if it is here; or None."""
     try:
-        if corpus.long_enough(name):
+        documents(name)
+        if folder is None or corpus.long_enough(name):
             return None
         text = load(name, template, folder)
     except BadText as error:

@@ -3,9 +3,7 @@
 A model is a folder, or a name on the Hugging Face hub. A folder may hold revisions as folders of their own. What was
 downloaded lies in the cache of huggingface_hub (HF_HOME, HF_HUB_CACHE), which knows the commit that a revision was.
 Planning and computing read only what is there; only `raysweep run --download` asks the hub. A token comes from the
-environment (HF_TOKEN), to the library alone.
-
-Weights are read from safetensors only. Code that a repository brings is never run.
+environment (HF_TOKEN), to the library alone. Weights are read from safetensors only; no code of a repository is run.
 """
 
 from __future__ import annotations

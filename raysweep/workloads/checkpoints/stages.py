@@ -22,7 +22,8 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language.evaluation import distance, perplexities
+from raysweep.workloads.language.evaluation import distance, finite, losses_after, losses_before
+from raysweep.workloads.language.stages import Row, Weights
 from raysweep.workloads.language.texts import Text
 from raysweep.workloads.rows import Result, Rows
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-Row = Mapping[str, Any]
-Weights = dict[str, Tensor]
 LOGIT_BYTES = 16  # a value of the logits, its softmax and its gradient
 LAYER_BYTES = 68  # a coordinate of the residual stream leaves so much in one layer, in float32
 AT_ONCE = 64  # sequences evaluated at a time, or fewer
@@ -77,30 +76,26 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     row, fetched = rows.row(), parent.parent
     assert fetched is not None
     module, size = _module(fetched, row), data.size(_text(row, "target"), int(row["context"]))
-    steps = data.steps(row, size)
+    steps, loss_of = data.steps(row, size), partial(mean_loss, module, row)
     alike = tuple(row[name] for name in ("source", "target", "template", "context", "evaluation_tokens", "tasks"))
 
-    def before() -> dict[str, float]:
+    def measured() -> tuple[dict[str, float], float]:
         put(module, _adapters(module, 0) | _start(fetched))
-        asked = {"pretrain_loss": "source", "finetune_loss_before": "target"}
-        losses = {name: mean_loss(module, row, which, "test") for name, which in asked.items()}
-        return losses | {"task_accuracy_before": _accuracy(module, row)[0]}
+        return losses_before(loss_of), _accuracy(module, row)[0]
 
-    metrics = dict(fetched.once(("before", *alike), before))
+    before, accuracy_before = fetched.once(("before", *alike), measured)
     put(module, _adapters(module, 0) | perturbed(_start(fetched), row) | parent.tensors()["weights"])
-    metrics |= {
-        "pretrain_loss_after": mean_loss(module, row, "source", "test"),
-        "finetune_loss": mean_loss(module, row, "target", "test"),
-        "finetune_loss_validation": mean_loss(module, row, "target", "validation"),
-        "distance_moved": _distance(module, _start(fetched)),
-        "steps_taken": float(steps),
-        "finetune_epochs": steps * int(row["finetune_batch"]) / size,
-    }
-    metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
-    metrics |= perplexities(metrics)
-    metrics["task_accuracy"], metrics["task_accuracy_error"] = _accuracy(module, row)
-    finite = [value for name, value in metrics.items() if row["tasks"] or not name.startswith("task_")]
-    return Result(metrics=metrics, status=OK if np.isfinite(finite).all() else DIVERGED)
+    metrics = before | losses_after(loss_of, before)
+    with torch.no_grad():
+        now = merged(module)
+        moves = (trainer.whole_of(now[name]) - start.to(now[name].device) for name, start in _start(fetched).items())
+        metrics["distance_moved"] = distance(moves)
+    metrics["steps_taken"] = float(steps)
+    metrics["finetune_epochs"] = steps * int(row["finetune_batch"]) / size
+    accuracy, error = _accuracy(module, row)
+    tasks = {"task_accuracy": accuracy, "task_accuracy_error": error, "task_accuracy_before": accuracy_before}
+    status = OK if finite(metrics | (tasks if row["tasks"] else {})) else DIVERGED
+    return Result(metrics=metrics | tasks, status=status)
 
 
 def _accuracy(module: nn.Module, row: Row) -> tuple[float, float]:
@@ -130,18 +125,16 @@ def losses(module: nn.Module, tokens: Tensor, packs: bool = False) -> Tensor:
 
 def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
     """Mean loss over the predicted tokens of a held-out part (validation or test) of the row's source or target."""
-    length, text, at_once = int(row["context"]), _text(row, which), _at_once(row)
-    count, total, predicted = max(1, int(row["evaluation_tokens"]) // length), 0.0, 0
-    for tokens in data.held_out(text, part, count, at_once, length):
-        total += float(trainer.sequence_losses(module, losses, tokens, at_once).sum())
-        predicted += trainer.predictions(tokens)
-    return total / predicted
+    length, at_once = int(row["context"]), _at_once(row)
+    count = max(1, int(row["evaluation_tokens"]) // length)
+    return trainer.mean_loss(module, losses, data.held_out(_text(row, which), part, count, at_once, length), at_once)
 
 
 def pretrained(row: Row) -> nn.Module:
     """The module of a row's checkpoint, as transformers reads it."""
+    dtype = torch.bfloat16 if row["precision"] == "bfloat16" else torch.get_default_dtype()
     module: nn.Module = transformers.AutoModelForCausalLM.from_pretrained(
-        folder_of(row), dtype=_dtype(row), local_files_only=True, use_safetensors=True, trust_remote_code=False
+        folder_of(row), dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
     )
     return module
 
@@ -182,10 +175,6 @@ def folder_of(row: Row) -> Path:
     return folder
 
 
-def _dtype(row: Row) -> torch.dtype:
-    return torch.bfloat16 if row["precision"] == "bfloat16" else torch.get_default_dtype()
-
-
 def _text(row: Row, which: str) -> Text | Chats:
     return data.load(str(row[which]), str(row["template"]), folder_of(row))
 
@@ -201,7 +190,8 @@ def _module(fetched: Artifact, row: Row) -> nn.Module:
         settings = hub.config(folder_of(row))
         weights = {name: weight.clone() for name, weight in _start(fetched).items()}  # training must not change them
         kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(settings)]
-        module: nn.Module = kind.from_pretrained(None, config=settings, state_dict=weights, dtype=_dtype(row))
+        dtype = next(iter(weights.values())).dtype
+        module: nn.Module = kind.from_pretrained(None, config=settings, state_dict=weights, dtype=dtype)
         adapt(module, row)
         trainer.spread(module, devices.device())
         return module.to(devices.device()).eval()
@@ -230,14 +220,6 @@ def merged(module: nn.Module) -> Weights:
         if hasattr(layer, "get_delta_weight"):
             weights[f"{name}.weight"] = weights[f"{name}.weight"] + layer.get_delta_weight("default")
     return weights
-
-
-@torch.no_grad()
-def _distance(module: nn.Module, start: Weights) -> float:
-    """Length of the change of all weights, adapters multiplied out."""
-    weights = merged(module)
-    wholes = ((trainer.whole_of(weights[name]), weight) for name, weight in start.items())
-    return distance(whole - weight.to(whole.device) for whole, weight in wholes)
 
 
 def _at_once(row: Row) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred
-from raysweep.workloads.image_regression.pairs import FORM, in_words, pair_of
+from raysweep.workloads.image_regression.tasks import FORM, in_words, pair_of
 
 PARAMETERS = (
     Parameter("data", str, "digits", f"images: {image_data.FORMS}", words=partial(image_data.in_words, "images of")),

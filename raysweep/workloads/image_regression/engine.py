@@ -9,8 +9,7 @@ from raysweep.training import draws
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import OK, Columns
 from raysweep.workloads.image_regression import METRICS
-from raysweep.workloads.image_regression.pairs import pair_of
-from raysweep.workloads.image_regression.tasks import Moments, labelled, moments
+from raysweep.workloads.image_regression.tasks import Moments, labelled, moments, pair_of
 
 Array = np.ndarray
 TOP = 2

@@ -1,17 +1,34 @@
-"""Two-class tasks: images as rows of pixels with labels ±1, and the linear maps that fit all of them."""
+"""Two-class tasks: how they are written, images as rows of pixels with labels ±1, the linear maps that fit them all."""
 
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from raysweep.workloads import image_data
 from raysweep.workloads.image_data import Images
-from raysweep.workloads.image_regression.pairs import Classes
 
 Array = np.ndarray
+FORM = "SOURCE:TARGET with two different classes each, as in 2-3:5-6"
+Classes = tuple[int, int]
+
+
+def in_words(text: str) -> str:
+    """A pair for a reader: "pair 2/3 to 5/6"."""
+    return "pair " + text.replace("-", "/").replace(":", " to ")
+
+
+def pair_of(text: str) -> tuple[Classes, Classes]:
+    """The classes of source and target; ValueError says what was expected."""
+    # one way to write each pair: its images are drawn from its text
+    match = re.fullmatch(r"{0}-{0}:{0}-{0}".format("(0|[1-9][0-9]{0,3})"), text)
+    classes = [int(digit) for digit in match.groups()] if match else []
+    if not classes or classes[0] == classes[1] or classes[2] == classes[3]:
+        raise ValueError(f"expected {FORM}; got {text!r}")
+    return (classes[0], classes[1]), (classes[2], classes[3])
 
 
 def labelled(images: Images, classes: Classes, white: int) -> tuple[Array, Array]:

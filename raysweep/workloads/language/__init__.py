@@ -12,7 +12,6 @@ from typing import Any
 
 from raysweep.workloads.declaration import Former, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language import corpus
-from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.metrics import METRICS
 from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, trunk_points, vocabulary_of
 
@@ -25,49 +24,29 @@ STEPS: dict[str, Any] = {"unit": "steps", "minimum": 0, "maximum": 10**9}
 BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
 TOKENS: dict[str, Any] = {"unit": "tokens", "minimum": 1, "maximum": 10**9}
 LENGTH: dict[str, Any] = {**RATE, "unit": "tokens", "whole": True}
-ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 90, "symbol": "θ"}
+FORMER = Former("overlap", angle_of, share_of)
+ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 90, "symbol": "θ", "formerly": FORMER}
 TUNED: dict[str, Any] = {**RATE, "symbol": "η", "searched_by": "optimum"}
 DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}
+LOOKS: dict[str, Any] = {"minimum": 0, "maximum": 1000}
 SHIFT: dict[str, Any] = {"minimum": 0, "symbol": "σ"}
+SHARE: dict[str, Any] = {"minimum": 0, "maximum": 100, "symbol": "λ", "absent": 1.0}
 SCHEDULE: dict[str, Any] = {"choices": ("cosine", "constant", "constant_warmup")}
+PRETRAINING: dict[str, Any] = {"choices": ("cosine", "constant", "wsd")}
 NOISE = "Gaussian noise on the weights (O eq. 1), in units of each tensor's"
 
 PARAMETERS = (
-    Trunk(
-        "preset",
-        str,
-        "tiny",
-        "width, heads, layers, context; 15m, 30m, 90m: O Table 3; 3m-688: an MLP of 688, faster on a GPU than 683",
-        choices=tuple(PRESETS),
-    ),
+    Trunk("preset", str, "tiny", "width, heads, layers, context; 15m, 30m, 90m: O Table 3", choices=tuple(PRESETS)),
     Pretraining("pretrain_length", float, 2.0**18, "a whole number of steps of pretrain_batch times context", **LENGTH),
     Finetuning("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", **TUNED),
     Trunk("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
-    Finetuning(
-        "overlap_angle",
-        float,
-        90.0,
-        "its cosine is the share of the target's text that is drawn from the source instead",
-        **ANGLE,
-        formerly=Former("overlap", angle_of, share_of),
-    ),
+    Finetuning("overlap_angle", float, 90.0, "its cosine is the share of target text drawn from the source", **ANGLE),
     Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
     Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
-    Trunk(
-        "source",
-        str,
-        "grammar:0",
-        f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
-    ),
-    Finetuning("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
+    Trunk("source", str, "grammar:0", f"text to pretrain on: {corpus.FORMS}"),
+    Finetuning("target", str, "grammar:0.5", "text to fine-tune on, in the same forms"),
     Trunk("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", **RATE),
-    Trunk(
-        "pretrain_schedule",
-        str,
-        "cosine",
-        "wsd: one trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
-        choices=("cosine", "constant", "wsd"),
-    ),
+    Trunk("pretrain_schedule", str, "cosine", "wsd: lengths share a trunk at constant rate, then decay", **PRETRAINING),
     Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
     Trunk("pretrain_warmup", int, 0, "steps of linear warm-up; 0: a tenth of the length (wsd: 50)", **STEPS),
     Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decay on the source", minimum=0),
@@ -77,29 +56,13 @@ PARAMETERS = (
     Finetuning("finetune_schedule", str, "cosine", "all but constant warm up for a tenth of the steps", **SCHEDULE),
     Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decay on the target", minimum=0),
     Finetuning(
-        "early_stopping",
-        int,
-        0,
-        "looks at the validation loss, evenly spaced, of which the best weights are kept; 0 keeps the last",
-        minimum=0,
-        maximum=1000,
+        "early_stopping", int, 0, "looks at the validation loss; the best weights are kept (0: the last)", **LOOKS
     ),
     Finetuning("evaluation_tokens", int, 16384, "held-out tokens for each loss", **TOKENS),
-    Evaluation(
-        "sharpness_iterations", int, 0, "Lanczos iterations on the source loss's Hessian", minimum=0, maximum=200
-    ),
+    Evaluation("sharpness_iterations", int, 0, "Lanczos steps on the source's Hessian", minimum=0, maximum=200),
     Trunk("pretrain_dropout", float, 0.0, "of embedding, attention and residual additions; O has 0.1", **DROPOUT),
     Finetuning("finetune_dropout", float, 0.0, "the same on the target", **DROPOUT),
-    Evaluation(
-        "interpolation",
-        float,
-        1.0,
-        "where the model is measured on the line from the pretrained (0) to the final weights (1; O Fig. 10)",
-        minimum=0,
-        maximum=100,
-        symbol="λ",
-        absent=1.0,
-    ),
+    Evaluation("interpolation", float, 1.0, "where between pretrained (0) and final weights (1), O Fig. 10", **SHARE),
 )
 
 
@@ -115,17 +78,10 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
             f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
             f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}"
         )
-    source, target = str(parameters["source"]), str(parameters["target"])
-    if source.startswith("task:"):
-        return "source", f"expected text to pretrain on, {FORMS}, got a task"
-    if target.startswith("bpe:"):
-        return "target", "expected text without bpe:, which stands before the source only and is for both"
-    if source.startswith("bpe:") and target.startswith("tokens:"):
-        return "target", "expected text to be read in the source's tokens, got tokens"
-    if not source.startswith("bpe:") and vocabulary_of(target) != config.vocabulary:
+    if vocabulary_of(str(parameters["target"])) != config.vocabulary:
         return "target", f"expected text of the source's vocabulary, {config.vocabulary:,} tokens"
-    for name, text in (("source", source), ("target", target)):
-        if complaint := corpus.complaint(text, config.context, source):
+    for name in ("source", "target"):
+        if complaint := corpus.complaint(str(parameters[name]), config.context):
             return name, complaint
     return None
 
@@ -139,7 +95,7 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     identity["model"] = asdict(config_of(row))
     for name in ("source", "target"):
         if name in identity:
-            identity[name] = corpus.digest(name, str(row[name]), str(row["source"]))
+            identity[name] = corpus.digest(name, str(row[name]))
     if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
         identity.pop("evaluation_tokens", None)
     return identity
@@ -148,9 +104,9 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 _HERE = "raysweep.workloads.language"
 _COST = {name: deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")}
 STAGES = (
-    Stage("trunk", f"{_HERE}.pretraining:trunk", keeps=True, points=trunk_points, cost=_COST["trunk"], version=5),
-    Stage("pretrain", f"{_HERE}.pretraining:pretrain", "trunk", keeps=True, cost=_COST["pretrain"], version=5),
-    Stage("finetune", f"{_HERE}.finetuning:finetune", "pretrain", cost=_COST["finetune"]),
+    Stage("trunk", f"{_HERE}.stages:trunk", keeps=True, points=trunk_points, cost=_COST["trunk"], version=5),
+    Stage("pretrain", f"{_HERE}.stages:pretrain", "trunk", keeps=True, cost=_COST["pretrain"], version=5),
+    Stage("finetune", f"{_HERE}.stages:finetune", "pretrain", cost=_COST["finetune"]),
     Stage("evaluate", f"{_HERE}.evaluation:evaluate", "finetune", cost=_COST["evaluate"]),
 )
 WORKLOAD = Workload(

@@ -3,13 +3,11 @@
     grammar:D          endless synthetic text at distance D (0 to 1) from grammar:0
     python-source[:N]  the Python files of the running installation, N MB of them
     python-docs[:N]    documentation found there: docstrings, READMEs, package descriptions
-    tokens:V:S:PATH    token numbers on disk, memory-mapped (packed.py)
-    task:…             examples to classify, as a target only (tasks.py)
     file:PATTERN       text files, or JSONL with a `text` field; a path, a folder, or a pattern with *
-    bpe:V:TEXT         text of this installation or of files in V tokens learned from it, as a source only (bpe.py)
+    tokens:V:S:PATH    token numbers on disk, memory-mapped (files.py)
 
 Nothing is downloaded. The digest belongs to the identity of every stage that reads the text. The tokens are bytes,
-except for `tokens:` and `bpe:`. Losses are in nats a token; the metrics `_per_byte` compare different vocabularies.
+except for `tokens:`. Losses are in nats a token.
 """
 
 from __future__ import annotations
@@ -17,43 +15,40 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.errors import InputError
 from raysweep.training import draws
 from raysweep.workloads import asked_once
-from raysweep.workloads.language import bpe, files, packed, tasks
-from raysweep.workloads.language.bpe import Vocabulary
+from raysweep.workloads.language import files
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.model_config import share_of
-from raysweep.workloads.language.tasks import Task
+from raysweep.workloads.language.model_config import config_of, share_of
 from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, of_bytes, split
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
 FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
-BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
-TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
 INSTALLED = ("python-source", "python-docs")
-Corpus = Text | Grammar | Task
+Corpus = Text | Grammar
+MEASURED = ("source", "target", "overlap_angle", "evaluation_tokens")
+"""The parameters that decide on what a row is measured, in its context."""
 SMALL = 5  # MB; a built-in text up to this size is read to check it, and a larger one is long enough
 
 
-def load(name: str, source: str = "") -> Corpus:
-    """The corpus of that name, kept in memory; BadText says what is wrong with it.
-
-    source: the name of the source, if this text is a target; the target is read in the source's tokens.
-    """
-    source = source if source.startswith("bpe:") and source != name else ""
-    return _load(name, source, (signature(name), signature(source)))
+def load(name: str) -> Corpus:
+    """The text of that name, kept in memory; BadText says what is wrong with it."""
+    return _load(name, signature(name))
 
 
 @asked_once.once
-def digest(which: str, name: str, source: str) -> str:
+def digest(which: str, name: str) -> str:
     """The digest of a row's source or target. InputError if the text has gone since the sweep was planned."""
     try:
-        return load(name, source if which == "target" else "").digest
+        return load(name).digest
     except BadText as error:
         raise InputError(which, str(error)) from None
 
@@ -65,11 +60,6 @@ class Mixture:
     target: Corpus
     source: Corpus
     overlap: float
-
-    @property
-    def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token; None if unknown."""
-        return self.target.token_bytes
 
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
         """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
@@ -87,85 +77,52 @@ class Mixture:
             return target
         uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(target))[first:]
         rows = np.flatnonzero(uniform < self.overlap)
-        mixed = target.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
+        mixed = target.copy()
         mixed[rows] = source[rows % len(source)]
         return mixed
 
 
 def mixture_of(parameters: Mapping[str, Any]) -> Mixture:
     """The text of a row's target, with the share of its source's text that overlap_angle says."""
-    source, target = str(parameters["source"]), str(parameters["target"])
-    return Mixture(load(target, source), load(source), share_of(float(parameters["overlap_angle"])))
+    target, source = (load(str(parameters[name])) for name in ("target", "source"))
+    return Mixture(target, source, share_of(float(parameters["overlap_angle"])))
 
 
-def tokenizer_of(name: str) -> dict[str, np.ndarray]:
-    """The learned tokens of a text `bpe:…`, as the bytes of their JSON, so that a model is kept with them; empty for
-    any other text."""
-    if not name.startswith("bpe:"):
-        return {}
-    return {"tokenizer": np.frombuffer(_vocabulary(name, signature(name))[1].tokenizer.to_str().encode(), np.uint8)}
+def held_out(row: Mapping[str, Any], pretraining: Artifact) -> dict[tuple[str, ...], np.ndarray]:
+    """The held-out sequences on which a row is measured, by text and part; read once for all rows of a pretraining."""
+    mixture, length = mixture_of(row), config_of(row).context
+    asked, count = {"source": mixture.source, "target": mixture}, max(1, int(row["evaluation_tokens"]) // length)
+    parts = (("source", "test"), ("target", "validation"), ("target", "test"))
+    alike = ("held out", *(row[name] for name in MEASURED))
+    return pretraining.once(alike, lambda: {(n, part): asked[n].held_out(part, count, length) for n, part in parts})
 
 
 @asked_once.once
 def signature(name: str) -> tuple[object, ...]:
-    """A value that changes when the files of a text, task or conversations change."""
+    """A value that changes when the files of a text or of conversations change."""
     kind, _, rest = name.partition(":")
-    if kind == "bpe":
-        return signature(bpe.parse(name)[1])
-    if kind == "tokens":
-        path = packed.parse(name)[2]
-        return ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ()
-    if kind in ("file", "chat") or (kind == "task" and rest.partition(":")[0] != "grammar"):
-        return files.signature(rest)
-    return ()
+    rest = str(files.parse_tokens(name)[2]) if kind == "tokens" else rest
+    return files.signature(rest) if kind in ("file", "chat", "tokens") else ()
 
 
 @functools.lru_cache(maxsize=4)
-def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
+def _load(name: str, signature: tuple[object, ...]) -> Corpus:
     kind, _, rest = name.partition(":")
-    if kind == "bpe":
-        texts, learned = _vocabulary(name, signature[0])
-        return learned.read(texts)
-    words = _vocabulary(source, signature[1])[1] if source else None
-    if kind == "task":
-        encode, (inner, _, distance) = words.encode if words else tasks.as_bytes, rest.partition(":")
-        if inner == "grammar":
-            return tasks.of_grammars(number_after(name, distance, 0, 1), encode)
-        return tasks.of_file(rest, encode)
-    if words:
-        return words.read(documents(name))
     if kind == "grammar":
         return Grammar(number_after(name, rest, 0, 1))
-    if kind == "tokens":
-        return packed.read(name)
-    if kind in (*INSTALLED, "file"):
-        return of_bytes(documents(name))
-    raise BadText(f"expected {FORMS}, got {name!r}")
-
-
-@functools.lru_cache(maxsize=1)
-def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
-    """The documents of a text `bpe:…`, and the tokens learned from them. signature: of the files that they are of."""
-    size, inner = bpe.parse(name)
-    texts = documents(inner)
-    return texts, bpe.vocabulary(size, texts, name)
+    return files.tokens(name) if kind == "tokens" else of_bytes(documents(name))
 
 
 def documents(name: str) -> Documents:
-    """The split documents of a text that has documents: of this installation, or of files."""
+    """The split documents of a text of this installation or of files; BadText says what is wrong with them."""
     kind, _, rest = name.partition(":")
     if kind in INSTALLED:
         contents = files.installed_documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
     elif kind == "file":
         contents = files.documents(rest)
     else:
-        raise BadText(
-            f"expected text with documents to learn tokens from or to read in them, {DOCUMENTS}, got {name!r}"
-        )
-    try:
-        return split(contents)
-    except BadText as error:
-        raise BadText(f"{name}: {error}") from None
+        raise BadText(f"expected {FORMS}, got {name!r}")
+    return split(contents, name)
 
 
 def number_after(name: str, text: str, low: float, high: float) -> float:
@@ -180,20 +137,13 @@ def number_after(name: str, text: str, low: float, high: float) -> float:
 
 
 @asked_once.once
-def complaint(name: str, context: int, source: str = "") -> str | None:
-    """What is wrong with a text for this context, or None.
-
-    It reads the text, unless it is a large built-in one. source: as for `load`.
-    """
+def complaint(name: str, context: int) -> str | None:
+    """What is wrong with a text for this context, or None. It reads the text, unless it is a large built-in one."""
     try:
-        if long_enough(bpe.parse(name)[1] if name.startswith("bpe:") else name):
-            return None
-        corpus = load(name, source)
+        text = None if long_enough(name) else load(name)
     except BadText as error:
         return str(error)
-    if isinstance(corpus, Task) and 2 * max(len(corpus.encode(label)) for label in corpus.labels) > context:
-        return f"{name}: expected labels of at most {context // 2} tokens, half a context"
-    return too_short(name, corpus, context) if isinstance(corpus, Text) else None
+    return too_short(name, text, context) if isinstance(text, Text) else None
 
 
 def long_enough(name: str) -> bool:

@@ -1,9 +1,7 @@
 """What rows of one draw cost, on one core and on one GPU; importable without torch.
 
-Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
-for 1024 tokens. Expect an error of a factor 2. GPU: a step takes the time to start its kernels, or that of its flops
-and of the logits that it reads and writes, whichever is longer, on an H200 at a share of the peaks of its data sheet
-(WORKLOAD.gpu_guess; benchmarks/language.py measures it).
+Core: as measured on an x86 core in float32, within a factor of 2. GPU: a step takes the time to start its kernels, or
+that of its flops and logits if that is longer, at a share of an H200's peaks (WORKLOAD.gpu_guess).
 """
 
 from __future__ import annotations
@@ -11,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from raysweep.training.sizes import PIECE_BYTES
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.model_config import ModelConfig, config_of, trunk_points
+from raysweep.workloads.language.model_config import CHUNK, ModelConfig, config_of, steps_of, trunk_points
 
 EVALUATION = 64  # sequences evaluated at a time
 
@@ -30,23 +29,20 @@ LOGIT_BYTES = 30  # written in bfloat16; read and written as float32 by the cast
 
 def trunk(columns: Columns, before: float, point: float) -> Cost:
     """Cost of the trunk of one row from one point to the next, in steps."""
-    row = first_row(columns)
-    return pretraining(row, (point - before) * int(row["pretrain_batch"]) * config_of(row).context)
+    return training("pretrain", first_row(columns), point - before)
 
 
 def pretrain(columns: Columns) -> Cost:
     """Cost of the pretraining of one row after its trunk."""
     row = first_row(columns)
-    shared = max(trunk_points(row), default=0) * int(row["pretrain_batch"]) * config_of(row).context
-    return pretraining(row, float(row["pretrain_length"]) - shared)
+    return training("pretrain", row, steps_of(row) - max(trunk_points(row), default=0))
 
 
 def finetune(columns: Columns) -> Cost:
     row = first_row(columns)
-    config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
+    steps = int(row["finetune_steps"])
     looked = float(row["evaluation_tokens"]) * min(int(row["early_stopping"]), steps)
-    trained = _training(config, batch, 1.05 * steps, float(row["finetune_dropout"]) > 0)
-    return trained + _evaluation(config, looked)
+    return training("finetune", row, 1.05 * steps) + _evaluation(config_of(row), looked)
 
 
 def evaluate(columns: Columns) -> Cost:
@@ -58,10 +54,9 @@ def evaluate(columns: Columns) -> Cost:
     return measured + _training(config, EVALUATION, 4 * iterations + 2 + 2 / 3) if iterations else measured
 
 
-def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
-    """What `tokens` tokens of a row's pretraining cost: all of the pretraining, or the part of one stage."""
-    config, batch = config_of(parameters), int(parameters["pretrain_batch"])
-    return _training(config, batch, tokens / (batch * config.context), float(parameters["pretrain_dropout"]) > 0)
+def training(kind: str, row: Mapping[str, Any], steps: float) -> Cost:
+    """What so many steps of a row's training cost. kind: pretrain or finetune, as its parameters begin."""
+    return _training(config_of(row), int(row[f"{kind}_batch"]), steps, float(row[f"{kind}_dropout"]) > 0)
 
 
 def first_row(columns: Columns) -> dict[str, Any]:
@@ -70,7 +65,10 @@ def first_row(columns: Columns) -> dict[str, Any]:
 
 def _training(config: ModelConfig, batch: int, steps: float, dropout: bool = False) -> Cost:
     step = _STEP + _STEP_VALUE * config.weights() + batch * config.context * token_seconds(config)
-    held = _BASE_BYTES + config.training_bytes(batch, dropout)
+    each = config.sample_bytes(wide=True, dropout=dropout)
+    sequences = min(batch, max(1, int(PIECE_BYTES / each)))
+    logits = min(sequences * config.context * config.vocabulary, CHUNK)
+    held = _BASE_BYTES + 20.0 * config.weights() + sequences * each + 12.0 * logits
     return Cost(steps * step, held, steps * gpu_step(config, batch, dropout))
 
 

@@ -1,10 +1,10 @@
-"""The stage evaluate: losses before and after, accuracy, distances and curvature."""
+"""The stage evaluate: losses before and after, distances and curvature."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,137 +13,90 @@ from torch.func import functional_call
 
 from raysweep.training import devices, draws, hessian, sizes, trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import model
-from raysweep.workloads.language.corpus import Corpus, Mixture, mixture_of
+from raysweep.workloads.language import corpus, model
+from raysweep.workloads.language.metrics import CURVATURE
 from raysweep.workloads.language.model_config import ModelConfig, config_of
-from raysweep.workloads.language.pretraining import Row, Weights, start_of
-from raysweep.workloads.language.tasks import Task
+from raysweep.workloads.language.stages import start_of
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
 
-Examination = Callable[[nn.Module], tuple[float, float]]
-"""Maps a model to its loss and accuracy on what is held out; accuracy is NaN for text."""
-CURVATURE_SEQUENCES = 64
-"""Number of held-out sequences in the mean loss whose curvature is measured."""
-CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity_beyond_quadratic", "trace_sensitivity")
-"""The metrics that are measured only if `sharpness_iterations` is above 0."""
-
-
-class Before(NamedTuple):
-    """What rows share that start from one pretraining and are measured alike."""
-
-    source: Examination  # on held-out text
-    validation: Examination  # on documents of the target
-    test: Examination
-    metrics: dict[str, float]  # before perturbation and fine-tuning
-    quadratic: hessian.Quadratic | None  # the quadratic model of the source loss, if curvature is measured
-    bytes: dict[str, float]  # mean number of bytes that a token stands for, of the text of each of two losses
+LossOf = Callable[[str, str], float]  # of source or target, and of its validation or test part
+CURVATURE_SEQUENCES = 64  # held-out ones, in the mean loss whose curvature is measured
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Measure a fine-tuned model. A row is diverged if a metric is not finite."""
-    parameters, pretraining = rows.row(), parent.parent
+    row, pretraining = rows.row(), parent.parent
     assert pretraining is not None
-    config, start = config_of(parameters), start_of(pretraining)
+    config, start, iterations = config_of(row), start_of(pretraining), int(row["sharpness_iterations"])
+    held_out, share = corpus.held_out(row, pretraining), float(row["interpolation"])
+
+    def loss_of(module: nn.Module) -> LossOf:
+        return lambda *text: trainer.mean_loss(module, model.losses, [held_out[text]])
+
+    def measured() -> tuple[dict[str, float], hessian.Quadratic | None]:
+        losses = losses_before(loss_of(model.decoder(config, start)))
+        if not iterations:
+            return losses, None
+        quadratic = quadratic_of(start, held_out["source", "test"][:CURVATURE_SEQUENCES], config)
+        return losses | curvature(quadratic, config, iterations, int(row["seed"])), quadratic
+
+    alike = (iterations, *(row[name] for name in corpus.MEASURED))
+    before, quadratic = pretraining.once(("before", *alike), measured)
     weights = {name: torch.as_tensor(values) for name, values in parent.tensors()["weights"].items()}
-    share = float(parameters["interpolation"])
     if share != 1:  # at 1 a sum would round
         weights = {name: start[name] + share * (weight - start[name]) for name, weight in weights.items()}
-    later = ("noise", "interpolation")
-    alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name not in later)
-    before = pretraining.once(("before", *alike), lambda: _before(parameters, start, config))
-    module = model.decoder(config, weights)
-    metrics = before.metrics | {
-        "pretrain_loss_after": before.source(module)[0],
-        "finetune_loss": (tested := before.test(module))[0],
-        "finetune_loss_validation": before.validation(module)[0],
-        "distance_moved": distance(weights[name] - start[name] for name in start),
-        "finetune_epochs": _epochs(parameters, config),
-    }
-    metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
-    status = OK if np.isfinite(list(metrics.values())).all() else DIVERGED
-    if before.quadratic is not None:
+    metrics = before | losses_after(loss_of(model.decoder(config, weights)), before)
+    metrics["distance_moved"] = distance(weights[name] - start[name] for name in start)
+    sequences, text = int(row["finetune_steps"]) * int(row["finetune_batch"]), corpus.mixture_of(row)
+    tokens, size = sequences * (1 - text.overlap) * config.context, text.target.train_tokens
+    metrics["finetune_epochs"] = tokens / size if size else 0.0
+    status = OK if finite(metrics) else DIVERGED
+    if quadratic is not None:
         move = _flat(weights, config) - _flat(start, config)
-        change = before.quadratic.change(move)
+        change = quadratic.change(move)
         metrics["quadratic_sensitivity"] = change
-        metrics["sensitivity_beyond_quadratic"] = before.quadratic.real_change(move) - change
-        metrics["trace_sensitivity"] = 0.5 * (share * float(parameters["noise"])) ** 2 * metrics["hessian_trace"]
-    else:
-        metrics |= dict.fromkeys(CURVATURE, np.nan)
-    metrics |= {f"{name}_per_byte": metrics[name] / size for name, size in before.bytes.items()}
-    return Result(metrics={**metrics, **perplexities(metrics), "finetune_accuracy": tested[1]}, status=status)
+        metrics["sensitivity_beyond_quadratic"] = quadratic.real_change(move) - change
+        metrics["trace_sensitivity"] = 0.5 * (share * float(row["noise"])) ** 2 * metrics["hessian_trace"]
+    return Result(metrics=dict.fromkeys((each.name for each in CURVATURE), np.nan) | metrics, status=status)
 
 
-def examination(target: Mixture | Corpus, split: str, parameters: Row) -> Examination:
-    """The evaluation on held-out sequences of a text, or on examples to classify of a task."""
-    count, length = _count(parameters), config_of(parameters).context
-    text = target.target if isinstance(target, Mixture) else target
-    if isinstance(text, Task):
-        asked, truth = text.questions(split, count, length)
-        return lambda module: classify(module, asked, truth)
-    sequences = target.held_out(split, count, length)
-    return lambda module: (trainer.mean_loss(module, model.losses, sequences), float("nan"))
+def losses_before(loss_of: LossOf) -> dict[str, float]:
+    """The losses of a model before it is perturbed and fine-tuned."""
+    return {"pretrain_loss": loss_of("source", "test"), "finetune_loss_before": loss_of("target", "test")}
 
 
-def classify(module: nn.Module, asked: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """(loss, accuracy) of a model that classifies by length-normalized likelihood (O App. C): the mean -log of the
-    probability of the right class, which is the logarithm of O's perplexity over classes, and the share of examples
-    whose most likely class is right.
+def losses_after(loss_of: LossOf, before: Mapping[str, float]) -> dict[str, float]:
+    """The losses of the model that it became, what the source lost, and the perplexities that paper O plots; infinite
+    if the loss is so large (about 710 nats) that float64 overflows."""
+    source, start = loss_of("source", "test"), before["pretrain_loss"]
+    after = {
+        "pretrain_loss_after": source,
+        "finetune_loss": loss_of("target", "test"),
+        "finetune_loss_validation": loss_of("target", "validation"),
+        "sensitivity": source - start,
+    }
+    with np.errstate(over="ignore", invalid="ignore"):
+        perplexities = {
+            "pretrain_perplexity": float(np.exp(start)),
+            "pretrain_perplexity_after": float(np.exp(source)),
+            "sensitivity_perplexity": float(np.exp(source) - np.exp(start)),
+            "finetune_perplexity": float(np.exp(after["finetune_loss"])),
+        }
+    return after | perplexities
 
-    asked: examples with every possible label, (examples, classes, length + 1). truth: the right classes, (examples,).
-    """
-    rows = asked.reshape(-1, asked.shape[-1])
-    likelihood = -trainer.sequence_losses(module, model.losses, rows) / (rows[:, 1:] >= 0).sum(1)
-    each = torch.from_numpy(likelihood.reshape(asked.shape[:2]))  # (examples, classes)
-    right = torch.from_numpy(truth)
-    loss = -each.log_softmax(1)[torch.arange(len(right)), right].mean()
-    return float(loss), float((each.argmax(1) == right).double().mean())
 
-
-def _count(parameters: Row) -> int:
-    return max(1, int(parameters["evaluation_tokens"]) // config_of(parameters).context)
+def finite(metrics: Mapping[str, float]) -> bool:
+    """Whether all metrics are finite, of perplexities the losses."""
+    return bool(np.isfinite([value for name, value in metrics.items() if "perplexity" not in name]).all())
 
 
 def distance(moves: Iterable[Tensor]) -> float:
     """Length of a change of all weights."""
     return float(torch.stack([move.double().norm() for move in moves]).norm())
-
-
-def perplexities(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = {
-            f"{name}_perplexity{after}": float(np.exp(metrics[f"{name}_loss{after}"]))
-            for name, after in (("pretrain", ""), ("pretrain", "_after"), ("finetune", ""))
-        }
-        return values | {"sensitivity_perplexity": values["pretrain_perplexity_after"] - values["pretrain_perplexity"]}
-
-
-def _before(parameters: Mapping[str, Any], start: Weights, config: ModelConfig) -> Before:
-    mixture, count = mixture_of(parameters), _count(parameters)
-    source, test = (examination(text, "test", parameters) for text in (mixture.source, mixture))
-    module = model.decoder(config, start)
-    metrics = {"pretrain_loss": source(module)[0], "finetune_loss_before": test(module)[0]}
-    quadratic = None
-    if iterations := int(parameters["sharpness_iterations"]):
-        held_out = mixture.source.held_out("test", count, config.context)
-        quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
-        metrics |= curvature(quadratic, config, iterations, int(parameters["seed"]))
-    token_bytes = partial(bytes_per_token, part="test", count=count, length=config.context)
-    each = {"pretrain_loss_after": token_bytes(mixture.source), "finetune_loss": token_bytes(mixture)}
-    return Before(source, examination(mixture, "validation", parameters), test, metrics, quadratic, each)
-
-
-def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
-    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown."""
-    if text.token_bytes is None:
-        return float("nan")
-    if (text.token_bytes == 1).all():
-        return 1.0
-    return float(text.token_bytes[text.held_out(part, count, length)[:, 1:]].mean())
 
 
 def _flat(weights: Mapping[str, Any], config: ModelConfig) -> Tensor:
@@ -173,6 +126,7 @@ def quadratic_of(start: Mapping[str, Any], sequences: np.ndarray, config: ModelC
 
 
 def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int, seed: int) -> dict[str, float]:
+    """The largest eigenvalue of the Hessian, and its trace in units of initialization."""
     like, parts = quadratic.gradient, config.parts()
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in parts]).to(like)
     start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(like))).to(like)
@@ -181,12 +135,3 @@ def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int
         "sharpness": hessian.largest_eigenvalue(quadratic.product, start, iterations),
         "hessian_trace": hessian.scaled_trace(quadratic.product, deviations, iterations, stream),
     }
-
-
-def _epochs(parameters: Mapping[str, Any], config: ModelConfig) -> float:
-    """How often fine-tuning goes through the target's training text; 0 for an endless text."""
-    mixture = mixture_of(parameters)
-    sequences = int(parameters["finetune_steps"]) * int(parameters["finetune_batch"]) * (1 - mixture.overlap)
-    if isinstance(mixture.target, Task):
-        return sequences / mixture.target.size if mixture.target.size else 0.0
-    return sequences * config.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0

@@ -1,4 +1,11 @@
-"""Text in files: a user's own files, plain or JSONL with a `text` field on every line, and files that Python brings."""
+"""Text in files: a user's own files, plain or JSONL with a `text` field on every line; files that Python brings; and
+text that a user tokenized before, as a flat array of token numbers, memory-mapped and never read whole.
+
+    tokens:VOCABULARY:SEPARATOR:PATH      e.g. tokens:50304:50279:/data/c4.npy
+
+PATH is a one-dimensional .npy of unsigned integers; a file with any other name is raw little-endian uint16. SEPARATOR
+ends a document. The last documents are held out, whole.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from raysweep.workloads.language.texts import SPLITS, BadText
+import numpy as np
+
+from raysweep.workloads.language.texts import SPLITS, BadText, Text
 
 BLOCK = 2000  # characters; one or two text files are cut at blank lines into documents of at least this length
 CUTS = ((r"\r?\n\r?\n", "\n\n"), (r"\r?\n", "\n"))  # where a text is cut, and the text that then ends a paragraph
@@ -23,6 +32,10 @@ LEFT_OUT = {"__pycache__", "site-packages", "raysweep"}  # raysweep, or a change
 DOCUMENTS = (".md", ".rst")  # prose next to code
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?"""(.+?)"""', re.MULTILINE | re.DOTALL)
 SHORTEST = 200  # characters; shorter ones are stubs
+TOKENS = "tokens:VOCABULARY:SEPARATOR:PATH"
+TOKENS_HELD_OUT = 0.005  # for validation, and again for test; a small share, because such texts are long
+WHOLE = 2**29  # tokens; a text up to this size is read whole for its check and its digest
+SAMPLES, SAMPLE = 256, 2**16  # of a longer text, 256 blocks of 65,536 tokens are read
 
 
 def paths(pattern: str) -> list[Path]:
@@ -35,7 +48,7 @@ def paths(pattern: str) -> list[Path]:
         candidates = [path for path in given.rglob("*") if path.suffix in SUFFIXES]
     matched = sorted(path for path in candidates if path.is_file())  # `given` even if it holds characters of a pattern
     if not matched:
-        raise BadText(f"expected a text file, no such file: {pattern}")
+        raise BadText(f"expected a file, no such file: {pattern}")
     return matched
 
 
@@ -55,8 +68,7 @@ def documents(pattern: str) -> list[bytes]:
     read: list[bytes] = []
     for path in matched:
         if path.suffix == ".jsonl":
-            expected = "expected a JSON object with a text in it"
-            read += [text_of(entry, FIELD, where, expected) for where, entry in entries(str(path))]
+            read += [text_of(entry, where) for where, entry in entries(str(path))]
         else:
             text = _text(path)
             read += blocks(text) if few else [text.encode()]
@@ -107,24 +119,31 @@ def entries(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{path} line {number}", entry
 
 
-def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> bytes:
-    """A field as UTF-8; BadText if it is missing or not a text. where: file and line."""
-    if field not in entry:
-        raise BadText(f"{where}: missing field {field!r}, {expected}")
-    if not isinstance(entry[field], str):
-        raise BadText(f"{where}: field {field!r} is no text, {expected}")
+def text_of(entry: dict[str, Any], where: str) -> bytes:
+    """The text of a line as UTF-8; BadText if it is missing or not a text. where: file and line."""
+    if not isinstance(text := entry.get(FIELD), str):
+        raise BadText(f"{where}: expected a JSON object with a text in the field {FIELD!r}")
     try:
-        return str(entry[field]).encode()
+        return text.encode()
     except UnicodeEncodeError:  # JSON can contain half a surrogate pair, such as \ud800, which is not a character
-        raise BadText(f"{where}: field {field!r} holds half a character, which is no text") from None
+        raise BadText(f"{where}: field {FIELD!r} holds half a character, which is no text") from None
 
 
 def installed_documents(kind: str, megabytes: float) -> list[bytes]:
     """Documents of this Python installation up to this size, as UTF-8: its source code (python-source), or the
     documentation in it (python-docs). Files come in the order of a hash of their path: a part is a fair sample."""
+    roots = dict.fromkeys(Path(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib"))
+    chosen: dict[bytes, Path] = {}
+    for root in roots:
+        for folder, names, files in os.walk(root):
+            names[:] = sorted(name for name in names if name not in LEFT_OUT and Path(folder, name) not in roots)
+            for path in (Path(folder, name) for name in files):
+                prose = path.suffix in DOCUMENTS or path.name == "METADATA"
+                if path.suffix == ".py" or (kind == "python-docs" and prose):
+                    chosen[hashlib.sha256(path.relative_to(root).as_posix().encode()).digest()] = path
     documents: list[bytes] = []
     size = 0
-    for path in _installed(kind):
+    for _, path in sorted(chosen.items()):
         if size >= megabytes * 1e6:
             break
         try:
@@ -147,15 +166,51 @@ def documentation(path: Path, text: str) -> str:
     return text.partition("\n\n")[2] if path.name == "METADATA" else text
 
 
-def _installed(kind: str) -> list[Path]:
-    """The files of the standard library and of the installed packages that may hold such documents."""
-    roots = dict.fromkeys(Path(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib"))
-    chosen: dict[bytes, Path] = {}
-    for root in roots:
-        for folder, names, files in os.walk(root):
-            names[:] = sorted(name for name in names if name not in LEFT_OUT and Path(folder, name) not in roots)
-            for path in (Path(folder, name) for name in files):
-                prose = path.suffix in DOCUMENTS or path.name == "METADATA"
-                if path.suffix == ".py" or (kind == "python-docs" and prose):
-                    chosen[hashlib.sha256(path.relative_to(root).as_posix().encode()).digest()] = path
-    return [path for _, path in sorted(chosen.items())]
+def tokens(name: str) -> Text:
+    """The text of token numbers of that name; BadText says what is wrong with it."""
+    vocabulary, separator, path = parse_tokens(name)
+    try:
+        mapped = path.suffix == ".npy"
+        numbers = np.load(path, "r", allow_pickle=False) if mapped else np.memmap(path, "<u2", "r")
+    except (OSError, ValueError, EOFError) as error:
+        raise BadText(f"{path}: cannot be mapped ({error})") from None
+    if numbers.ndim != 1 or numbers.dtype.kind != "u":
+        got = f"got {numbers.dtype} of shape {numbers.shape}"
+        raise BadText(f"{path}: expected a one-dimensional array of unsigned integers, {got}")
+    starts = np.arange(0, len(numbers), SAMPLE)
+    if len(numbers) > WHOLE:
+        starts = np.linspace(0, len(numbers) - SAMPLE, SAMPLES).astype(int)
+    looked = [numbers[start : start + SAMPLE] for start in starts]
+    largest = max((int(block.max()) for block in looked if len(block)), default=0)
+    if largest >= vocabulary:
+        raise BadText(f"{path}: expected tokens below the vocabulary of {vocabulary:,}, found {largest:,}")
+    digest = hashlib.sha256(f"{len(numbers)}/{numbers.dtype.str}/{separator}".encode())
+    for block in looked:
+        digest.update(np.ascontiguousarray(block).tobytes())
+    test = _document_start(numbers, separator, path)
+    validation = _document_start(numbers[:test], separator, path)
+    parts = {"train": numbers[:validation], "validation": numbers[validation:test], "test": numbers[test:]}
+    return Text(digest.hexdigest()[:16], parts)
+
+
+def parse_tokens(name: str) -> tuple[int, int, Path]:
+    """The vocabulary, the separator and the path in the name of a text of token numbers; BadText if it is wrong."""
+    try:
+        _, first, second, path = name.split(":", 3)
+        vocabulary, separator = int(first), int(second)
+    except ValueError:
+        raise BadText(f"expected {TOKENS}, got {name!r}") from None
+    if not 2 <= vocabulary <= 2**24 or not 0 <= separator < vocabulary:
+        raise BadText(f"expected a vocabulary of 2 to {2**24:,} and a separator in it, got {name!r}")
+    return vocabulary, separator, Path(path).expanduser()
+
+
+def _document_start(numbers: np.ndarray, separator: int, path: Path) -> int:
+    """The first document start in the part to hold out, or else the last one before it."""
+    at = int((1 - TOKENS_HELD_OUT) * len(numbers))
+    for low, high, which in ((at, len(numbers), 0), (0, at, -1)):
+        starts = low + np.flatnonzero(numbers[low:high] == separator) + 1
+        starts = starts[starts < len(numbers)]
+        if len(starts):
+            return int(starts[which])
+    raise BadText(f"{path}: expected documents that end with token {separator}, found none to hold out")

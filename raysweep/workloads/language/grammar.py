@@ -29,7 +29,6 @@ class Grammar:
     """The language at a distance from grammar:0, an endless text (texts.Text)."""
 
     train_tokens = 0
-    token_bytes = np.ones(256)
 
     def __init__(self, distance: float) -> None:
         self.distance = distance

@@ -28,7 +28,7 @@ STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
 CHUNK = 2**28
 """Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
 NORM_EPSILON, ROTARY_BASE = 1e-6, 10_000.0
-_TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
+_TOKENS = re.compile(r"tokens:(\d+):")  # a text with a vocabulary of its own
 
 
 def share_of(angle: float) -> float:
@@ -116,13 +116,6 @@ class ModelConfig:
         """Whether layers are computed again in the backward pass: if one sequence would keep too much."""
         return self.sample_bytes() > PIECE_BYTES
 
-    def training_bytes(self, batch: int, dropout: bool = False) -> float:
-        """Bytes that training in float32 on a CPU takes, with `batch` sequences a step."""
-        each = self.sample_bytes(wide=True, dropout=dropout)
-        sequences = min(batch, max(1, int(PIECE_BYTES / each)))
-        logits = min(sequences * self.context * self.vocabulary, CHUNK)
-        return 20.0 * self.weights() + sequences * each + 12.0 * logits
-
     def curvature_bytes(self) -> float:
         """Bytes of a sequence that a product with the Hessian takes, in float32. Attention keeps the probabilities of
         all pairs of positions: only its plain form can be differentiated twice."""
@@ -190,5 +183,4 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
 
 
 def vocabulary_of(text: str) -> int:
-    match = _TOKENS.match(text)
-    return int(match[1]) if match else VOCABULARY
+    return int(match[1]) if (match := _TOKENS.match(text)) else VOCABULARY

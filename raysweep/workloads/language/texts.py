@@ -1,20 +1,16 @@
-"""Texts for training: documents split into training, validation and test documents without repeats, and sequences of
-tokens with a digest."""
+"""Texts: documents split into training, validation and test without repeats, and sequences of tokens with a digest."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.workloads import cache
 
-T = TypeVar("T")
 SPLITS = ("train", "validation", "test")
 HELD_OUT = 0.05  # of the documents for validation, and again for test
 VERSION = 2  # raise it when the same documents are split in another way
@@ -22,7 +18,6 @@ RUN = 3  # lines
 LONG_LINE = 20  # bytes; shorter lines occur in unrelated texts
 ALIKE = 0.5
 SEPARATOR = b"\0"  # after every document
-BYTES = np.ones(256)
 
 
 class BadText(ValueError):
@@ -37,15 +32,17 @@ class Documents:
     splits: dict[str, list[bytes]]
 
 
-def split(documents: Sequence[bytes]) -> Documents:
-    """Split documents by the hash of their content. BadText if there are fewer than three different documents.
+def split(documents: Sequence[bytes], name: str) -> Documents:
+    """Split the documents of a text of that name by the hash of their content. BadText if fewer than three differ.
 
     No document is in two splits, and a new document moves only its neighbours in hash order. A held-out document that
     is nearly the same as training documents becomes a training document.
     """
     hashed = sorted({hashlib.sha256(document).digest(): document for document in documents if document.strip()}.items())
     if len(hashed) < len(SPLITS):
-        raise BadText(f"expected at least 3 different documents, to train, validate and test on, got {len(hashed)}")
+        raise BadText(
+            f"{name}: expected at least 3 different documents, to train, validate and test on, got {len(hashed)}"
+        )
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
     duplicate = near_duplicates(every[: 2 * held], every[2 * held :])
@@ -74,14 +71,10 @@ def _runs(document: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Text:
-    """A finite text, split by document.
-
-    digest: 16 hexadecimal digits that identify it. token_bytes: bytes of each token of the vocabulary; None if unknown.
-    """
+    """A finite text, split by document. digest: 16 hexadecimal digits that identify it."""
 
     digest: str
     splits: Mapping[str, np.ndarray]
-    token_bytes: np.ndarray | None = None
 
     @property
     def train_tokens(self) -> int:
@@ -95,7 +88,7 @@ class Text:
         each, slack = divmod(len(tokens) - 1, length)
         while first < last:
             epoch, within = divmod(first, each)
-            offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
+            offset, order = epoch_order(seed, f"language/order/{self.digest}/{role}/{split}/{epoch}", each, slack)
             starts.append(offset + length * order[within : within + last - first])
             first += len(starts[-1])
         return tokens[np.concatenate(starts)[:, None] + np.arange(length + 1)]
@@ -109,39 +102,13 @@ class Text:
 
 
 @functools.lru_cache(maxsize=8)
-def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple[int, np.ndarray]:
-    stream = draws.generator(seed, f"language/order/{digest}/{role}")
-    return int(stream.integers(slack + 1)), stream.permutation(windows)
-
-
-def passes(items: Sequence[T], seed: int, role: str, first: int, count: int) -> list[T]:
-    """Items first … first+count-1 of a stream that goes over all items again and again, each time in its own order."""
-    places = [divmod(number, len(items)) for number in range(first, first + count)]
-    return [items[_permutation(seed, f"{role}/{epoch}", len(items))[within]] for epoch, within in places]
-
-
-@functools.lru_cache(maxsize=8)
-def _permutation(seed: int, role: str, count: int) -> np.ndarray:
-    return draws.generator(seed, role).permutation(count)
+def epoch_order(seed: int, role: str, count: int, slack: int = 0) -> tuple[int, np.ndarray]:
+    """Where an epoch begins, from 0 to `slack`, and the order in which it visits `count` things."""
+    stream = draws.generator(seed, role)
+    return int(stream.integers(slack + 1)), stream.permutation(count)
 
 
 def of_bytes(documents: Documents) -> Text:
     """A text whose tokens are the bytes of split documents, with one separator after each document."""
     joined = ((part, SEPARATOR.join(contents) + SEPARATOR) for part, contents in documents.splits.items())
-    return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined}, BYTES)
-
-
-class Tokenized(dict[str, np.ndarray]):
-    """The splits of a text as tokens, each joined from its documents at its first use and cached under a name."""
-
-    def __init__(self, documents: Documents, name: str, join: Callable[[Sequence[bytes]], np.ndarray]) -> None:
-        self._documents, self._name, self._join = documents, name, join
-
-    def __missing__(self, part: str) -> np.ndarray:
-        made = cache.array(f"{self._name}-{part}", lambda: self._join(self._documents.splits[part]))
-        return self.setdefault(part, made)
-
-
-def given(tokens: np.ndarray) -> np.ndarray:
-    """Mark tokens as read but not predicted: t becomes -1 - t, int32."""
-    return -1 - tokens.astype(np.int32)
+    return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined})

@@ -27,17 +27,12 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     columns = {name: np.asarray(values) for name, values in columns.items()}
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)
-    exact = columns["engine"] == "limit"
-    for rows, engine in ((exact, _symmetric), (~exact, lambda columns, seeds: closed_forms.risks(columns))):
-        if rows.any():
-            engine_metrics = engine({name: values[rows] for name, values in columns.items()}, np.asarray(seeds)[rows])
-            for name, values in engine_metrics.items():
-                metrics.setdefault(name, np.full(len(seeds), np.nan))[rows] = values
-    return metrics, np.full(len(seeds), OK, dtype=object)
+    engines = {"limit": _exact, "theory": _theory}
+    return symmetric.solved(columns, seeds, metrics, engines, closed_forms.signs, SYMMETRY.metrics)
 
 
-def _symmetric(columns: Columns, seeds: Array) -> dict[str, Array]:
-    return symmetric.averaged(_exact, columns, seeds, closed_forms.signs(columns), SYMMETRY.metrics)[0]
+def _theory(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
+    return closed_forms.risks(columns), np.full(len(seeds), OK, dtype=object)
 
 
 def _exact(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:

@@ -103,13 +103,7 @@ PARAMETERS = (
         maximum=1e6,
     ),
     Parameter(
-        "pretrain_start",
-        str,
-        "exact",
-        "network engine: start from the exact partly trained layers, or pretrain "
-        "them by gradient descent from init_scale times the identity",
-        choices=("exact", "descent"),
-        label="pretraining method",
+        "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)
     ),
     symmetric.parameter(SYMMETRY.signs),
 )

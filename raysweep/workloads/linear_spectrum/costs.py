@@ -35,7 +35,5 @@ def of_rows(columns: Columns) -> Cost:
         seconds = (evaluations * (2e-5 * depth + work) + np.where(coupled, 1e-4, 0.0)).sum()
         return Cost(base.seconds + float(seconds), base.peak_bytes + 20 * layers)
     # a step of a batch has a fixed time, which is charged to its longest row
-    descent = np.asarray(columns["pretrain_start"]) == "descent"
-    longest = float(np.where(descent, steps + 5e3, steps).max(initial=0.0))
-    seconds = longest * float(depth.max()) * 1.5e-5 + float(((steps + 5e3 * descent) * work).sum())
+    seconds = float(steps.max(initial=0.0)) * float(depth.max()) * 1.5e-5 + float((steps * work).sum())
     return Cost(base.seconds + 1e-2 + seconds, base.peak_bytes + min(rows * layers, 64e6 + layers))

@@ -1,14 +1,11 @@
-"""The entry point of the workload: gives rows to their engines, and returns the results in row order."""
+"""The entry point of the workload: gives rows to their engines, rows that are equal once."""
 
 from __future__ import annotations
-
-import importlib
-from collections.abc import Callable
 
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns, deferred
 from raysweep.workloads.linear_spectrum import METRICS, SYMMETRY, closed_forms
 from raysweep.workloads.linear_spectrum.tasks import signs, with_even_layers
 
@@ -17,14 +14,12 @@ Results = tuple[dict[str, Array], Array]
 
 AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")
 WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
-_ENGINES = {name: f"raysweep.workloads.linear_spectrum.{name}" for name in ("flow", "network")}
 
 
 def compute(columns: Columns, seeds: Array) -> Results:
     """All metrics of all rows, shape (rows,) each, and the status of each row.
 
     The metrics after fine-tuning are NaN for a diverged row, and for a row of engine theory if its closed form fails.
-    ValueError on an unknown engine.
     """
     seeds = np.asarray(seeds)
     columns = {name: np.asarray(values) for name, values in columns.items()}
@@ -45,29 +40,16 @@ def _distinct(columns: Columns, seeds: Array) -> tuple[Array, Array]:
 def _compute(columns: Columns, seeds: Array) -> Results:
     description = closed_forms.describe(columns)
     metrics = {metric.name: description.get(metric.name, np.full(len(seeds), np.nan)) for metric in METRICS}
-    status = np.full(len(seeds), OK, dtype=object)
-    engine = columns["engine"]
-    for name in sorted(set(engine.tolist())):
-        rows = np.flatnonzero(engine == name)
-        if name == "theory":
-            for key in AFTER:
-                metrics[key][rows] = description[f"{key}_closed"][rows]
-            continue
-        asked = with_even_layers({key: values[rows] for key, values in columns.items()})
-        engine_metrics, engine_status = symmetric.averaged(
-            _engine(name), asked, seeds[rows], signs(asked), SYMMETRY.metrics
-        )
-        for key, values in engine_metrics.items():  # overrides pretrain_loss for an engine that measures it itself
-            metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
-        status[rows] = engine_status
-    return metrics, status
+    metrics |= {name: description[f"{name}_closed"] for name in AFTER}
+    engines = {name: deferred(f"raysweep.workloads.linear_spectrum.{name}:compute") for name in ("flow", "network")}
+    return symmetric.solved(
+        with_even_layers(columns), seeds, metrics, {"theory": _theory, **engines}, signs, SYMMETRY.metrics
+    )
 
 
-def _engine(name: str) -> Callable[[Columns, Array], Results]:
-    if name not in _ENGINES:
-        raise ValueError(f"expected an engine out of theory, {', '.join(_ENGINES)}, got {name!r}")
-    function: Callable[[Columns, Array], Results] = importlib.import_module(_ENGINES[name]).compute
-    return function
+def _theory(columns: Columns, seeds: Array) -> Results:
+    """Nothing else: `closed_forms` describes rows of any engine."""
+    return {}, np.full(len(seeds), OK, dtype=object)
 
 
 def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:

@@ -100,14 +100,7 @@ PARAMETERS = (
     Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
     Parameter(
-        "pretrain_start",
-        str,
-        "exact",
-        "network engine: start fine-tuning from the exact partly trained "
-        "state, or pretrain by gradient descent on the population loss from a random start (give it a budget of "
-        "finetune_steps: what is left of the start trains so slowly that linear transfer does not converge)",
-        choices=("exact", "descent"),
-        label="pretraining method",
+        "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)
     ),
     Parameter(
         "distance_samples",

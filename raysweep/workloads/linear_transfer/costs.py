@@ -30,7 +30,7 @@ _PASS_SECONDS = 2.5e-5  # per layer (and one more) of a descent step of a chunk,
 _BANDWIDTH = 1.6e10  # bytes/s when layers pass through memory
 _CHUNK_BYTES = 8 << 20
 _BASE_BYTES = 4e7  # work arrays of a chunk, for either engine
-_STEP_CAP, _PRETRAIN_CAP = 2e5, 5e5
+_STEP_CAP = 2e5
 
 
 def of_rows(columns: Columns) -> Cost:
@@ -46,22 +46,21 @@ def of_rows(columns: Columns) -> Cost:
     if name in ("flow", "network"):
         engine = flow(choices) if name == "flow" else network(choices)
     else:
-        engine = theory(parameters, rows) if name == "theory" else limit(parameters, len(row))
-    apart = _distance(parameters, rows)
-    return Cost(engine.seconds + apart.seconds, max(engine.peak_bytes, apart.peak_bytes))
+        n = int(samples(columns)[largest])
+        engine = theory(parameters, n, rows) if name == "theory" else limit(n, int(parameters["dim"]), len(row))
+    return engine + _distance(parameters, rows)
 
 
-def theory(parameters: Parameters, rows: int) -> Cost:
+def theory(parameters: Parameters, n: int, rows: int) -> Cost:
     """Cost of the closed forms; most of them are integrals, one for each distinct cell."""
     integral = 2e-4 if parameters["ridge"] > 0 or parameters["frozen_layers"] > 0 else 0.0
-    several = 5e-5 + 0.012 / max(_samples(parameters), 1) if parameters["depth"] > 1 else 0.0
+    several = 5e-5 + 0.012 / max(n, 1) if parameters["depth"] > 1 else 0.0
     memory = 1e6 + rows * _ROW_BYTES + (6e7 if integral + several > 0 else 0.0)
     return Cost(1e-4 + rows * (3e-6 + integral + several), memory)
 
 
-def limit(parameters: Parameters, rows: int) -> Cost:
+def limit(n: int, dim: int, rows: int) -> Cost:
     """Cost of `limit`: one QR of X serves all rows, and is extended to a larger n, so the largest n decides."""
-    n, dim = _samples(parameters), int(parameters["dim"])
     small, large = min(n, dim), max(n, dim)
     flops = 2.0 * small**2 * (large - small / 3)
     seconds = 2e-4 + rows * 3e-6 + _DRAW_SECONDS * n * dim + flops / _FLOPS
@@ -84,10 +83,7 @@ def flow(columns: Columns) -> Cost:
 
 
 def network(columns: Columns) -> Cost:
-    """Cost of `network`: each step of scratch and fine-tuning reads or writes the layers four times (layers.py).
-
-    Pretraining by descent does the same.
-    """
+    """Cost of `network`: each step of scratch and fine-tuning reads or writes the layers four times (layers.py)."""
     n, dim = samples(columns), float(columns["dim"][0])
     depth = np.asarray(columns["depth"], float)
     steps = _steps(columns, n, dim, depth)
@@ -98,11 +94,8 @@ def network(columns: Columns) -> Cost:
         same = depth == layers
         chunks = np.ceil(same.sum() / chunk_rows[same][0])
         seconds += chunks * steps[same].max() * _PASS_SECONDS * (1 + layers)
-    descent = np.asarray(columns["pretrain_start"]) == "descent"
-    if descent.any():
-        seconds += _pretraining({name: values[descent] for name, values in columns.items()}, dim)
-    # twice the chunk, while finished rows are taken out; for each row with a random start, an eigenproblem
-    resident = np.minimum(chunk_rows, len(n)) * (5 * layer_bytes + (3 + 4 * descent) * 8 * dim**2)
+    # twice the chunk, while finished rows are taken out
+    resident = np.minimum(chunk_rows, len(n)) * (5 * layer_bytes + 24 * dim**2)
     return Cost(float(seconds), float(_BASE_BYTES + resident.max() + 8.0 * n.max() * dim + 2000.0 * len(n)))
 
 
@@ -122,24 +115,6 @@ def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
         escape = np.where(depth > 1, np.maximum(escape, 0.0), 0.0)
     needed = (20 / slowest / depth + escape) / lr
     return np.where(n == 0, 0.0, np.where(np.isinf(budget), np.minimum(needed, _STEP_CAP), budget))
-
-
-def _pretraining(columns: Columns, dim: float) -> float:
-    depth = np.asarray(columns["depth"], float)
-    length = np.asarray(columns["pretrain_length"], float)
-    alpha = np.asarray(columns["init_scale"], float)
-    with np.errstate(over="ignore"):
-        escape = np.where(depth == 2, -2 * np.log(alpha), alpha ** (2.0 - depth))
-    natural = np.where(np.isinf(length), 20 / depth + np.where(depth > 1, np.maximum(escape, 0.0), 0.0), length)
-    steps = np.minimum(depth * natural / 0.05, _PRETRAIN_CAP)
-    keys = np.stack([depth, length, alpha, np.asarray(columns["source_norm"], float)], axis=1)
-    _, first = np.unique(keys, axis=0, return_index=True)  # cells with equal pretraining share it
-    each = steps * ((1 + depth) * _PASS_SECONDS + 32 * dim**2 * (depth - 1) / _BANDWIDTH)
-    return float(each[first].sum())
-
-
-def _samples(parameters: Parameters) -> int:
-    return round(float(parameters["gamma"]) * int(parameters["dim"]))
 
 
 def _distance(parameters: Parameters, rows: int) -> Cost:

@@ -34,33 +34,6 @@ def singular(matrices: Iterable[Array], device: torch.device) -> Iterator[tuple[
         yield from zip(*(part.cpu().numpy() for part in parts), strict=True)
 
 
-def modes(features: Tensor, weights: Tensor, gram: Array, group: Array) -> tuple[Array, Array, Array]:
-    """Features of each row in the eigenvectors of their own Gram matrix F G Fᵀ, by rising eigenvalue; on the host.
-
-    features, F: (rows, dim, dim), one feature a row. weights: (rows, dim), those of a readout of them.
-    gram, G: (groups, dim, dim), of the inputs; group: (rows,), which of them each row has.
-
-    Gives the turned features (rows, dim, dim), the weights that read the same map from them (rows, dim), and the
-    curvature of each mode (rows, dim), which rounding may make a little less than 0.
-    """
-    if features.device.type == "cpu":
-        given, shared = features.numpy(), gram[group]
-        _, turn = np.linalg.eigh(given @ shared @ given.mT)
-        turned = turn.mT @ given
-        return turned, np.einsum("rij,ri->rj", turn, weights.numpy()), curvatures(turned, shared)
-    inputs = torch.as_tensor(gram, device=features.device)[torch.as_tensor(group, device=features.device)]
-    kernel = features @ inputs @ features.mT
-    turns = torch.cat([torch.linalg.eigh(some)[1] for some in kernel.split(_at_once(kernel[0]))])
-    features = turns.mT @ features
-    read, curvature = (turns.mT @ weights.unsqueeze(2)).squeeze(2), ((features @ inputs) * features).sum(2)
-    return features.cpu().numpy(), read.cpu().numpy(), curvature.cpu().numpy()
-
-
-def curvatures(features: Array, gram: Array) -> Array:
-    """f_i G f_i of each feature f_i: features (rows, modes, dim) and gram (rows, dim, dim) give (rows, modes)."""
-    return np.asarray(np.einsum("rid,rde,rie->ri", features, gram, features, optimize=True))
-
-
 def pseudo_inverses(matrices: Array, ranks: Array, device: torch.device) -> Tensor:
     """Pseudo-inverses (count, dim, dim), on the device, of symmetric matrices (count, dim, dim) without negative
     eigenvalues and of known rank (count,)."""

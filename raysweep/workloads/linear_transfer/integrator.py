@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 ORDER = 10  # substep counts 1..ORDER: 55 substeps a step (7 takes 3 times the steps; at 13 rounding shows)
 TOLERANCE = 1e-10  # local error of a step, relative to ‖w‖; and of its time, relative to the time
@@ -39,13 +40,8 @@ _WEIGHTS = tuple(
 
 
 def relax(
-    eigenvalues: torch.Tensor,
-    target: torch.Tensor,
-    start: torch.Tensor,
-    fixed_square: torch.Tensor,
-    depth: torch.Tensor,
-    time: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    eigenvalues: Tensor, target: Tensor, start: Tensor, fixed_square: Tensor, depth: Tensor, time: Tensor
+) -> tuple[Tensor, Tensor]:
     """The vectors w at flow time `time`, shape (rows, modes), and which rows got there, shape (rows,) bool.
 
     eigenvalues, target (b), start (w at time 0): (rows, modes) float64. A mode with eigenvalue 0 and target 0 stays at
@@ -59,9 +55,7 @@ def relax(
     result = start.clone()
     reached = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     rows = torch.arange(len(start), device=start.device)
-    multiple = (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp()
-    scale = torch.maximum(target.norm(dim=1), multiple * start.norm(dim=1))
-    state = _State(eigenvalues, target, start.clone(), fixed_square, depth, time, scale)
+    state = _State(eigenvalues, target, start.clone(), fixed_square, depth, time)
     for _ in range(STEP_CAP):
         done = state.finished()
         result[rows[done]] = state.vector[done]
@@ -77,25 +71,20 @@ def relax(
     return result, reached
 
 
-def _log_square(vector: torch.Tensor, fixed_square: torch.Tensor) -> torch.Tensor:
+def _log_square(vector: Tensor, fixed_square: Tensor) -> Tensor:
     return torch.log(torch.clamp((vector * vector).sum(1) + fixed_square, min=_TINY))
 
 
 class _State:
     """The unfinished rows: constants, vector, elapsed time, next step, and whether it ends at the stopping time."""
 
-    def __init__(
-        self,
-        eigenvalues: torch.Tensor,
-        target: torch.Tensor,
-        vector: torch.Tensor,
-        fixed_square: torch.Tensor,
-        depth: torch.Tensor,
-        time: torch.Tensor,
-        scale: torch.Tensor,
-    ) -> None:
-        self.eigenvalues, self.target, self.vector = eigenvalues, target, vector
-        self.fixed_square, self.power, self.time, self.scale = fixed_square, depth - 1, time, scale
+    def __init__(self, *given: Tensor) -> None:
+        """given: as to `relax`."""
+        eigenvalues, target, vector, fixed_square, depth, time = given
+        self.eigenvalues, self.target, self.vector, self.fixed_square = eigenvalues, target, vector, fixed_square
+        self.power, self.time = depth - 1, time
+        multiple = self.power.mul(0.5 * _log_square(vector, fixed_square)).exp()
+        self.scale = torch.maximum(target.norm(dim=1), multiple * vector.norm(dim=1))
         self.drive = eigenvalues * target
         self.elapsed = torch.zeros_like(time)
         self.last = torch.zeros_like(time, dtype=torch.bool)
@@ -106,11 +95,11 @@ class _State:
         still = log_multiple < -650  # so small that no finite time moves them (and 1/m overflows)
         self.elapsed = torch.where(still & torch.isfinite(time), time, self.elapsed)
 
-    def keep(self, rows: torch.Tensor) -> None:
+    def keep(self, rows: Tensor) -> None:
         for name, tensor in list(vars(self).items()):
             setattr(self, name, tensor[rows])
 
-    def finished(self) -> torch.Tensor:
+    def finished(self) -> Tensor:
         """Which rows are at their stopping time, or converged if that is inf."""
         multiple = torch.exp(0.5 * self.power * _log_square(self.vector, self.fixed_square))
         distance = torch.where(self.eigenvalues > 0, multiple[:, None] * self.vector - self.target, 0.0).norm(dim=1)
@@ -145,9 +134,7 @@ class _State:
         factor = torch.nan_to_num(factor, nan=_SHRINK, posinf=_GROWTH, neginf=_SHRINK).clamp(_SHRINK, _GROWTH)
         self.step = torch.where(over, self.step, step * factor)
 
-    def _extrapolate(
-        self, step: torch.Tensor, log_square: torch.Tensor, multiple: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _extrapolate(self, step: Tensor, log_square: Tensor, multiple: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Change of w and of the scaled time over a step, each at the highest order and at one order below."""
         clock = self.last.to(step.dtype)  # ds/dt = m^(1-clock): 0 while time is left, 1 for the last step
         start = self.vector

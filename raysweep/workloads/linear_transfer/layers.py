@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 Array = np.ndarray
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
@@ -43,24 +44,24 @@ class Networks:
     F = W_k … W_1 is the frozen product.
     """
 
-    hidden: list[torch.Tensor]
-    last: torch.Tensor
-    gram: torch.Tensor
-    precision: torch.Tensor
-    group: torch.Tensor
-    moment: torch.Tensor
-    lr: torch.Tensor
-    steps: torch.Tensor
-    frozen: torch.Tensor
-    collapse: torch.Tensor
+    hidden: list[Tensor]
+    last: Tensor
+    gram: Tensor
+    precision: Tensor
+    group: Tensor
+    moment: Tensor
+    lr: Tensor
+    steps: Tensor
+    frozen: Tensor
+    collapse: Tensor
 
 
-def end_to_end(hidden: list[torch.Tensor], last: torch.Tensor) -> torch.Tensor:
+def end_to_end(hidden: list[Tensor], last: Tensor) -> Tensor:
     """The maps β, shape (rows, dim)."""
     return _backward(hidden, last)[-1]
 
 
-def _backward(hidden: list[torch.Tensor], last: torch.Tensor) -> list[torch.Tensor]:
+def _backward(hidden: list[Tensor], last: Tensor) -> list[Tensor]:
     """w_L, then w_L W_{L-1}, and so on down to β: for each layer, the product of everything above it."""
     down = [last]
     for layer in reversed(hidden):
@@ -68,7 +69,7 @@ def _backward(hidden: list[torch.Tensor], last: torch.Tensor) -> list[torch.Tens
     return down
 
 
-def _forward(hidden: list[torch.Tensor], vector: torch.Tensor) -> list[torch.Tensor]:
+def _forward(hidden: list[Tensor], vector: Tensor) -> list[Tensor]:
     """v, W_1 v, … up to W_{L-1} … W_1 v."""
     up = [vector]
     for layer in hidden:
@@ -79,7 +80,7 @@ def _forward(hidden: list[torch.Tensor], vector: torch.Tensor) -> list[torch.Ten
 class _Grouped:
     """Multiplies each network's vector by its own one of several symmetric matrices, one matrix product per matrix."""
 
-    def __init__(self, group: torch.Tensor) -> None:
+    def __init__(self, group: Tensor) -> None:
         """group: (rows,), which matrix each network has; every number from 0 to the largest occurs."""
         counts = torch.bincount(group)
         rows = torch.arange(len(group), device=group.device)
@@ -90,7 +91,7 @@ class _Grouped:
         self.slot = group * self.width + position
         self.dense = self.groups * self.width == len(group) and bool((self.slot == rows).all())
 
-    def apply(self, matrices: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    def apply(self, matrices: Tensor, vectors: Tensor) -> Tensor:
         """matrices (groups, dim, dim), vectors (rows, dim) -> (rows, dim)."""
         dim = vectors.shape[1]
         if self.dense:
@@ -100,7 +101,7 @@ class _Grouped:
         return torch.bmm(padded.view(self.groups, self.width, dim), matrices).view(-1, dim)[self.slot]
 
 
-def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
+def descend(networks: Networks, tolerance: float, cap: int) -> Tensor:
     """Train every network in place. Returns how each ended (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
 
     A network with a finite number of steps takes exactly those. Another one takes steps until it has converged, at
@@ -142,27 +143,17 @@ def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
         step = int(until)
 
 
-def _select(batch: Networks, keep: torch.Tensor) -> tuple[Networks, _Grouped]:
+def _select(batch: Networks, keep: Tensor) -> tuple[Networks, _Grouped]:
     """Copies of the networks `keep`, with only the matrices that they use."""
-    group = batch.group[keep]
-    present, inverse = torch.unique(group, return_inverse=True)
-    every = len(present) == len(batch.gram)
-    selected = Networks(
-        hidden=[layer[keep] for layer in batch.hidden],
-        last=batch.last[keep],
-        gram=batch.gram if every else batch.gram[present],
-        precision=batch.precision if every else batch.precision[present],
-        group=inverse,
-        moment=batch.moment[keep],
-        lr=batch.lr[keep],
-        steps=batch.steps[keep],
-        frozen=batch.frozen[keep],
-        collapse=batch.collapse[keep],
-    )
-    return selected, _Grouped(inverse)
+    present, group = torch.unique(batch.group[keep], return_inverse=True)
+    matrices = {name: getattr(batch, name) for name in ("gram", "precision")}
+    if len(present) < len(batch.gram):
+        matrices = {name: matrix[present] for name, matrix in matrices.items()}
+    each = {name: getattr(batch, name)[keep] for name in ("last", "moment", "lr", "steps", "frozen", "collapse")}
+    return Networks([layer[keep] for layer in batch.hidden], group=group, **matrices, **each), _Grouped(group)
 
 
-def _size(batch: Networks, grouped: _Grouped, vector: torch.Tensor) -> torch.Tensor:
+def _size(batch: Networks, grouped: _Grouped, vector: Tensor) -> Tensor:
     """The size of a gradient in β, for the test of convergence: |A⁺v|, or |W_k … W_1 v| behind k frozen layers."""
     size = grouped.apply(batch.precision, vector).norm(dim=1)
     if bool((batch.frozen > 0).any()):
@@ -187,26 +178,23 @@ def descend_readout(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient descent on the last layer alone. It is linear, so any number of steps is computed in closed form.
 
-    Returns the weights after `steps` steps of w ← w - lr (curvature w - pull), and the gradient there; (rows, modes)
-    each. Overflows to inf or NaN if lr is too large for the curvature.
+    Returns the weight after `steps` steps of w ← w - lr (curvature w - pull), and the gradient there; (rows,) each.
+    Overflows to inf or NaN if lr is too large for the curvature.
 
-    curvature (including the penalty), pull, start: (rows, modes), uncoupled modes.
-    lr, steps: (rows,), finite.
+    curvature (including the penalty), pull, start, lr, steps: (rows,), finite.
     """
-    rate, count = lr[:, None], steps[:, None]
-    factor = 1 - rate * curvature
-    gradient = curvature * start - pull
+    factor, gradient = 1 - lr * curvature, curvature * start - pull
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         contracting = factor > 0
         power = np.where(
             contracting,
-            np.exp(count * np.log1p(-np.where(contracting, rate * curvature, 0.0))),
-            np.where(count == 0, 1.0, np.abs(factor) ** count * np.where(count % 2 == 0, 1.0, -1.0)),
+            np.exp(steps * np.log1p(-np.where(contracting, lr * curvature, 0.0))),
+            np.where(steps == 0, 1.0, np.abs(factor) ** steps * np.where(steps % 2 == 0, 1.0, -1.0)),
         )
-        slow = contracting & (count * rate * curvature < 1e-6)  # here 1 - power would lose its digits
+        slow = contracting & (steps * lr * curvature < 1e-6)  # here 1 - power would lose its digits
         total = np.where(
             slow,
-            rate * count * (1 - 0.5 * rate * curvature * np.maximum(count - 1, 0)),
+            lr * steps * (1 - 0.5 * lr * curvature * np.maximum(steps - 1, 0)),
             (1 - power) / np.where(curvature > 0, curvature, 1.0),
         )
         return start - gradient * total, gradient * power

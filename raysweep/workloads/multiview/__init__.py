@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Parameter, Workload, stage_of
 from raysweep.workloads.multiview.metrics import METRICS
 
 TEACHER_STUDENT, AUTOENCODER = "teacher_student", "autoencoder"
@@ -173,21 +173,12 @@ def lengths(parameters: Mapping[str, Any]) -> list[int]:
     return [*stops, end] if end else stops
 
 
-_HERE = "raysweep.workloads.multiview.stages"
-_COSTS = "raysweep.workloads.multiview.costs"
+_stage = partial(stage_of, "raysweep.workloads.multiview")
 STAGES = (
-    Stage("scratch", f"{_HERE}:scratch", keeps=True, cost=deferred(f"{_COSTS}:scratch")),
-    Stage(
-        "pretrain",
-        f"{_HERE}:pretrain",
-        after="scratch",
-        keeps=True,
-        points=lengths,
-        until="pretrain_length",
-        cost=deferred(f"{_COSTS}:pretrain"),
-    ),
-    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=deferred(f"{_COSTS}:finetune")),
-    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=deferred(f"{_COSTS}:evaluate")),
+    _stage("scratch", keeps=True),
+    _stage("pretrain", "scratch", keeps=True, points=lengths, until="pretrain_length"),
+    _stage("finetune", "pretrain"),
+    _stage("evaluate", "finetune"),
 )
 
 WORKLOAD = Workload(

@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from raysweep.workloads.declaration import Metric
 
-_ALSO = "of test samples named wrong"
 FromScratch, Pretrained = (partial(Metric, stage=name) for name in ("scratch", "pretrain"))
-ERROR: dict[str, Any] = {"direction": "minimize", "share": True}
-SHARE: dict[str, Any] = {"direction": "maximize", "share": True}
+
+
+def _errors(make: Callable[..., Metric], end: str, how: str) -> list[Metric]:
+    error, training = (f"error {how}", f"error {how}") if end else ("error", "error after fine-tuning")
+    kinds = [
+        ("error", f"share of test samples named wrong, {how}", error if end else ""),
+        ("error_multi_view", f"the same among multi-view samples, {how}", f"{error} on multi-view samples"),
+        ("error_single_view", f"the same among single-view samples, {how}", f"{error} on single-view samples"),
+        ("train_error", f"share of training samples named wrong, {how}", f"training {training}"),
+    ]
+    return [make(f"{name}{end}", what, direction="minimize", share=True, label=label) for name, what, label in kinds]
+
+
+def _captured(make: Callable[..., Metric], end: str, what: str, label: str) -> Metric:
+    return make(f"features_captured{end}", what, direction="maximize", share=True, label=label)
+
+
+_SCRATCH = "share of the features that some kernel of their own class captures, from scratch"
 METRICS = (
-    FromScratch("error_scratch", f"share {_ALSO}, trained from scratch", **ERROR, label="error from scratch"),
-    FromScratch(
-        "error_multi_view_scratch",
-        f"share {_ALSO} among multi-view ones, from scratch",
-        **ERROR,
-        label="error from scratch on multi-view samples",
+    *_errors(FromScratch, "_scratch", "from scratch"),
+    _captured(FromScratch, "_scratch", _SCRATCH, "share of captured features from scratch"),
+    _captured(Pretrained, "", "share of the features that some kernel captures", "share of captured features"),
+    _captured(
+        Pretrained, "_half", "the same where half of the threshold is enough", "share captured at half threshold"
     ),
-    FromScratch(
-        "error_single_view_scratch",
-        f"share {_ALSO} among single-view ones, from scratch",
-        **ERROR,
-        label="error from scratch on single-view samples",
-    ),
-    FromScratch(
-        "train_error_scratch",
-        "share of training samples named wrong, from scratch",
-        **ERROR,
-        label="training error from scratch",
-    ),
-    FromScratch(
-        "features_captured_scratch",
-        "share of the features that some kernel of their own class captures, from scratch",
-        **SHARE,
-        label="share of captured features from scratch",
-    ),
-    Pretrained(
-        "features_captured",
-        "share of the features that some kernel captures",
-        **SHARE,
-        label="share of captured features",
-    ),
-    Pretrained(
-        "features_captured_half",
-        "the same where half of the threshold is enough",
-        **SHARE,
-        label="share captured at half threshold",
-    ),
-    Pretrained(
-        "features_captured_double",
-        "the same where twice the threshold is asked for",
-        **SHARE,
-        label="share captured at double threshold",
+    _captured(
+        Pretrained, "_double", "the same where twice the threshold is asked for", "share captured at double threshold"
     ),
     Pretrained(
         "features_per_kernel",
@@ -73,11 +54,13 @@ METRICS = (
         direction="minimize",
         label="relative second-largest correlation",
     ),
-    Pretrained("winners", "share of the captured features whose strongest kernel was in M^(0)", **SHARE),
-    Metric("error", f"share {_ALSO}, pretrained and fine-tuned", **ERROR),
-    Metric("error_multi_view", f"share {_ALSO} among multi-view ones", **ERROR, label="error on multi-view samples"),
-    Metric("error_single_view", f"share {_ALSO} among single-view ones", **ERROR, label="error on single-view samples"),
-    Metric("train_error", "share of training samples named wrong", **ERROR, label="training error after fine-tuning"),
+    Pretrained(
+        "winners",
+        "share of the captured features whose strongest kernel was in M^(0)",
+        direction="maximize",
+        share=True,
+    ),
+    *_errors(Metric, "", "pretrained and fine-tuned"),
     Metric(
         "transferability",
         "error_scratch - error; positive: pretraining helps",

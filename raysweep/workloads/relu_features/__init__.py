@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Metric, Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Columns, Metric, Parameter, Workload, stage_of
 
 Pretraining = partial(Parameter, stage="pretrain")
 Target = partial(Parameter, stage="target")
@@ -196,7 +196,7 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
     return near if metric in ("risk_linear", "transferability_linear") else np.zeros(len(near), dtype=bool)
 
 
-_COSTS = "raysweep.workloads.relu_features.costs"
+_stage = partial(stage_of, "raysweep.workloads.relu_features")
 WORKLOAD = Workload(
     name="relu_features",
     summary="linear transfer between two-layer ReLU networks, the source lacking some of the target's features (paper "
@@ -205,20 +205,8 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=(
-        Stage(
-            "pretrain",
-            "raysweep.workloads.relu_features.stages:pretrain",
-            keeps=True,
-            together=("ablation",),
-            cost=deferred(f"{_COSTS}:pretrain"),
-        ),
-        Stage(
-            "target",
-            "raysweep.workloads.relu_features.stages:target",
-            after="pretrain",
-            together=("ablation", "target_samples", "noise"),
-            cost=deferred(f"{_COSTS}:target"),
-        ),
+        _stage("pretrain", keeps=True, together=("ablation",)),
+        _stage("target", "pretrain", together=("ablation", "target_samples", "noise")),
     ),
     sources=(
         "raysweep.workloads.relu_features",

@@ -10,7 +10,7 @@ to the last digit however rows are packed, and is no slower at these sizes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -116,14 +116,15 @@ def on_samples(inputs: Tensor, labels: Tensor) -> Task:
     return task
 
 
-def side_by_side(count: int, values_each: float, device: torch.device) -> Iterator[slice]:
-    """The runs in which `count` networks are trained. values_each: numbers that each holds at a time."""
-    fitting = 1 if device.type == "cpu" else max(1, int(GPU_BYTES / (8 * values_each)))
+def side_by_side(
+    count: int, values_each: float, task: Callable[[slice], Task], start: Tensor, recipe: Recipe
+) -> Trained:
+    """Train `count` networks that start alike, as many at a time as the device holds.
+
+    values_each: numbers that each holds at a time. task: that of some of them. start: (width, dim).
+    """
+    fitting = 1 if start.device.type == "cpu" else max(1, int(GPU_BYTES / (8 * values_each)))
     size = sizes.models(min(count, fitting))
-    for first in range(0, count, size):
-        yield slice(first, first + size)
-
-
-def joined(parts: list[Trained]) -> Trained:
-    """Runs of networks as one."""
+    runs = [slice(first, min(first + size, count)) for first in range(0, count, size)]
+    parts = [descend(task(run), start.expand(run.stop - run.start, *start.shape), recipe) for run in runs]
     return Trained(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Trained)))

@@ -11,7 +11,7 @@ from scipy import linalg
 from raysweep.theory import relu
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.relu_features import descent, tasks
-from raysweep.workloads.relu_features.descent import Recipe, Trained
+from raysweep.workloads.relu_features.descent import Recipe, Task, Trained
 from raysweep.workloads.relu_features.tasks import Row
 from raysweep.workloads.rows import Result, Rows
 
@@ -30,11 +30,12 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
     row = rows.row()
     start, teacher = tasks.start(row), tasks.teacher(row)
     weights = np.stack([tasks.source_weights(each) for each in rows])
-    device, parts = context.device, []
-    for some in descent.side_by_side(len(rows), 5.0 * len(start) * (len(start) + len(teacher)), device):
-        task = descent.on_population(_on(teacher, device), _on(weights[some], device))
-        parts.append(descent.descend(task, _on(start, device).expand(len(weights[some]), *start.shape), _recipe(row)))
-    trained = descent.joined(parts)
+
+    def task(some: slice) -> Task:
+        return descent.on_population(*(_on(each, context.device) for each in (teacher, weights[some])))
+
+    values = 5.0 * len(start) * (len(start) + len(teacher))
+    trained = descent.side_by_side(len(rows), values, task, _on(start, context.device), _recipe(row))
     pairs = zip(trained.features, weights, strict=True)
     measured = [_measured(features, start, teacher, source) for features, source in pairs]
     metrics = {name: np.array([each[name] for each in measured]) for name in measured[0]}
@@ -96,12 +97,11 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
 
 
 def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.device) -> Trained:
-    start, parts = tasks.start(row), []
-    for some in descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), device):
-        inputs, labels = (_on(np.stack(each), device) for each in zip(*sets[some], strict=True))
-        task = descent.on_samples(inputs, labels)
-        parts.append(descent.descend(task, _on(start, device).expand(len(labels), *start.shape), _recipe(row)))
-    return descent.joined(parts)
+    def task(some: slice) -> Task:
+        return descent.on_samples(*(_on(np.stack(each), device) for each in zip(*sets[some], strict=True)))
+
+    start = _on(tasks.start(row), device)
+    return descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), task, start, _recipe(row))
 
 
 class _Transfer:

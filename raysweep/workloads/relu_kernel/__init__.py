@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Metric, Parameter, Workload, stage_of
 from raysweep.workloads.image_data import FORMS, digest_of, fetch
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
@@ -175,13 +175,12 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     return {**{name: value for name, value in values.items() if name != "dim"}, "data": digest_of(row["data"])}
 
 
-_HERE = "raysweep.workloads.relu_kernel.stages"
-_COSTS = "raysweep.workloads.relu_kernel.costs"
+_stage = partial(stage_of, "raysweep.workloads.relu_kernel")
 _ALIKE = ("overlap_angle", "noise")
 STAGES = (
-    Stage("pretrain", f"{_HERE}:pretrain", keeps=True, cost=deferred(f"{_COSTS}:pretrain")),
-    Stage("finetune", f"{_HERE}:finetune", after="pretrain", together=_ALIKE, cost=deferred(f"{_COSTS}:finetune")),
-    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", together=_ALIKE, cost=deferred(f"{_COSTS}:evaluate")),
+    _stage("pretrain", keeps=True),
+    _stage("finetune", "pretrain", together=_ALIKE),
+    _stage("evaluate", "finetune", together=_ALIKE),
 )
 
 WORKLOAD = Workload(

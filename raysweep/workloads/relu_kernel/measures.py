@@ -70,17 +70,12 @@ def all_of(
     from_zero = kernel.pretrained(task, (np.zeros(len(task.source)), np.zeros(len(task.target)), at_rest))
     from_start = kernel.pretrained(task, (*end_points.start, at_rest))[0]
     rows = [
-        {
-            **_weights(kernel, end_points, index, target, from_zero[0], scale),
-            **_gradients(kernel, end_points, target, from_zero[0], from_start, scale),
-            **_risks(kernel, end_points, index, target, test, from_zero),
-        }
-        for index, (target, test) in enumerate(zip(*labels, strict=True))
+        _of_row(kernel, end_points, index, given, from_zero, from_start, scale)
+        for index, given in enumerate(zip(*labels, strict=True))
     ]
     rest = kernel_transfer.remainder(len(task.target), kernel.smallest, FAILURE)
-    metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]} | {
-        "bound_cor63": _linear_bound(columns)
-    }
+    metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    metrics["bound_cor63"] = _linear_bound(columns)
     return {
         **metrics,
         "bound_rest": np.full(len(rows), rest),
@@ -90,12 +85,30 @@ def all_of(
     }
 
 
-def _weights(
-    kernel: Kernel, end_points: EndPoints, index: int, target: Array, carried: Array, scale: float
+def _of_row(
+    kernel: Kernel,
+    end_points: EndPoints,
+    index: int,
+    labels: tuple[Array, Array],
+    from_zero: tuple[Array, Array],
+    from_start: Array,
+    scale: float,
 ) -> dict[str, float]:
-    """D Thm 2: how far the weights moved."""
-    bound, expected = kernel.length(target - carried), kernel.length(target - end_points.pretrained[0])
-    distance = end_points.distance[index]
+    (target, test), (before, before_test) = labels, end_points.pretrained
+    distance, carried = end_points.distance[index], from_zero[0]
+    bound, expected = kernel.length(target - carried), kernel.length(target - before)
+
+    def squared(outputs: Array) -> float:
+        """‖∂L/∂X¹‖². As a_r = ±1, it is ‖f - y‖² (D eq. 16 and 17)."""
+        return float((outputs - target) @ (outputs - target))
+
+    def risk(outputs: Array) -> float:
+        """The mean of min(1, |f - y|), the largest loss that T Thm 6.1 allows."""
+        return float(np.minimum(np.abs(outputs - test), 1).mean())
+
+    start, length = squared(end_points.start[1]), float(target @ target)
+    change, formula = squared(before) - start, squared(carried) - length
+    by_kernel = before_test + kernel.finetuned(target - before)
     return {
         "deviation": distance,
         "bound_thm2": bound,
@@ -103,41 +116,14 @@ def _weights(
         "deviation_limit": float(np.sqrt(bound**2 + scale**2 * kernel.excess[0])),
         "deviation_error": abs(distance / expected - 1),
         "bound_thm61": 2 * expected / np.sqrt(len(target)),
-    }
-
-
-def _gradients(
-    kernel: Kernel, end_points: EndPoints, target: Array, carried: Array, from_start: Array, scale: float
-) -> dict[str, float]:
-    """D Thm 1: what pretraining does to ‖∂L/∂X¹‖². As a_r = ±1, it is ‖f - y‖² (D eq. 16 and 17)."""
-
-    def squared(outputs: Array) -> float:
-        return float((outputs - target) @ (outputs - target))
-
-    start, labels = squared(end_points.start[1]), float(target @ target)
-    change, formula = squared(end_points.pretrained[0]) - start, squared(carried) - labels
-    return {
         "gradient_change": change,
         "gradient_change_thm1": formula,
         "gradient_change_limit": formula + scale**2 * kernel.excess[1],
-        "gradient_error": abs(change - (squared(from_start) - start)) / labels,
-    }
-
-
-def _risks(
-    kernel: Kernel, end_points: EndPoints, index: int, target: Array, test: Array, from_zero: tuple[Array, Array]
-) -> dict[str, float]:
-    """T Thm 6.1: the mean of min(1, |f - y|), the largest loss that it allows."""
-
-    def risk(outputs: Array) -> float:
-        return float(np.minimum(np.abs(outputs - test), 1).mean())
-
-    expected = end_points.pretrained[1] + kernel.finetuned(target - end_points.pretrained[0])
-    return {
+        "gradient_error": abs(change - (squared(from_start) - start)) / length,
         "risk": risk(end_points.test[index]),
-        "risk_pretrained": risk(end_points.pretrained[1]),
-        "risk_kernel": risk(from_zero[1] + kernel.finetuned(target - from_zero[0])),
-        "output_error": float(np.sqrt(((end_points.test[index] - expected) ** 2).mean() / (test**2).mean())),
+        "risk_pretrained": risk(before_test),
+        "risk_kernel": risk(from_zero[1] + kernel.finetuned(target - carried)),
+        "output_error": float(np.sqrt(((end_points.test[index] - by_kernel) ** 2).mean() / (test**2).mean())),
     }
 
 

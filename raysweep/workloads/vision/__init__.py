@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Parameter, Workload, stage_of
 from raysweep.workloads.image_data import FOLDER_FORMS, fetch, in_words
 from raysweep.workloads.vision import complaints, tasks
 from raysweep.workloads.vision.metrics import METRICS
@@ -38,7 +38,7 @@ PARAMETERS = (
         "depth",
         int,
         3,
-        "layers with weights of mlp and small_cnn, with the head; other nets have their own",
+        "layers with weights of small_cnn, with the head; other nets have their own",
         minimum=2,
         maximum=64,
         symbol="L",
@@ -155,20 +155,12 @@ def _epochs(row: Mapping[str, Any]) -> range:
     return range(1, int(row["pretrain_length"]) * tasks.trained(row) + 1)
 
 
-_HERE = "raysweep.workloads.vision.stages"
-_COSTS = "raysweep.workloads.vision.costs"
+_stage = partial(stage_of, "raysweep.workloads.vision")
 STAGES = (
-    Stage(
-        "pretrain",
-        f"{_HERE}:pretrain",
-        keeps=True,
-        points=_epochs,
-        until="pretrain_length",
-        cost=deferred(f"{_COSTS}:pretrain"),
-    ),
-    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=deferred(f"{_COSTS}:finetune")),
-    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=deferred(f"{_COSTS}:evaluate")),
-    Stage("examine", f"{_HERE}:examine", after="evaluate", cost=deferred(f"{_COSTS}:examine")),
+    _stage("pretrain", keeps=True, points=_epochs, until="pretrain_length"),
+    _stage("finetune", "pretrain"),
+    _stage("evaluate", "finetune"),
+    _stage("examine", "evaluate"),
 )
 
 WORKLOAD = Workload(

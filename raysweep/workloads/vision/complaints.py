@@ -65,9 +65,6 @@ def _about_net(row: Row) -> tuple[str, str] | None:
         return "frozen_layers", f"expected at most {most}, the layers of {model} before its head, got {frozen}"
     if row["label"] == tasks.COLOUR and tasks.form(row)[0] == 1:
         return "label", f"expected {tasks.CLASS} or {tasks.BRIGHTNESS} for grey images, got {tasks.COLOUR}"
-    if model == shapes.MLP and row["pretrain"] == tasks.MASKED:
-        without = f"expected {tasks.SUPERVISED} or {tasks.NONE} for mlp, which has no convolutions"
-        return "pretrain", f"{without}, got {tasks.MASKED}"
     if model in shapes.RESNETS and (few := _about_batches(row)):
         return "batch_size", few
     return _about_examination(row)
@@ -75,8 +72,6 @@ def _about_net(row: Row) -> tuple[str, str] | None:
 
 def _about_examination(row: Row) -> tuple[str, str] | None:
     if maps := row["eigen_cam_images"]:
-        if row["model"] == shapes.MLP:
-            return "eigen_cam_images", f"expected 0 for mlp, which has no convolutions, got {maps:,}"
         there = tasks.counts(row["target"], "target", "test")[tasks.target_classes(row)].sum()
         if maps > there:
             return "eigen_cam_images", f"expected at most the {there:,} test images of the target, got {maps:,}"

@@ -16,9 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.image_data.image_folder import ImageFiles
+from raysweep.workloads.rows import Rows
 from raysweep.workloads.vision import shapes, tasks
 
 
@@ -37,6 +40,7 @@ class _Machine:
 
 _CORE = _Machine(products=1.5e10, wide=7e10, activations=1.5e9, step=4e-4, layer=0.0, image=4e-3)
 _GPU = _Machine(products=1.5e13, wide=1.5e13, activations=1.2e11, step=4e-4, layer=1e-4, image=4e-3 / 8)
+_SEED = np.zeros(1, int)  # that of the only row; the cost of no other is asked for
 _NARROW = shapes.SMALL_CNN, shapes.LENET
 _LIVE = 0.08  # of all activations of a residual net, those that are there at one time when nothing is trained
 _BASE_BYTES = 4e8
@@ -50,7 +54,7 @@ _HEAT_MAP = 3e-4  # seconds of one, and of its peaks
 
 
 def pretrain(columns: Columns, before: float, point: float) -> Cost:
-    row = _row(columns)
+    row = Rows(columns, _SEED).row()
     images = row["source_samples"] or tasks.count(row, "source")
 
     def seconds(machine: _Machine) -> float:
@@ -61,13 +65,13 @@ def pretrain(columns: Columns, before: float, point: float) -> Cost:
 
 
 def finetune(columns: Columns) -> Cost:
-    row = _row(columns)
+    row = Rows(columns, _SEED).row()
     return _cost(row, lambda machine: _finetuning(row, machine))
 
 
 def evaluate(columns: Columns) -> Cost:
     """Cost of measuring one row, with a fourth of a training from scratch, which several rows share."""
-    row = _row(columns)
+    row = Rows(columns, _SEED).row()
 
     def seconds(machine: _Machine) -> float:
         target = 0.25 * _finetuning(row, machine) + 2.25 * _examining(row, "target", machine)
@@ -79,7 +83,8 @@ def evaluate(columns: Columns) -> Cost:
 
 def examine(columns: Columns) -> Cost:
     """Cost of heat maps, and of what examination.py measures of one row, before and after fine-tuning."""
-    row, size = _row(columns), _size(_row(columns))
+    row = Rows(columns, _SEED).row()
+    size = _size(row)
     images, layers, maps = row["examined_images"], shapes.layers(row["model"], row["depth"]), row["eigen_cam_images"]
     if not (images or maps):
         return Cost(1e-3, _BASE_BYTES, 1e-3)
@@ -137,24 +142,14 @@ def _decoding(row: dict[str, Any], role: str, machine: _Machine) -> float:
 def _memory(row: dict[str, Any]) -> float:
     """Bytes at the peak: images of both tasks, several copies of the weights, and what a step keeps of its batch."""
     size, (colours, side) = _size(row), tasks.form(row)
-    there = [len(part.labels) for part in _parts(row) if not isinstance(part.pixels, ImageFiles)]
-    images = sum(there) * colours * side**2
+    sets = [image_data.planned(row[role], role) for role in ("source", "target")]
+    parts = [part for data in sets for part in (data.train, data.test) if not isinstance(part.pixels, ImageFiles)]
+    images = sum(len(part.labels) for part in parts) * colours * side**2
     examined = 4 * 500 * (_LIVE if row["model"] in shapes.RESNETS else 2)
     step = max(examined, 8 * row["batch_size"]) * size.activations
     return float(_BASE_BYTES + 3 * images + 24 * size.weights + step)
 
 
-def _parts(row: dict[str, Any]) -> list[image_data.Images]:
-    sets = (image_data.planned(row[role], role) for role in ("source", "target"))
-    return [part for data in sets for part in (data.train, data.test)]
-
-
 def _size(row: dict[str, Any]) -> shapes.Size:
     colours, side = tasks.form(row)
     return shapes.size(row["model"], row["depth"], side, colours, len(tasks.target_classes(row)))
-
-
-def _row(columns: Columns) -> dict[str, Any]:
-    """The only row, as that of the seed 0."""
-    plain = {name: values[0].item() if hasattr(values[0], "item") else values[0] for name, values in columns.items()}
-    return {**plain, "seed": 0}

@@ -61,11 +61,10 @@ Measures = tuple[dict[str, float], dict[str, np.ndarray], dict[str, np.ndarray]]
 def _curvature(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Measures:
     if not row["eigenvalues"]:
         return {}, {}, {}
-    result = curvature.measured(net, *images, int(row["seed"]), int(row["eigenvalues"]))
-    values = result.eigenvalues.values
-    unresolved = curvature.unresolved(result.eigenvalues)
-    numbers = (values[0], values.mean(), unresolved.sum(), result.trace, result.trace_error)
-    kept = {"eigenvalues": values, "residuals": result.eigenvalues.residuals}
+    largest, *trace = curvature.measured(net, *images, int(row["seed"]), int(row["eigenvalues"]))
+    values, unresolved = largest.values, curvature.unresolved(largest)
+    numbers = (values[0], values.mean(), unresolved.sum(), *trace)
+    kept = {"eigenvalues": values, "residuals": largest.residuals}
     logged = {"eigenvalue": np.where(unresolved, np.nan, values)}
     return dict(zip(CURVATURE, map(float, numbers), strict=True)), kept, logged
 

@@ -6,7 +6,6 @@ the head uniform between ±1/√inputs, as torch starts it; offsets of all other
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import torch
@@ -20,7 +19,7 @@ from raysweep.workloads.vision import shapes
 class Net(nn.Module):
     """pixels (count, channels, side, side), float32 from -1 to 1 -> outputs, one for each class, (count, classes).
 
-    spatial: the convolutions, which give (count, channels, height, width); of mlp nothing.
+    spatial: the convolutions, which give (count, channels, height, width).
     rest: all up to the features, (count, features).
     head: the last layer.
     """
@@ -36,7 +35,7 @@ class Net(nn.Module):
 def build(model: str, depth: int, shape: tuple[int, int], classes: int, seed: int) -> Net:
     """A net with its initial weights, on the CPU.
 
-    depth: layers with the head, of mlp and small_cnn.
+    depth: layers with the head, of small_cnn.
     shape: channels and side of its images.
 
     InputError if torchvision, which has the residual nets, cannot be imported.
@@ -92,15 +91,14 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
     """`spatial`, `rest` and how many features they give."""
     if model in shapes.RESNETS:
         return _resnet(model, colours)
-    if model == shapes.MLP:
-        sizes = [colours * side**2, *[shapes.HIDDEN] * (depth - 1)]
-        return nn.Identity(), _fully(sizes), sizes[-1]
     if model == shapes.LENET:
         convolutions = [
             *(nn.Conv2d(colours, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
             *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
         ]
-        return nn.Sequential(*convolutions), _fully([16 * ((side // 2 - 4) // 2) ** 2, 120, 84]), 84
+        left = 16 * ((side // 2 - 4) // 2) ** 2
+        rest = nn.Sequential(nn.Flatten(), nn.Linear(left, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU())
+        return nn.Sequential(*convolutions), rest, 84
     convolutions, before = [], colours
     for convolution in range(depth - 1):
         out = shapes.channels(convolution)
@@ -110,13 +108,6 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
             side //= 2
         before = out
     return nn.Sequential(*convolutions), nn.Flatten(), before * side**2
-
-
-def _fully(sizes: list[int]) -> nn.Sequential:
-    parts: list[nn.Module] = [nn.Flatten()]
-    for before, after in itertools.pairwise(sizes):
-        parts += [nn.Linear(before, after), nn.ReLU()]
-    return nn.Sequential(*parts)
 
 
 def _resnet(model: str, colours: int) -> tuple[nn.Module, nn.Module, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,12 +16,41 @@ from raysweep.workloads import image_data
 from raysweep.workloads.image_data import Images
 from raysweep.workloads.image_data.image_folder import ImageFiles
 from raysweep.workloads.vision import tasks
-from raysweep.workloads.vision.decoded import Decoded
 from raysweep.workloads.vision.tasks import Row
 
 LUMA = (0.299, 0.587, 0.114)  # what red, green and blue weigh in grey (ITU-R BT.601)
 AT_ONCE = 4096  # images that are resized or turned together
 DECODED = 500  # images that are decoded together
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """In place of a tensor of pixels, uint8 (count, channels, side, side), as far as training and examining use one:
+    images of a folder, decoded when they are asked for. A set such as ImageNet is never in memory as a whole.
+
+    files: the images, with the side that they are decoded to.
+    change: pixels as decoded, uint8 (count, side, side, 3) -> pixels of the task, uint8 (count, channels, side, side).
+    device: where the pixels of the task are wanted.
+    """
+
+    files: ImageFiles
+    change: Callable[[Tensor], Tensor]
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def to(self, device: torch.device) -> Decoded:
+        return replace(self, device=device)
+
+    def __getitem__(self, places: Any) -> Tensor:
+        """The pixels of some images. places: int tensor (count,), or a slice."""
+        chosen = places.cpu().numpy() if isinstance(places, Tensor) else places
+        return self.change(torch.from_numpy(self.files[chosen])).to(self.device)
+
+    def split(self, size: int) -> Iterator[Tensor]:
+        """The pixels of all images, in parts of this size."""
+        return (self[start : start + size] for start in range(0, len(self), size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +64,8 @@ class Task:
     classes: int
 
     def to(self, device: torch.device) -> Task:
-        return Task(
-            self.train_pixels.to(device),
-            self.train_labels.to(device),
-            self.test_pixels.to(device),
-            self.test_labels.to(device),
-            self.classes,
-        )
+        parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "classes"}
+        return replace(self, **{name: part.to(device) for name, part in parts.items()})
 
 
 def scaled(pixels: Tensor) -> Tensor:
@@ -92,7 +117,7 @@ def _made(
     def made(some: Images) -> tuple[Tensor | Decoded, Tensor]:
         labels = torch.as_tensor(label_of(some))
         if isinstance(some.pixels, ImageFiles):
-            return Decoded(some.pixels.at(form[1]), change), labels
+            return Decoded(some.pixels.at(form[1]), change, torch.device("cpu")), labels
         return change(torch.as_tensor(some.pixels.copy())), labels
 
     return Task(*made(train), *made(test), len(classes))

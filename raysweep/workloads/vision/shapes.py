@@ -2,7 +2,6 @@
 
 A layer is one with weights, a convolution or a product; the last one is the head.
 
-mlp         depth - 1 layers of 128 neurons with ReLU, then the head
 small_cnn   depth - 1 convolutions of 3 x 3 with ReLU, of 16 channels and then 32, then the head on all that is left;
             the first two are followed by maximum pooling of 2 x 2, as long as the side is 4 or more
 lenet       LeCun et al. (1998) as it is used today: 6 and 16 channels of 5 x 5, the first ones padded by 2, with ReLU
@@ -16,10 +15,8 @@ import itertools
 import math
 from dataclasses import dataclass
 
-MLP, SMALL_CNN, LENET, RESNET18, RESNET50 = MODELS = "mlp", "small_cnn", "lenet", "resnet18", "resnet50"
-BY_DEPTH = MLP, SMALL_CNN
+SMALL_CNN, LENET, RESNET18, RESNET50 = MODELS = "small_cnn", "lenet", "resnet18", "resnet50"
 RESNETS = RESNET18, RESNET50
-HIDDEN = 128  # neurons of a layer of mlp
 POOLED = 2  # convolutions of small_cnn that are followed by pooling
 _LAYERS = {LENET: 5, RESNET18: 21, RESNET50: 54}  # with those outside the blocks of a residual net, and the head
 _AT_224 = {RESNET18: (1.81e9, 1.17e7, 7.5e6), RESNET50: (4.09e9, 2.56e7, 3.2e7)}  # products, weights, activations
@@ -35,7 +32,7 @@ class Size:
 
 
 def layers(model: str, depth: int) -> int:
-    return depth if model in BY_DEPTH else _LAYERS[model]
+    return depth if model == SMALL_CNN else _LAYERS[model]
 
 
 def smallest_side(model: str) -> int:
@@ -63,9 +60,6 @@ def size(model: str, depth: int, side: int, colours: int, classes: int) -> Size:
         convolved = [25 * colours * 6 * side**2, 25 * 6 * 16 * left**2]
         weights = 25 * colours * 6 + 25 * 6 * 16
         activations = 6.0 * (2 * side**2 + first**2) + 16 * 2 * left**2
-    elif model == MLP:
-        fully, convolved, weights = [colours * side**2, *[HIDDEN] * (depth - 1), classes], [], 0
-        activations = colours * side**2 + 2.0 * HIDDEN * depth
     else:
         convolved, weights, activations, before = [], 0, float(colours * side**2), colours
         for convolution in range(depth - 1):

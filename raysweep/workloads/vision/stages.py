@@ -20,7 +20,7 @@ from raysweep.workloads import image_data
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.rows import Result, Rows
-from raysweep.workloads.vision import deviation, eigen_cam, examination, masked, models, pixels, tasks, training
+from raysweep.workloads.vision import eigen_cam, examination, masked, models, pixels, tasks, training
 from raysweep.workloads.vision.models import Net
 from raysweep.workloads.vision.pixels import Task
 
@@ -135,7 +135,7 @@ def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
 def _deviations(start: Net, end: dict[str, Any], task: Task, context: Context) -> dict[str, float]:
     """D's deviation of the weights; that of each layer is logged, with the layer's place from 1 as the step."""
     weights = {name: torch.as_tensor(values).to(context.device) for name, values in end.items()}
-    deviations = deviation.by_layer(start.state_dict(), weights, len(task.train_labels))
+    deviations = training.deviations(start.state_dict(), weights, len(task.train_labels))
     for layer, each in enumerate(deviations.values(), 1):
         context.log(layer, deviation_of_layer=each)
     return {"deviation": sum(deviations.values()), "deviation_head": deviations["head.weight"]}
@@ -176,7 +176,7 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
             mean, since = float(total) / since, 0
             total = torch.zeros_like(total)
             if context is not None:
-                deviations = deviation.by_layer(start, net.state_dict(), len(task.train_labels))
+                deviations = training.deviations(start, net.state_dict(), len(task.train_labels))
                 context.log(step, target_training_loss=mean, deviation=sum(deviations.values()))
             if not math.isfinite(mean):
                 break

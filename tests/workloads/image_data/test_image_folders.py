@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,21 +12,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raysweep.workloads import cache, image_data
+from raysweep.workloads import image_data
 from raysweep.workloads.image_data.image_folder import ImageFiles
 
-
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.fixture
 def split(tmp_path: Path) -> Path:
-    """Two classes, with training and test images."""
-    image_files.write_images(tmp_path / "set" / "train", {"dog": 3, "cat": 2})
-    image_files.write_images(tmp_path / "set" / "test", {"dog": 1, "cat": 2}, suffix=".png")
-    return tmp_path / "set"
+    return image_files.write_split(tmp_path / "set")
 
 
 def names(images: image_data.Images) -> list[str]:
@@ -124,102 +117,3 @@ def test_the_set_is_never_in_memory_as_a_whole(split: Path, monkeypatch: pytest.
         file.unlink()
     data = image_data.load(f"images:{split}")
     assert len(data.train.select((0,)).pixels.at(10)) == 2
-
-
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
-
-
-def emptied(folder: Path) -> None:
-    for file in folder.iterdir():
-        file.unlink()
-
-
-BAD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no folder": (shutil.rmtree, "no folder {set}; expected a folder with folders train and test (or val)"),
-    "a file": (lambda folder: (shutil.rmtree(folder), folder.touch()), "{set} is a file; expected a folder"),
-    "nothing in it": (
-        lambda folder: [shutil.rmtree(each) for each in folder.iterdir()],
-        "{set}: expected a folder for each of at least two classes, got none",
-    ),
-    "no test images": (lambda folder: shutil.rmtree(folder / "test"), "{set}: it has train, but neither test nor val"),
-    "no training images": (lambda folder: shutil.rmtree(folder / "train"), "{set}: it has test, but no train"),
-    "one class": (
-        lambda folder: [shutil.rmtree(folder / part / "dog") for part in ("train", "test")],
-        "{set}/train: expected a folder for each of at least two classes, got one, cat",
-    ),
-    "a class without test images": (
-        lambda folder: (
-            shutil.rmtree(folder / "test" / "dog"),
-            (folder / "test" / "emu").mkdir(),
-            Image.new("L", (9, 9)).save(folder / "test" / "emu" / "0.png"),
-        ),
-        "{set}/test: no folder dog, which is a class of train",
-    ),
-    "a class of test images alone": (
-        lambda folder: image_files.write_images(folder / "test", {"emu": 1}),
-        "{set}/train: no folder emu, which is a class of test",
-    ),
-    "an empty class": (lambda folder: emptied(folder / "train" / "cat"), "{set}/train/cat: a class without images"),
-    "a text among the images": (
-        lambda folder: (folder / "train" / "cat" / "notes.txt").write_text("hello"),
-        "{set}/train/cat/notes.txt: expected an image (.jpg, ",
-    ),
-    "a text that is called an image": (
-        lambda folder: (folder / "train" / "cat" / "notes.jpg").write_text("hello"),
-        "{set}/train/cat/notes.jpg: expected an image, it is none or cut short",
-    ),
-    "a JPEG cut short": (
-        lambda folder: cut(folder / "train" / "dog" / "001.jpg"),
-        "{set}/train/dog/001.jpg: expected an image, it is none or cut short",
-    ),
-    "a PNG cut short": (
-        lambda folder: cut(folder / "test" / "cat" / "001.png"),
-        "{set}/test/cat/001.png: expected an image, it is none or cut short",
-    ),
-    "an empty image": (
-        lambda folder: (folder / "test" / "cat" / "001.png").write_bytes(b""),
-        "{set}/test/cat/001.png: expected an image, it is none or cut short",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_folders_of_another_form_are_refused(split: Path, case: str) -> None:
-    happens, message = BAD[case]
-    happens(split)
-    complaint = str(image_data.complaint(f"images:{split}", folder=True))
-    assert complaint.startswith(message.format(set=split)), complaint
-    assert "\n" not in complaint
-    assert len(complaint) < 400
-
-
-def test_a_class_with_one_image_cannot_be_split(tmp_path: Path) -> None:
-    image_files.write_images(tmp_path / "set", {"a": 5, "b": 1})
-    problem = image_data.complaint(f"images:{tmp_path / 'set'}", folder=True)
-    assert str(problem).startswith(f"{tmp_path / 'set' / 'b'}: a class with one image")
-
-
-@pytest.mark.parametrize("kind", ["images", "svhn", "cifar10"])
-def test_a_folder_that_one_may_not_read_is_refused(split: Path, kind: str) -> None:
-    split.chmod(0)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)  # root may read everything
-    try:
-        message = str(image_data.complaint(f"{kind}:{split}", folder=True))
-    finally:
-        if root:
-            os.seteuid(0)
-        split.chmod(0o700)
-    assert re.fullmatch(rf"{split.parent}.*: cannot be read \(Permission denied\)", message), message
-
-
-def test_a_home_that_nobody_has_is_refused() -> None:
-    problem = image_data.complaint("images:~no_such_user_here/data", folder=True)
-    assert str(problem).startswith("~no_such_user_here/data: cannot be read")
-
-
-def test_a_workload_on_images_of_one_size_says_which_sets_it_reads(split: Path) -> None:
-    assert str(image_data.complaint(f"images:{split}")).startswith(f"expected {image_data.FORMS}, got 'images:")
-    assert str(image_data.complaint("digit", folder=True)).startswith(f"expected {image_data.FOLDER_FORMS}, got")

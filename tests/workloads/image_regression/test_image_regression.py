@@ -10,18 +10,18 @@ import image_files
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from workload_rows import table_of
 
 from raysweep.plan.identity import stage_id
 from raysweep.theory import covariance
 from raysweep.training import draws
 from raysweep.workloads.image_regression import PARAMETERS, WORKLOAD, costs, engine
-from raysweep.workloads.parameters import column
 
 Array = np.ndarray
 
 
 def columns(*rows: dict[str, Any]) -> dict[str, Array]:
-    return {p.name: column(p, [{p.name: p.default, **row}[p.name] for row in rows]) for p in PARAMETERS}
+    return table_of("image_regression", *rows)
 
 
 def digits(classes: tuple[int, int], test: bool) -> tuple[Array, Array]:

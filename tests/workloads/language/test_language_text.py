@@ -11,7 +11,7 @@ import pytest
 import yaml
 from language_rows import entropy
 
-from raysweep.workloads.language import WORKLOAD, corpus, files, tasks, texts
+from raysweep.workloads.language import WORKLOAD, corpus, files, texts
 from raysweep.workloads.language.corpus import Mixture
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.texts import SPLITS, BadText, Text, of_bytes, split
@@ -25,7 +25,7 @@ def documents(count: int, size: int = 300) -> list[bytes]:
 
 
 def text_of(documents: list[bytes]) -> Text:
-    return of_bytes(split(documents))
+    return of_bytes(split(documents, "here"))
 
 
 def test_no_document_is_in_two_splits_and_none_is_lost():
@@ -189,14 +189,22 @@ def test_only_a_newline_ends_a_line_of_jsonl(tmp_path, mark, end, inside):
     ("name", "content", "words"),
     [
         ("surrogate.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "line 2: field 'text' holds half a character"),
-        ("number.jsonl", b'{"text": "a"}\n{"text": 7}\n', "line 2: field 'text' is no text"),
+        (
+            "number.jsonl",
+            b'{"text": "a"}\n{"text": 7}\n',
+            "line 2: expected a JSON object with a text in the field 'text'",
+        ),
         ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: expected a JSON object"),
         ("letter.txt", b"hello world", "expected at least 65"),
         ("same.txt", b"abcdefgh" * 20_000, "at least 3 different documents"),
         ("empty.txt", b"  \n", "empty"),
         ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
         ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
-        ("tasks.jsonl", b'{"text": "a"}\n{"label": 1}\n', "tasks.jsonl line 2: missing field 'text'"),
+        (
+            "tasks.jsonl",
+            b'{"text": "a"}\n{"label": 1}\n',
+            "tasks.jsonl line 2: expected a JSON object with a text in the field 'text'",
+        ),
         ("broken.jsonl", b'{"text": "a"}\n{"text"\n', "broken.jsonl line 2"),
         ("absent.txt", None, "no such file"),
     ],
@@ -242,62 +250,6 @@ def test_a_cell_that_cannot_be_computed_is_refused(parameters, key):
     assert "expected" in message
 
 
-def test_an_example_is_its_text_as_given_and_its_label_to_predict():
-    built = tasks.sequence(b"is it?", b"yes", 20)
-    assert built.shape == (21,)
-    assert bytes(built[built >= 0].astype(np.uint8)) == b"yes"
-    assert bytes((-1 - built[built < 0]).astype(np.uint8)).startswith(b"is it?" + tasks.BETWEEN)
-    cut = tasks.sequence(b"a very long text " * 9, b"no", 20)
-    assert cut.shape == (21,)
-    assert bytes(cut[cut >= 0].astype(np.uint8)) == b"no"
-
-
-def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
-    path = tmp_path / "task.jsonl"
-    path.write_text(
-        "\n".join(json.dumps({"text": f"number {n}", "label": "even" if n % 2 == 0 else "odd"}) for n in range(100))
-    )
-    task = corpus.load(f"task:{path}")
-    assert (task.labels, task.size) == ((b"even", b"odd"), 80)
-    splits = {split: set(task.draw(split, 0, "x", 0, 80)) for split in SPLITS}
-    assert [len(splits[split]) for split in SPLITS] == [80, 10, 10]
-    assert len(set.union(*splits.values())) == 100
-    asked, truth = task.questions("test", 10, 32)
-    assert asked.shape == (10, 2, 33)
-    assert set(truth) == {0, 1}
-
-
-def test_a_task_file_that_changed_is_read_again_whatever_its_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for count in (10, 20):
-        Path("grammar.jsonl").write_text(
-            "\n".join(json.dumps({"text": f"{n}", "label": f"{n % 2}"}) for n in range(count))
-        )
-        assert corpus.load("task:grammar.jsonl").size == 0.8 * count
-
-
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (['{"text": "a", "label": "x"}', '{"text": "b"}'], "line 2: missing field 'label'"),
-        (['{"text": "a", "label": "x"}', '{"label": "y"}'], "line 2: missing field 'text'"),
-        (['{"text": "a", "label": "x"}', '{"text": "b", "label": "x"}'], "two different labels"),
-        (['{"text": "a", "label": "x"}', "[]"], "line 2: expected a JSON object"),
-        (['{"text": "a", "label": "x"}', '{"text": "b", "label": 1}'], "line 2: field 'label' is no text"),
-        (['{"text": "a", "label": "x"}', '{"text": "", "label": "y"}'], "line 2: field 'text' is empty"),
-        (['{"text": "a", "label": "x"}', '{"text": "\\udc80", "label": "y"}'], "line 2: field 'text' holds half"),
-    ],
-)
-def test_a_task_file_that_is_wrong_is_named_with_its_line(tmp_path, lines, words):
-    path = tmp_path / "task.jsonl"
-    path.write_text("\n".join(lines))
-    defaults = {p.name: p.default for p in WORKLOAD.parameters}
-    key, message = WORKLOAD.check({**defaults, "target": f"task:{path}"})
-    assert key == "target"
-    assert words in message
-    assert str(path) in message
-
-
 @pytest.mark.parametrize("name", ["packed.npy", "packed.bin"])
 def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
     stream = np.random.default_rng(0)
@@ -337,7 +289,7 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
     originals = [code(number) for number in range(200)]
     copies = [[*lines[:12], b"import something_else_altogether", *lines[13:]] for lines in originals[:100]]
     made = [b"\n".join(lines) for lines in [*originals, *copies]]
-    result = texts.split(made)
+    result = texts.split(made, "here")
     assert sorted(itertools.chain(*result.splits.values())) == sorted(made)
     train = {line for document in result.splits["train"] for line in document.split(b"\n")}
     for part in ("validation", "test"):
@@ -354,4 +306,4 @@ def test_a_text_of_one_mould_is_split_all_the_same():
         f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
         for number in range(40)
     ]
-    assert [len(part) for part in texts.split(same).splits.values()] == [36, 2, 2]
+    assert [len(part) for part in texts.split(same, "here").splits.values()] == [36, 2, 2]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from mode_descent import descended
 from scipy.integrate import solve_ivp
+from workload_rows import columns_of
 
 from raysweep.theory import modes
 from raysweep.training import draws
-from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_spectrum import WORKLOAD, engines, network
 from raysweep.workloads.linear_spectrum.spectra import read
 
@@ -26,12 +23,15 @@ SMALL = {
 }
 
 
+def test_spectra_are_read_as_they_are_written():
+    np.testing.assert_allclose(read("power:2:0.5", 4), [2, 2 / 2**0.5, 2 / 3**0.5, 1])
+    np.testing.assert_allclose(read("geometric:2:0.5:3", 5), [2, 1, 0.5, 0, 0])
+    np.testing.assert_allclose(read("linear:1:3:3", 4), [1, 2, 3, 0])
+    np.testing.assert_allclose(read(" 2, 1.5,1e-1 ", 4), [2, 1.5, 0.1, 0])
+
+
 def columns(**values):
-    values = {p.name: {**SMALL, **values}.get(p.name, p.default) for p in WORKLOAD.parameters}
-    rows = max(np.size(value) for value in values.values())
-    return {
-        p.name: column(p, list(np.broadcast_to(np.asarray(values[p.name], object), rows))) for p in WORKLOAD.parameters
-    }
+    return columns_of("linear_spectrum", **SMALL | values)
 
 
 def run(seeds=(3,), **values):
@@ -301,51 +301,6 @@ def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
     source, target = read(SMALL["source_spectrum"], 6), read("1.9,1.1,0.6,0.5,0.2,0", 6)
     assert below == pytest.approx((((target - source) / 3) ** 2).sum(), rel=1e-6)  # λ/(1+λ) = 1/3
     assert above != pytest.approx(below, rel=1e-3)
-
-
-def test_pretraining_by_descent_ends_near_the_exact_state():
-    for depth, length in ((1, 0.5), (2, 1.3), (3, 6.0), (2, np.inf)):
-        exact, trained = losses(
-            engine="network",
-            pretrain_start=["exact", "descent"],
-            dim=3,
-            depth=depth,
-            source_spectrum="2,1.2,0.7",
-            target_spectrum="1",
-            pretrain_length=length,
-        )[:, 0]
-        assert trained == pytest.approx(exact, rel=0.02, abs=1e-15)
-
-
-def test_rows_do_not_depend_on_their_pack():
-    table = columns(
-        engine=["flow", "network", "theory"] * 8,
-        depth=[2] * 12 + [3] * 12,
-        dim=[6] * 6 + [7] * 18,
-        noise=([0.0] * 3 + [0.1] * 3) * 4,
-        overlap_angle=[0.0, 0.0, 0.0, 25.0, 25.0, 25.0] * 4,
-        finetune_steps=[0.0, 40.0, 40.0, 40.0] * 6,
-        pretrain_length=list(np.linspace(0, 3, 24)),
-    )
-    seeds = np.arange(24) % 5
-    together, status = engines.compute(table, seeds)
-    closed = WORKLOAD.closed_form(table)
-    assert [*together, *(f"{name}_theory" for name in closed)] == WORKLOAD.metric_names()
-    order = np.random.default_rng(0).permutation(24)
-    for rows in (order, *np.array_split(order, 24)):
-        part, metrics = engines.compute({k: v[rows] for k, v in table.items()}, seeds[rows])
-        for name, values in part.items():
-            np.testing.assert_allclose(values, together[name][rows], rtol=1e-9, atol=1e-13, err_msg=name)
-        assert metrics.tolist() == status[rows].tolist()
-
-
-def test_the_declaration_needs_neither_torch_nor_scipy():
-    code = (
-        "import sys; from raysweep import workloads; w = workloads.get('linear_spectrum'); w.metric_names(); "
-        "print(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later_with_a_penalty():

@@ -45,17 +45,9 @@ def test_wasserstein_is_the_best_matching_on_average():
             points.append(np.column_stack([inputs, inputs @ teacher + noise * random.standard_normal(size)]))
         gaps = np.linalg.norm(points[0][:, None] - points[1][None], axis=2)
         brute.append(min(gaps[np.arange(size), list(order)].mean() for order in permutations(range(size))))
-    distances = distance.wasserstein_1(
-        columns(
-            distance_samples=np.full(300, size),
-            dim=dim,
-            overlap_angle=angle,
-            noise=noise,
-            source_norm=1.2,
-            target_norm=2.0,
-        ),
-        np.arange(300),
-    )
+    norms = {"source_norm": 1.2, "target_norm": 2.0}
+    rows = columns(distance_samples=np.full(300, size), dim=dim, overlap_angle=angle, noise=noise, **norms)
+    distances = distance.wasserstein_1(rows, np.arange(300))
     difference = np.mean(distances) - np.mean(brute)
     assert abs(difference) < 4 * np.sqrt((np.var(distances) + np.var(brute)) / 300)
     assert np.std(distances) > 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from linear_rows import data, table
-from scipy.integrate import solve_ivp
+from linear_rows import data, end_point, integrate_layers, table
+from workload_rows import grid
 
 from raysweep.training import draws
 from raysweep.workloads.linear_transfer import flow, integrator, target
@@ -28,79 +27,13 @@ def test_only_numbers_that_overflow_are_diverged() -> None:
     assert np.isfinite(metrics["risk_scratch"]).all()
 
 
-def integrate_layers(
-    X: np.ndarray,
-    y: np.ndarray,
-    direction: np.ndarray,
-    scale: float,
-    depth: int,
-    time: float,
-    trained: range,
-    ridge: float = 0.0,
-) -> np.ndarray:
-    """End-to-end map after gradient flow of the layer matrices themselves, balanced and aligned at the start."""
-    dim, n = len(direction), len(y)
-    between = np.random.default_rng(5).standard_normal((depth, dim))
-    between /= np.linalg.norm(between, axis=1, keepdims=True)
-    chain = [direction, *between[: depth - 1], np.ones(1)]
-    matrices = [scale * np.outer(above, below) for below, above in pairwise(chain)]
-    sizes = np.cumsum([m.size for m in matrices])[:-1]
-
-    def unpack(flat: np.ndarray) -> list[np.ndarray]:
-        return [part.reshape(m.shape) for part, m in zip(np.split(flat, sizes), matrices, strict=True)]
-
-    def product(parts: list[np.ndarray]) -> np.ndarray:
-        whole = np.eye(dim)
-        for part in parts:
-            whole = part @ whole
-        return whole
-
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        parts = unpack(flat)
-        g = X.T @ (X @ product(parts)[0] - y) / n
-        change = [np.zeros_like(part) for part in parts]
-        for i in trained:
-            above = np.eye(parts[i].shape[0])
-            for part in parts[i + 1 :]:
-                above = part @ above
-            change[i] = -np.outer(above[0], product(parts[:i]) @ g)
-        change[-1] = change[-1] - ridge * parts[-1]
-        return np.concatenate([c.ravel() for c in change])
-
-    solution = solve_ivp(
-        velocity, (0, time), np.concatenate([m.ravel() for m in matrices]), method="DOP853", rtol=1e-11, atol=1e-13
-    )
-    assert solution.success
-    return product(unpack(solution.y[:, -1]))[0]
-
-
-def end_point(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int) -> np.ndarray:
-    """Limit of the flow from scale * direction (THEORY §3), by the fixed-point iteration for its squared norm."""
-    fitted = np.linalg.pinv(X) @ y
-    outside = direction - np.linalg.pinv(X) @ (X @ direction)
-    s = scale**2
-    for _ in range(2000):
-        s = scale ** (2 / depth) * s ** ((depth - 1) / depth) * (outside @ outside) + fitted @ fitted
-    return scale ** (1 / depth) * s ** ((depth - 1) / (2 * depth)) * outside + fitted
-
-
 CASES = [(depth, gamma, time) for depth in (1, 2, 3, 5) for gamma, time in ((0.5, 2.0), (0.5, 40.0), (1.5, 9.0))]
 
 
 @pytest.mark.parametrize(("depth", "gamma", "time"), CASES)
 def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float, time: float) -> None:
-    row = {
-        "depth": depth,
-        "gamma": gamma,
-        "dim": 6,
-        "overlap_angle": 70.0,
-        "noise": 0.3,
-        "init_scale": 0.5,
-        "finetune_lr": 0.01,
-        "finetune_steps": 100 * time,
-        "source_norm": 1.3,
-        "target_norm": 0.8,
-    }
+    task = {"gamma": gamma, "dim": 6, "overlap_angle": 70.0, "noise": 0.3, "source_norm": 1.3, "target_norm": 0.8}
+    row = {**task, "depth": depth, "init_scale": 0.5, "finetune_lr": 0.01, "finetune_steps": 100 * time}
     X, y, goal, along = data(row, 3)
     metrics, status = flow.compute(table([row]), np.array([3]))
     assert list(status) == ["ok"]
@@ -116,17 +49,8 @@ def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float
 @pytest.mark.parametrize("frozen", [1, 2])
 @pytest.mark.parametrize("angle", [40.0, 150.0])
 def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: float) -> None:
-    row = {
-        "depth": 4,
-        "gamma": 2.0,
-        "dim": 5,
-        "overlap_angle": angle,
-        "frozen_layers": frozen,
-        "finetune_lr": 0.1,
-        "finetune_steps": 45,
-        "pretrain_length": 1.5,
-        "init_scale": 0.6,
-    }
+    pretrained = {"gamma": 2.0, "dim": 5, "overlap_angle": angle, "pretrain_length": 1.5, "init_scale": 0.6}
+    row = {**pretrained, "depth": 4, "frozen_layers": frozen, "finetune_lr": 0.1, "finetune_steps": 45}
     X, y, goal, along = data(row, 0)
     metrics, _ = flow.compute(table([row]), np.array([0]))
     scale = float(target.layer_scale(table([row]))[0])
@@ -135,17 +59,8 @@ def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: flo
 
 
 def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
-    row = {
-        "depth": 3,
-        "gamma": 1.5,
-        "dim": 6,
-        "overlap_angle": 50.0,
-        "noise": 0.2,
-        "ridge": 0.3,
-        "finetune_lr": 0.1,
-        "finetune_steps": 20,
-        "source_norm": 0.7,
-    }
+    task = {"gamma": 1.5, "dim": 6, "overlap_angle": 50.0, "noise": 0.2, "source_norm": 0.7}
+    row = {**task, "depth": 3, "ridge": 0.3, "finetune_lr": 0.1, "finetune_steps": 20}
     X, y, goal, along = data(row, 1)
     map_ = integrate_layers(X, y, along, 0.7 ** (1 / 3), 3, 2.0, range(2, 3), ridge=0.3)
     metrics, _ = flow.compute(table([row]), np.array([1]))
@@ -153,21 +68,13 @@ def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
 
 
 def test_convergence_reaches_the_exact_end_point_of_every_draw() -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": 20,
-            "overlap_angle": angle,
-            "noise": noise,
-            "pretrain_length": length,
-            "init_scale": 0.1,
-        }
-        for depth in (1, 2, 3, 6)
-        for gamma in (0.05, 0.5, 0.95, 1.0, 1.1, 3.0)
-        for angle in (0.0, 65.0, 180.0)
-        for noise, length in ((0.0, math.inf), (0.4, 0.5))
-    ]
+    rows = grid(
+        {"dim": [20], "init_scale": [0.1]},
+        {"depth": [1, 2, 3, 6]},
+        {"gamma": [0.05, 0.5, 0.95, 1.0, 1.1, 3.0]},
+        {"overlap_angle": [0.0, 65.0, 180.0]},
+        {"noise": [0.0, 0.4], "pretrain_length": [math.inf, 0.5]},
+    )
     seeds = np.arange(len(rows)) % 4
     columns = table(rows)
     metrics, status = flow.compute(columns, seeds)
@@ -208,39 +115,6 @@ def test_a_negative_multiple_is_out_of_reach_of_two_trained_layers() -> None:
     assert metrics["risk_finetune"][0] == pytest.approx(1.5**2)
     assert metrics["risk_finetune"][1] == pytest.approx((((seen @ y) / (seen @ seen) * along - goal) ** 2).sum())
     assert list(status) == ["ok", "ok"]
-
-
-def test_without_samples_nothing_moves() -> None:
-    row = {"depth": 2, "gamma": 0.01, "dim": 20, "overlap_angle": 60.0, "pretrain_length": 2.0, "init_scale": 0.3}
-    columns = table([row])
-    metrics, _ = flow.compute(columns, np.array([0]))
-    c = float(np.exp(target.log_pretrain_scale(columns))[0])
-    assert metrics["risk_finetune"][0] == pytest.approx(c**2 - c + 1)
-    assert metrics["risk_linear"][0] == pytest.approx(1.0)
-
-
-def test_a_row_does_not_depend_on_its_pack() -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": dim,
-            "overlap_angle": angle,
-            "noise": 0.1,
-            "finetune_steps": steps,
-            "frozen_layers": min(frozen, depth - 1),
-        }
-        for depth in (1, 2, 4)
-        for gamma, dim in ((0.5, 20), (1.2, 30))
-        for angle in (20.0, 120.0)
-        for steps, frozen in ((math.inf, 0), (3000.0, 0), (3000.0, 1))
-    ]
-    seeds = np.arange(len(rows)) % 3
-    together, _ = flow.compute(table(rows), seeds)
-    for i in range(0, len(rows), 5):
-        alone, _ = flow.compute(table([rows[i]]), seeds[i : i + 1])
-        for name in RISKS:
-            assert alone[name][0] == pytest.approx(together[name][i], rel=1e-9)
 
 
 def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:

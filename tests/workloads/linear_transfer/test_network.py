@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from linear_rows import data, table
+from linear_rows import data, end_point, table
+from workload_rows import grid
 
 from raysweep.training import draws
-from raysweep.workloads.linear_transfer import flow, layers, network, pretrained, target
+from raysweep.workloads.linear_transfer import flow, layers, network, target
 
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"
 
@@ -22,23 +23,16 @@ def run(rows: list[dict[str, Any]], seeds: list[int]) -> tuple[dict[str, np.ndar
 
 
 def end_points(row: dict[str, Any], seed: int) -> dict[str, float]:
-    """Exact risks of gradient flow's limit (THEORY §2-3), from pinv and a fixed-point iteration."""
+    """Exact risks of gradient flow's limit (THEORY §2-3)."""
     X, y, goal, along = data(row, seed)
-    depth, alpha = row["depth"], row["init_scale"]
-    fitted = np.linalg.pinv(X) @ y
     c = float(np.exp(target.log_pretrain_scale(table([row])))[0])
-    maps = {}
     scratch = draws.unit_vectors(seed, "scratch", 1, row["dim"])[0]
-    for name, direction, scale in (("risk_scratch", scratch, alpha**depth), ("risk_finetune", along, c)):
-        outside = direction - np.linalg.pinv(X) @ (X @ direction)
-        s = 1.0
-        for _ in range(2000):
-            s = scale ** (2 / depth) * s ** ((depth - 1) / depth) * (outside @ outside) + fitted @ fitted
-        maps[name] = scale ** (1 / depth) * s ** ((depth - 1) / (2 * depth)) * outside + fitted
-    multiple = (X @ along) @ y / ((X @ along) @ (X @ along))
-    maps["risk_linear"] = multiple * along
-    if row.get("frozen_layers", 0):
-        maps["risk_finetune"] = multiple * along
+    linear = (X @ along) @ y / ((X @ along) @ (X @ along)) * along
+    maps = {
+        "risk_scratch": end_point(X, y, scratch, row["init_scale"] ** row["depth"], row["depth"]),
+        "risk_finetune": linear if row["frozen_layers"] else end_point(X, y, along, c, row["depth"]),
+        "risk_linear": linear,
+    }
     return {name: float(((map_ - goal) ** 2).sum()) for name, map_ in maps.items()}
 
 
@@ -79,16 +73,8 @@ def test_gradients_are_those_of_autograd() -> None:
 
 @pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (3, 1)])
 def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth: int, frozen: int) -> None:
-    row = {
-        "depth": depth,
-        "gamma": 0.4,
-        "dim": 16,
-        "overlap_angle": 50.0,
-        "noise": 0.3,
-        "pretrain_length": 1.5,
-        "init_scale": 0.3,
-        "frozen_layers": frozen,
-    }
+    task = {"gamma": 0.4, "dim": 16, "overlap_angle": 50.0, "noise": 0.3, "pretrain_length": 1.5}
+    row = {**task, "depth": depth, "init_scale": 0.3, "frozen_layers": frozen}
     rates = (0.04, 0.02, 0.01)
     metrics, status = run([{**row, "finetune_lr": rate} for rate in rates], [2, 2, 2])
     assert status == ["ok"] * 3
@@ -103,22 +89,12 @@ def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth
 
 
 def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": 12,
-            "overlap_angle": 70.0,
-            "noise": 0.2,
-            "init_scale": 0.4,
-            "finetune_lr": 5e-4,
-            "finetune_steps": 6000,
-            "ridge": 0.2,
-            "frozen_layers": frozen,
-        }
-        for depth, frozen in ((1, 0), (2, 0), (3, 0), (3, 1))
-        for gamma in (0.5, 2.0)
-    ]
+    rows = grid(
+        {"dim": [12], "overlap_angle": [70.0], "noise": [0.2], "init_scale": [0.4], "ridge": [0.2]},
+        {"finetune_lr": [5e-4], "finetune_steps": [6000]},
+        {"depth": [1, 2, 3, 3], "frozen_layers": [0, 0, 0, 1]},
+        {"gamma": [0.5, 2.0]},
+    )
     seeds = list(range(len(rows)))
     metrics, status = run(rows, seeds)
     exact, _ = flow.compute(table(rows), np.array(seeds))
@@ -129,17 +105,8 @@ def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
 
 @pytest.mark.parametrize("rate", [1e-9, 0.05, 0.3, 0.8])  # the last overshoots in every step
 def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> None:
-    row = {
-        "depth": 3,
-        "gamma": 0.7,
-        "dim": 10,
-        "overlap_angle": 40.0,
-        "noise": 0.2,
-        "ridge": 0.4,
-        "finetune_lr": rate,
-        "finetune_steps": 7,
-        "source_norm": 1.4,
-    }
+    task = {"gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "source_norm": 1.4}
+    row = {**task, "depth": 3, "ridge": 0.4, "finetune_lr": rate, "finetune_steps": 7}
     X, y, goal, along = data(row, 0)
     feature, weight = 1.4 ** (2 / 3), 1.4 ** (1 / 3)
     for _ in range(7):
@@ -147,37 +114,6 @@ def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> N
         weight -= rate * (feature * along @ g + 0.4 * weight)
     metrics, _ = run([row], [0])
     assert metrics["risk_linear"][0] == pytest.approx(((feature * weight * along - goal) ** 2).sum(), rel=1e-12)
-
-
-def test_a_row_does_not_depend_on_its_pack() -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": dim,
-            "overlap_angle": angle,
-            "noise": 0.1,
-            "finetune_lr": rate,
-            "finetune_steps": steps,
-            "frozen_layers": depth - 1 if angle > 90 else 0,
-            "pretrain_start": start,
-            "pretrain_length": 3.0,
-            "init_scale": 0.2,
-        }
-        for depth in (1, 2, 3)
-        for gamma, dim in ((0.5, 12), (1.6, 9))
-        for angle in (20.0, 100.0)
-        for steps, rate in ((300.0, 0.02), (120.0, 0.05), (math.inf, 0.2))
-        for start in ("exact", "descent")
-    ]
-    rows = [row for row in rows if math.isfinite(row["finetune_steps"]) or row["pretrain_start"] == "exact"]
-    seeds = [i % 2 for i in range(len(rows))]
-    together, status = run(rows, seeds)
-    for i in range(0, len(rows), 7):
-        alone, alone_status = run([rows[i]], [seeds[i]])
-        assert alone_status == [status[i]]
-        for name in RISKS:
-            assert alone[name][0] == pytest.approx(together[name][i], rel=1e-9)
 
 
 def test_a_diverged_row_leaves_its_neighbours_alone() -> None:
@@ -226,57 +162,3 @@ def test_a_negative_multiple_behind_frozen_layers_ends_at_zero() -> None:
     metrics, status = run([row], [0])
     assert status == ["ok"]
     assert metrics["risk_finetune"][0] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_without_samples_nothing_moves() -> None:
-    row = {"depth": 2, "gamma": 0.01, "dim": 12, "overlap_angle": 60.0}
-    metrics, status = run([row], [0])
-    assert status == ["ok"]
-    assert metrics["risk_finetune"][0] == pytest.approx(1.0)
-    assert metrics["risk_linear"][0] == pytest.approx(1.0)
-
-
-def test_pretraining_by_descent_reaches_the_source_and_the_same_fine_tuning() -> None:
-    row = {
-        "depth": 2,
-        "gamma": 0.5,
-        "dim": 16,
-        "overlap_angle": 40.0,
-        "noise": 0.2,
-        "init_scale": 1e-4,
-        "finetune_lr": 0.005,
-        "pretrain_start": "descent",
-        "finetune_steps": 20_000,
-    }
-    metrics, status = run([row], [1])
-    assert status == ["ok"]
-    assert metrics["pretrain_scale"][0] == pytest.approx(1.0, abs=1e-8)
-    expected = end_points(row, 1)
-    assert metrics["risk_finetune"][0] == pytest.approx(expected["risk_finetune"], abs=5e-3)
-    assert metrics["risk_linear"][0] == pytest.approx(expected["risk_linear"], abs=2e-3)
-    assert metrics["risk_scratch"][0] == pytest.approx(expected["risk_scratch"], abs=2e-3)
-
-
-def test_partial_pretraining_by_descent_follows_the_scale_law() -> None:
-    """For depth 2 a random start acts as c(0) = init_scale² dim/2 (THEORY §3): check the halfway scale's time."""
-    dim, alpha = 300, 1e-3
-    columns = table(
-        [
-            {
-                "depth": 2,
-                "dim": dim,
-                "gamma": 0.1,
-                "init_scale": alpha,
-                "pretrain_start": "descent",
-                "finetune_steps": 0,
-                "pretrain_length": length,
-            }
-            for length in (0.0, 4.4)
-        ]
-    )
-    metrics, _ = network.compute(columns, np.array([0, 0]))
-    # the logistic c' = 2c(1-c) from alpha² dim/2
-    odds = alpha**2 * dim / 2 * math.exp(2 * 4.4)
-    assert metrics["pretrain_scale"][1] == pytest.approx(odds / (1 + odds), abs=0.06)
-    first = pretrained.random_start(np.array([0]), "pretrain_layers", 2, dim, np.array([alpha]), torch.device("cpu"))
-    assert metrics["pretrain_scale"][0] == pytest.approx(float((first.last @ first.hidden[0][0]).norm()), rel=1e-12)

@@ -6,27 +6,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+import workload_rows
+from conftest import run
 from limits import length_squared
 from torch import Tensor
+from workload_rows import row_of
 
-import raysweep
 from raysweep.theory import relu
 from raysweep.trial.computation import Computation
-from raysweep.trial.compute import compute
-from raysweep.workloads.image_data import FORMS
-from raysweep.workloads.parameters import column
-from raysweep.workloads.relu_kernel import WORKLOAD, network, tasks
+from raysweep.workloads.relu_kernel import network, tasks
 
 SMALL: dict[str, Any] = {"dim": 6, "source_samples": 30, "target_samples": 20, "width": 256.0}
 ANGLES = (0.0, 20.0, 60.0, 90.0, 150.0)
 
 
 def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Computation:
-    usual = {p.name: p.default for p in WORKLOAD.parameters} | SMALL
-    columns = {p.name: column(p, [p.coerce({**usual, **row}[p.name]) for row in rows]) for p in WORKLOAD.parameters}
-    return compute(WORKLOAD, columns, np.array(seeds), str(storage))
+    return workload_rows.computed("relu_kernel", storage, [{**SMALL, **row} for row in rows], seeds)
 
 
 def grid(angles: tuple[float, ...], draws: int, **same: Any) -> tuple[list[dict[str, Any]], list[int]]:
@@ -137,7 +135,7 @@ def test_the_rate_of_gradient_descent_changes_little(tmp_path: Path) -> None:
 
 def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_error(tmp_path: Path) -> None:
     """D eq. 16 and 17: Thm 1 is about twice the loss where training starts."""
-    row = {p.name: p.default for p in WORKLOAD.parameters} | SMALL | {"seed": 0, "overlap_angle": 60.0}
+    row = row_of("relu_kernel", **SMALL, overlap_angle=60.0)
     task = tasks.of_row(row)
     labels = torch.from_numpy(task.labels(np.array([60.0]), np.zeros(1))[0][0])
     weights = torch.from_numpy(network.initial(0, 256, 6, row["init_scale"]))
@@ -174,7 +172,7 @@ def test_bounds_are_as_the_papers_print_them(tmp_path: Path) -> None:
     """By dense inverses: D eq. 4 and 5; T eq. 11 and Cor. 6.3."""
     rows = [{"overlap_angle": angle, "noise": noise} for angle in (0.0, 60.0, 90.0) for noise in (0.0, 0.3)]
     metrics = computed(tmp_path, rows, [2] * 6).metrics
-    task = tasks.of_row({p.name: p.default for p in WORKLOAD.parameters} | SMALL | {"seed": 2})
+    task = tasks.of_row(row_of("relu_kernel", **SMALL, seed=2))
     of_source, of_target = (np.linalg.inv(relu.slopes(each, each)) for each in (task.source, task.target))
     carried = relu.slopes(task.source, task.target).T @ of_source @ task.source_labels
     smallest = np.linalg.eigvalsh(relu.slopes(task.target, task.target))[0]
@@ -205,8 +203,7 @@ def test_bounds_are_as_the_papers_print_them(tmp_path: Path) -> None:
 
 
 def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -> None:
-    row = {p.name: p.default for p in WORKLOAD.parameters} | SMALL | {"seed": 1}
-    task = tasks.of_row(row)
+    task = tasks.of_row(row_of("relu_kernel", **SMALL, seed=1))
     for angle in ANGLES:
         target, _ = task.labels(np.array([angle]), np.zeros(1))
         distance = 2 * np.sin(np.deg2rad(angle) / 2)
@@ -218,7 +215,7 @@ def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -
 
 
 def test_the_angle_is_that_of_the_linear_maps_and_noise_is_added_to_the_target_only() -> None:
-    row = {p.name: p.default for p in WORKLOAD.parameters} | {"seed": 4, "target_samples": 500}
+    row = row_of("relu_kernel", seed=4, target_samples=500)
     task = tasks.of_row(row)
     np.testing.assert_allclose(np.linalg.norm(task.target, axis=1), 1)
     maps = np.linalg.lstsq(task.target, task.labels(np.array(ANGLES), np.zeros(5))[0].T, rcond=None)[0]
@@ -234,7 +231,7 @@ def test_the_angle_is_that_of_the_linear_maps_and_noise_is_added_to_the_target_o
 
 def test_labels_of_images_have_the_angle_over_all_training_images() -> None:
     pytest.importorskip("sklearn")
-    usual = {p.name: p.default for p in WORKLOAD.parameters} | {"data": "digits", "seed": 0}
+    usual = row_of("relu_kernel", data="digits")
     task = tasks.of_row({**usual, "source_samples": 1, "target_samples": 1436})  # all 1,437 but one
     assert task.test.shape == (360, 64)
     np.testing.assert_allclose(np.linalg.norm(task.target, axis=1), 1)
@@ -260,64 +257,27 @@ def test_images_are_trained_on_as_the_sphere_is(tmp_path: Path) -> None:
     assert (np.abs(np.log(computation.metrics["deviation"] / computation.metrics["deviation_limit"])) < 0.5).all()
 
 
+def swept(storage: Path, name: str, axes: dict[str, Any], **fixed: Any) -> tuple[pd.DataFrame, str]:
+    """The rows of two draws, and what was said of their stages."""
+    lines: list[str] = []
+    space = {"name": name, "workload": "relu_kernel", "axes": axes, "fixed": fixed, "seeds": 2}
+    rows = run(storage, space, say=lines.append).results()
+    return rows, next(line for line in lines if line.startswith("stages:"))
+
+
 def test_stages_of_images_are_known_by_their_content_whatever_the_dimension_of_the_sphere(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    messages: list[str] = []
-    for dim in (11, 12):
-        fixed = {"data": "digits", "dim": dim, "width": 64, "source_samples": 5, "target_samples": 5}
-        space = {"name": f"dim{dim}", "workload": "relu_kernel", "fixed": fixed, "seeds": 1}
-        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
-    stages = [line for line in messages if line.startswith("stages:")]
-    assert [", 0 reused" in line for line in stages] == [True, False]
-    assert "1 reused" in stages[1]
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"data": "digit"}, f"fixed.data: expected sphere, {FORMS}, got 'digit'"),
-        ({"data": "digits", "source_samples": 1437}, "fixed.source_samples: expected fewer than the 1,437 training"),
-        ({"data": "digits", "target_samples": 1400}, "fixed.target_samples: expected at most the 1,337 training"),
-        ({"data": "mnist:/nowhere"}, "fixed.data: "),
-        ({"width": 0.5}, "fixed.width: expected a whole number of at least 1, or .inf"),
-        ({"width": 1e9}, "fixed.width: "),
-        ({"rate": 2}, "fixed.rate: "),
-        ({"dim": 1}, "fixed.dim: "),
-        ({"overlap_angle": 181}, "fixed.overlap_angle: "),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
-    space = {"name": "bad", "workload": "relu_kernel", "fixed": given, "seeds": 1}
-    with pytest.raises(raysweep.InputError) as caught:
-        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
-    assert str(caught.value).startswith(complaint)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none").exists()
+    few: dict[str, Any] = {"data": "digits", "width": 64, "source_samples": 5, "target_samples": 5}
+    assert ", 0 reused" in swept(tmp_path, "eleven", {}, dim=11, **few)[1]
+    assert "2 reused" in swept(tmp_path, "twelve", {}, dim=12, **few)[1]
 
 
 def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None:
-    messages: list[str] = []
-    space = {
-        "name": "shared",
-        "workload": "relu_kernel",
-        "axes": {"overlap_angle": [0, 45, 90], "target_samples": [10, 20], "noise": [0, 0.1]},
-        "fixed": {"dim": 6, "source_samples": 30, "width": 64},
-        "seeds": 2,
-    }
-    sweep = raysweep.run(
-        space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append
-    )
-    rows = sweep.results()
+    axes = {"overlap_angle": [0, 45, 90], "target_samples": [10, 20], "noise": [0, 0.1]}
+    fixed = {"dim": 6, "source_samples": 30, "width": 64}
+    rows, _ = swept(tmp_path, "shared", axes, **fixed)
     assert len(rows) == 24
     assert rows.groupby("seed")["pretrain_steps"].nunique().tolist() == [1, 1]
-    alone = raysweep.run(
-        {**space, "name": "alone", "axes": {}, "fixed": {**space["fixed"], "overlap_angle": 45, "target_samples": 20}},
-        storage=tmp_path / "alone",
-        tracking_uri="none",
-        executor="inline",
-        report=False,
-        say=messages.append,
-    ).results()
+    alone, _ = swept(tmp_path / "alone", "alone", {}, **fixed, overlap_angle=45, target_samples=20)
     same = rows[(rows["overlap_angle"] == 45) & (rows["target_samples"] == 20) & (rows["noise"] == 0)]
     assert same["deviation"].tolist() == alone["deviation"].tolist()

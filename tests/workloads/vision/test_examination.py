@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Outcome, refused
+import workload_rows
 from torch.nn.functional import cross_entropy
+from workload_rows import row_of
 
 from raysweep.trial.computation import Computation
-from raysweep.trial.compute import compute
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import WORKLOAD, examination, landscape, models, pixels, stages
+from raysweep.workloads.vision import examination, landscape, models, pixels, stages
 
 SMALL: dict[str, Any] = {
-    "model": "mlp",
-    "depth": 3,
     "source_classes": "0-4",
     "target_classes": "5-7",
     "pretrain_length": 1,
@@ -29,13 +26,11 @@ EXAMINED = {"examined_images": 30, "eigenvalues": 4, "landscape_points": 3}
 
 
 def whole(row: dict[str, Any]) -> dict[str, Any]:
-    return {p.name: p.coerce({p.name: p.default, **SMALL, **row}[p.name]) for p in WORKLOAD.parameters}
+    return row_of("vision", **SMALL | row)
 
 
 def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Computation:
-    each = [whole(row) for row in rows]
-    columns = {p.name: column(p, [row[p.name] for row in each]) for p in WORKLOAD.parameters}
-    return compute(WORKLOAD, columns, np.array(seeds), str(storage))
+    return workload_rows.computed("vision", storage, [SMALL | row for row in rows], seeds)
 
 
 def test_nothing_is_examined_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -103,7 +98,7 @@ def values_of(result: Computation, name: str, place: int) -> np.ndarray:
 def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> None:
     row = {**whole({"examined_images": 30, "eigenvalues": 0, "landscape_points": 23}), "seed": 0}
     task = pixels.target(row)
-    net = models.build("mlp", 2, (1, 8), task.classes, 0)
+    net = models.build("small_cnn", 2, (1, 8), task.classes, 0)
     logged: dict[float, dict[str, float]] = {}
     tensors, _ = examination.measured(row, net, net, task, lambda step, **result: logged.update({step: result}))
     assert tensors["landscape"].shape == (23, 23)
@@ -113,23 +108,6 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> N
     assert middle["landscape"] == tensors["landscape"][11, 11]
     corner = next(each for each in points if min(each["direction_1"], each["direction_2"]) > 0.9)
     assert corner["landscape"] == tensors["landscape"][21, 21]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("fixed.examined_images=101", "fixed.examined_images: expected at most target_samples, which is 100, got 101"),
-        ("fixed.landscape_points=5", "fixed.landscape_points: expected 0 without examined_images"),
-        ("fixed={landscape_points: 4, examined_images: 9}", "fixed.landscape_points: expected 0 or an odd number"),
-        ("fixed={eigenvalues: -1}", "fixed.eigenvalues: "),
-    ],
-)
-def test_what_cannot_be_examined_is_said(call: Any, tmp_path: Path, given: str, message: str) -> None:
-    space = tmp_path / "s.yaml"
-    space.write_text("name: s\nworkload: vision\naxes: {pretrain_length: [1]}\nseeds: 1\n")
-    outcome: Outcome = call("run", str(space), "--set", given, "--storage", str(tmp_path / "none"))
-    refused(outcome, message)
-    assert not (tmp_path / "none").exists()
 
 
 def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: Path) -> None:

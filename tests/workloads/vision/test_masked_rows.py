@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import workload_rows
+from conftest import run
 from scipy import ndimage
+from workload_rows import row_of
 
-import raysweep
-from raysweep.trial.compute import compute
 from raysweep.workloads import image_data
 from raysweep.workloads.image_data import ImageData, Images
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import WORKLOAD, eigen_cam, masked, models, pixels, training
+from raysweep.workloads.vision import eigen_cam, masked, models, pixels, training
 
 pytest.importorskip("sklearn")
 SMALL: dict[str, Any] = {
@@ -30,13 +30,12 @@ SMALL: dict[str, Any] = {
 
 
 def row(**given: Any) -> dict[str, Any]:
-    return {**{p.name: p.default for p in WORKLOAD.parameters}, **SMALL, **given}
+    return row_of("vision", **SMALL | given)
 
 
 def computed(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
     """The metrics of rows of the seed 3, all of which are ok."""
-    columns = {p.name: column(p, [p.coerce(row(**some)[p.name]) for some in rows]) for p in WORKLOAD.parameters}
-    metrics = compute(WORKLOAD, columns, np.full(len(rows), 3), str(storage))
+    metrics = workload_rows.computed("vision", storage, [SMALL | some for some in rows], [3] * len(rows))
     assert metrics.status.tolist() == ["ok"] * len(rows)
     return {name: values.tolist() for name, values in metrics.metrics.items()}
 
@@ -80,7 +79,7 @@ def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) 
         "seeds": [3],
         "keep": ["finetune", "examine"],
     }
-    sweep = raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False)
+    sweep = run(tmp_path, space)
     (only,) = sweep.results().itertuples()
     maps = torch.as_tensor(sweep.tensors("examine", only.cell, 3)["heat_maps"])
     net = models.build("small_cnn", 3, (1, 8), 10, 3)
@@ -98,56 +97,12 @@ def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path
         fixed = {name: value for name, value in SMALL.items() if name != "seed"}
         fixed |= {"pretrain": pretrain, "mask_ratio": ratio, "pretrain_lr": 0.01, "pretrain_length": 1}
         space = {"name": f"{pretrain}{ratio}", "workload": "vision", "fixed": fixed, "seeds": [3]}
-        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=messages.append)
+        run(tmp_path, space, say=messages.append)
     stages = [line for line in messages if line.startswith("stages:")]
     assert [", 0 reused" in line for line in stages] == [True, False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"pretrain": "mask"}, "fixed.pretrain: expected one of supervised, masked, none, got 'mask'"),
-        ({"pretrain": "masked", "model": "mlp"}, "fixed.pretrain: expected supervised or none for mlp, which has no "),
-        ({"mask_ratio": 0}, "fixed.mask_ratio: "),
-        ({"mask_ratio": 1}, "fixed.mask_ratio: "),
-        (
-            {"eigen_cam_images": 361},
-            "fixed.eigen_cam_images: expected at most the 360 test images of the target, got 361",
-        ),
-        ({"eigen_cam_images": 5, "model": "mlp"}, "fixed.eigen_cam_images: expected 0 for mlp"),
-        ({"label": "colour"}, "fixed.label: expected class or brightness for grey images, got colour"),
-        ({"flip": "sideways"}, "fixed.flip: expected one of none, upside_down"),
-        ({"rotation": 361}, "fixed.rotation: "),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
-    space = {"name": "bad", "workload": "vision", "fixed": given, "seeds": 1}
-    with pytest.raises(raysweep.InputError) as caught:
-        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
-    assert str(caught.value).startswith(complaint)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none").exists()
-
-
 # What a source shows and says
-
-
-def test_an_upside_down_source_has_the_rows_of_its_images_in_reverse_and_the_target_has_not() -> None:
-    plain, turned = (pixels.source(row(flip=flip)) for flip in ("none", "upside_down"))
-    assert torch.equal(turned.train_pixels, plain.train_pixels.flip(2))
-    assert torch.equal(turned.test_pixels, plain.test_pixels.flip(2))
-    assert torch.equal(turned.train_labels, plain.train_labels)
-    plain, turned = (pixels.target(row(flip=flip)) for flip in ("none", "upside_down"))
-    assert torch.equal(turned.train_pixels, plain.train_pixels)
-
-
-@pytest.mark.parametrize("angle", [90.0, -90.0, 180.0, 35.0])
-def test_a_rotated_source_is_turned_against_the_clock(angle: float) -> None:
-    plain, turned = (pixels.source(row(rotation=some, image_size=28)) for some in (0.0, angle))
-    for before, after in zip(plain.test_pixels[:5, 0].numpy(), turned.test_pixels[:5, 0].numpy(), strict=True):
-        expected = ndimage.rotate(before.astype(float), angle, reshape=False, order=1)
-        inside = np.hypot(*(np.indices((28, 28)) - 13.5)) < 12
-        assert np.abs(expected - after)[inside].max() <= 2
 
 
 def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_size() -> None:

@@ -5,27 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import image_files
-import numpy as np
 import pytest
 from conftest import Outcome, refused
+from workload_rows import columns_of
 
-from raysweep.workloads import cache
-from raysweep.workloads.parameters import column
-from raysweep.workloads.vision import PARAMETERS, costs
+from raysweep.workloads.vision import costs
 
 SPACES = ("pretraining_epochs_full", "label_similarity_full", "masked_images_full")
 
 
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-
-
-def columns(**given: Any) -> dict[str, np.ndarray]:
-    return {p.name: column(p, [given.get(p.name, p.default)]) for p in PARAMETERS}
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -49,7 +40,7 @@ def test_the_cost_of_an_epoch_grows_with_the_images(tmp_path: Path) -> None:
     results = []
     for count in (20, 40):
         image_files.write_images(tmp_path / str(count), {"a": count, "b": count})
-        given = columns(source=f"images:{tmp_path / str(count)}", model="resnet50", image_size=224)
+        given = columns_of("vision", source=f"images:{tmp_path / str(count)}", model="resnet50", image_size=224)
         results.append(costs.pretrain(given, 0, 1))
     small, large = results
     assert large.seconds == pytest.approx(2 * small.seconds, rel=0.05)
@@ -59,5 +50,7 @@ def test_the_cost_of_an_epoch_grows_with_the_images(tmp_path: Path) -> None:
 
 def test_the_speed_of_a_gpu_is_that_which_is_stated() -> None:
     """600 images of 224 x 224 a second through ResNet-50, in large batches."""
-    given = columns(model="resnet50", image_size=224, batch_size=256, target_samples=256, finetune_steps=100)
+    given = columns_of(
+        "vision", model="resnet50", image_size=224, batch_size=256, target_samples=256, finetune_steps=100
+    )
     assert 25_600 / (costs.finetune(given).gpu_seconds or 0) == pytest.approx(600, rel=0.05)

@@ -13,21 +13,18 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Outcome, refused
+from conftest import Outcome, refused, run
 from PIL import Image
+from workload_rows import row_of
 
-import raysweep
 from raysweep.plan.identity import stage_id
-from raysweep.workloads import cache
 from raysweep.workloads.image_data.image_folder import ImageFiles
-from raysweep.workloads.vision import PARAMETERS, WORKLOAD, pixels
+from raysweep.workloads.vision import WORKLOAD, pixels
 
 NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, "finetune_steps": 5}
 
 
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.fixture
@@ -49,11 +46,11 @@ def space(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def row(folder: Path, **more: Any) -> dict[str, Any]:
-    return {**{parameter.name: parameter.default for parameter in PARAMETERS}, **space(folder, **more)["fixed"]}
+    return row_of("vision", **space(folder, **more)["fixed"])
 
 
 def task(folder: Path, **more: Any) -> pixels.Task:
-    return pixels.source({**row(folder, **more), "seed": 0})
+    return pixels.source(row(folder, **more))
 
 
 def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder: Path) -> None:
@@ -84,35 +81,14 @@ def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("more", [{}, {"pretrain": "masked", "eigen_cam_images": 3}])
 def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path, more: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"executor": "inline", "tracking_uri": "none", "report": False, "say": lambda line: None}
-    first = raysweep.run(space(folder, **more), storage=tmp_path / "s", **options).results()
+    first = run(tmp_path / "s", space(folder, **more)).results()
     assert (first["status"] == "ok").all()
     before = stage_id(WORKLOAD, 0, row(folder), 0, "")
     shutil.move(folder, tmp_path / "moved")
     assert stage_id(WORKLOAD, 0, row(tmp_path / "moved"), 0, "") == before
-    again = raysweep.run(space(tmp_path / "moved", **more), storage=tmp_path / "other", **options).results()
+    again = run(tmp_path / "other", space(tmp_path / "moved", **more)).results()
     for metric in ("target_loss", "source_accuracy", "target_loss_scratch"):
         np.testing.assert_array_equal(first[metric], again[metric])
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no folder": ({"target": "images:{here}/none"}, "fixed.target: no folder {here}/none; expected a folder with"),
-    "a class that there is not": ({"target_classes": "0,3"}, "fixed.target_classes: there is no class 3"),
-    "a kind that there is not": ({"source": "imagenet:{here}"}, "fixed.source: expected digits, mnist:PATH, "),
-    "a folder in the place of CIFAR": ({"source": "cifar10:{here}"}, "fixed.source: {here}: no CIFAR-10 in it"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_read_is_one_line(
-    case: str, folder: Path, call: Callable[..., Outcome], storage: Path, tmp_path: Path
-) -> None:
-    fixed, begins = BAD[case]
-    output = {key: value.format(here=folder) for key, value in fixed.items()}
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space(folder, **output)))
-    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none")
-    refused(outcome, begins.format(here=folder))
-    assert not storage.exists() or not list(storage.iterdir())
 
 
 @pytest.mark.parametrize("fixed", [{"model": "resnet18"}, {"source": "images:{here}"}])

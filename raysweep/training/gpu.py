@@ -1,7 +1,8 @@
-"""Batches of the next steps, made by one thread while a GPU computes.
+"""What keeps a GPU busy: batches of the next steps, made by one thread, and kernels that are recorded once.
 
-A training step only starts work on a GPU, so a thread that also made the batches would leave the GPU idle meanwhile. On
-a CPU the cores are busy anyway: every batch is made when its step begins.
+A training step only starts work on a GPU. A thread that also made the batches would leave the GPU idle meanwhile, and
+the kernels of a small model take less time than a host takes to start each of them. On a CPU the cores are busy anyway:
+every batch is made when its step begins.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 Batch = TypeVar("Batch")
 AHEAD = 8  # batches: text is made in chunks of several batches, and the GPU need not wait for one
@@ -37,3 +39,24 @@ def in_turn(make: Callable[[int], Batch], steps: range, where: torch.device) -> 
             yield waiting.popleft().result()
     finally:
         thread.shutdown(cancel_futures=True)
+
+
+def recorded(run: Callable[..., Tensor], *like: Tensor) -> Callable[..., Tensor]:
+    """A function of tensors shaped like these that does what `run` does, as a CUDA graph: one call starts its kernels.
+    It gives the same tensor each time.
+
+    `run` starts the same kernels whatever the values are, waits for none, and writes its results in place. It was
+    called before with such tensors: what is compiled or allocated at a first call cannot be recorded.
+    """
+    inputs = [each.clone() for each in like]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # another thread pins the next batches meanwhile
+        result = run(*inputs)
+
+    def replay(*tensors: Tensor) -> Tensor:
+        for place, values in zip(inputs, tensors, strict=True):
+            place.copy_(values)
+        graph.replay()
+        return result
+
+    return replay
