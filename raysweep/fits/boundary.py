@@ -209,7 +209,7 @@ def find_zero(
     points = np.isfinite(values).any(axis=0)
     x, values, errors = x[points], values[:, points], None if errors is None else errors[points]
     draws = int(np.isfinite(values).any(axis=1).sum())
-    scale = scale or ("linear" if errors is not None else choose_scale(values))
+    scale = "linear" if errors is not None else scale or choose_scale(values)
     answer = Zero(Status.UNDETERMINED, (), np.nan, np.nan, scale, len(x), draws)
     needed = 1 if exact or errors is not None else SIGN_DRAWS if scale == "sign" else 2
     if len(x) < 2 or draws < needed:

@@ -97,9 +97,9 @@ def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool, er
     near = np.arange(values.shape[1]) < third
     near = near if lower else near[::-1]
     if errors is not None:
-        rise = (np.where(near, -1 / near.sum(), 1 / (~near).sum())) * np.nanmean(values, axis=0)
-        error = np.sqrt(np.sum((np.where(near, 1 / near.sum(), 1 / (~near).sum()) * errors) ** 2))
-        return bool(rise.sum() > normal_quantile(2 * level - 1) * error)
+        share = np.where(near, -1 / near.sum(), 1 / (~near).sum())
+        error = float(np.linalg.norm(share * errors))
+        return bool(share @ np.nanmean(values, axis=0) > normal_quantile(2 * level - 1) * error)
     complete = np.isfinite(values).all(axis=1)
     rows = values[complete] if complete.sum() >= 2 or exact else values
     difference = np.nanmean(rows[:, ~near], axis=1) - np.nanmean(rows[:, near], axis=1)

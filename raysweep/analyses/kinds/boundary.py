@@ -133,7 +133,6 @@ def one_line(
 ) -> tuple[Fit, list[np.ndarray], np.ndarray, list[np.ndarray]]:
     """(the fit of one line, the zeros of the closed form in its slices, finely spaced slices, its zeros there)."""
     scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
-    scale = None if error else scale
     fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log, error=error)
     slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
     fit = replace(fit, table=limited_by_failures(fit.table, rows, x, y, metric))

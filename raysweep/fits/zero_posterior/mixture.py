@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from raysweep.fits.zero_posterior.breaks import Breaks, Drawn, breaks, drawn
-from raysweep.fits.zero_posterior.noise import KEPT, Measured, known, measured, with_tails
+from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, with_errors, with_tails
 from raysweep.fits.zero_posterior.scatter import scatter_of
 from raysweep.fits.zero_posterior.shapes import Shape, shapes
 
@@ -138,7 +138,7 @@ def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False, errors: np.n
     mean = np.nanmean(values, axis=0)
     scale = float(np.abs(mean).max())
     if exact or errors is not None:
-        data = known(mean / scale, np.zeros(len(t)) if errors is None else errors / scale)
+        data = with_errors(mean / scale, np.zeros(len(t)) if errors is None else errors / scale)
     else:
         data = measured(scatter_of(t, values / scale), rng)
     change = np.flatnonzero(mean[:-1] * mean[1:] <= 0)

@@ -46,7 +46,7 @@ class Measured:
     degrees: np.ndarray
 
 
-def known(mean: np.ndarray, errors: np.ndarray) -> Measured:
+def with_errors(mean: np.ndarray, errors: np.ndarray) -> Measured:
     """A curve whose values at the points are known up to these standard errors, both (points,)."""
     return Measured(mean[None], np.diag(errors**2)[None], np.full((1, len(mean)), CERTAIN))
 
