@@ -95,4 +95,6 @@ def _line(one: Best | None, slices: Slices, s: int) -> dict[str, Any]:
     out |= {name: slices.back(0, end) if np.isfinite(end) else end for name, end in coordinates.items()}
     if slices.logarithmic[0] and one.low == -np.inf:
         out["low"] = 0.0
+    if one.high == slices.wall(s, 0):
+        out["high"] = slices.limit[s, 0]
     return out | {"regret": one.regret, "status": one.status} | because(one.reason)

@@ -76,8 +76,8 @@ def slice_places(
                 continue
             low, high = slices.range_of(s)
             if len(axes) == 1:
-                ends = {"low": float(low[0]), "high": float(high[0]), "wall": slices.wall(s, 0)}
-                bests[s] = best(surface, s, level, values=int(values[0]), **ends)
+                first, last, wall = float(low[0]), float(high[0]), slices.wall(s, 0)
+                bests[s] = best(surface, s, level, low=first, high=last, wall=wall, values=int(values[0]))
             else:
                 pairs[s] = pair = jointly(surface, s, level, low=low, high=high, values=values)
                 bests[s] = pair.axes[0]
