@@ -1,6 +1,8 @@
 """How often the pooled error of a single run covers, and how often the best cell is kept among those like it.
 
 python -m benchmarks.single_runs [REPEATS] > raysweep/fits/surface/RUN_ERRORS.md
+
+And how often zeros that are read with this error are covered.
 """
 
 from __future__ import annotations
@@ -11,8 +13,12 @@ import sys
 import numpy as np
 import pandas as pd
 
+import raysweep
+from benchmarks.boundaries import CURVES
+from benchmarks.real_rows import ROWS, SETS
 from benchmarks.shares import markdown
 from benchmarks.surfaces import NOISES, SHAPES, SIZES, SPAN
+from raysweep.analyses.finding import Outcome
 from raysweep.fits.surface.noise import run_errors
 
 TEXT = """# The error of one run
@@ -22,6 +28,15 @@ slices whose levels differ by about a standard deviation. Intervals are the run 
 standard deviations of the best one. Kept: the truly best cell is not called worse than the cell with the lowest run, by
 the difference of two runs. That is less often than 95 %, because the lowest of many runs is too low.
 """
+
+
+TEXT_OF_ZEROS = """# Zeros with one run per point
+
+The curves of `benchmarks/boundaries.py`, 4 to 12 slices of 8 to 20 points with noise of 2, 5 or 10 % of their range,
+and the real zeros of `benchmarks/real_rows.py` with a seed of its own for every cell. Width is in cells of the grid. A
+kink at the zero that the noise hides is covered least.
+"""
+GRIDS, NOISE_SIZES = ((4, 8), (6, 12), (12, 20)), (0.02, 0.05, 0.1)
 
 
 def measured(shape: str, noise: str, size: tuple[int, int], number: int) -> dict[str, object]:
@@ -53,6 +68,55 @@ def measured(shape: str, noise: str, size: tuple[int, int], number: int) -> dict
     }
 
 
+def zeros_of(x: np.ndarray, values: np.ndarray, roots: np.ndarray) -> pd.DataFrame:
+    """What is said of zeros, one row per slice. values: (slices, points), one run each."""
+    slices, points = values.shape
+    frame = pd.DataFrame({"slice": np.repeat(np.arange(slices), points), "x": np.tile(x, slices), "y": values.ravel()})
+    table = raysweep.analyse(frame, "y:maximize", "x", "slice", [{"boundary": {"x": "x"}}], scale={"x": "linear"}).table
+    inside = (table["low"] <= roots) & (roots <= table["high"])
+    width = (table["high"] - table["low"]) / (x[1] - x[0])
+    located = table["outcome"] == Outcome.LOCATED
+    return pd.DataFrame({"located": located, "coverage": inside.where(located).astype(float), "width": width[located]})
+
+
+def simulated_zeros(name: str, noise: str, size: float, grid: tuple[int, int], number: int) -> pd.DataFrame:
+    """One simulated sweep whose slices have a zero each."""
+    rng = np.random.default_rng([3, number, sum(map(ord, name + noise)), *grid, int(1000 * size)])
+    (slices, points), where = grid, rng.uniform(-1, 1)
+    x = np.linspace(0, 1, points)
+    roots = np.clip(rng.uniform(0.3, 0.7) + 0.1 * rng.standard_normal(slices), 0.15, 0.85)
+    unit = rng.standard_t(3, (slices, points)) / np.sqrt(3) if noise == "t3" else rng.standard_normal((slices, points))
+    unit = unit * (0.3 + 2 * x) if noise == "growing" else unit
+    values = np.array([CURVES[name](x, root, where) for root in roots]) + size * unit
+    if rng.random() < 0.5:
+        values, roots = -values[:, ::-1], 1 - roots
+    return zeros_of(x, values, roots).assign(curve=name, noise=noise, size=size, grid=f"{slices}x{points}")
+
+
+def real_zeros(number: int) -> pd.DataFrame:
+    """Real zeros, with a seed of its own for every cell."""
+    name, rng = "linear networks: zeros", np.random.default_rng(number)
+    with np.load(ROWS, allow_pickle=False) as kept:
+        part = {key: kept[f"{name}, {key}"] for key in ("x", "mean", "scale", "deviations")}
+        roots = kept[f"{name}, reference {SETS[name].groups[0]}"].mean(axis=1)
+    values = part["mean"][:, None] + part["scale"][:, None, None] * part["deviations"].astype(np.float64)
+    slices, seeds, points = np.ogrid[: len(values), :1, : values.shape[2]]
+    seeds = rng.integers(values.shape[1], size=(len(values), 1, values.shape[2]))
+    return zeros_of(part["x"], values[slices, seeds, points][:, 0], roots).assign(curve=name)
+
+
+def zeros(repeats: int) -> str:
+    """The tables of zeros, as Markdown."""
+    jobs = itertools.product(CURVES, NOISES, NOISE_SIZES, GRIDS, range(repeats))
+    table = pd.concat([simulated_zeros(*job) for job in jobs], ignore_index=True)
+    real = pd.concat([real_zeros(number) for number in range(4 * repeats)])
+    how = {"slices": ("located", "size"), "located": ("located", "mean"), "coverage": ("coverage", "mean")}
+    how |= {"width": ("width", "median")}
+    parts = [table.assign(all="all").groupby("all")]
+    parts += [table.groupby(by, sort=False) for by in ("curve", "noise", "size", "grid")] + [real.groupby("curve")]
+    return "\n\n".join([TEXT_OF_ZEROS, *(markdown(part.agg(**how).reset_index()) for part in parts)])
+
+
 def report(repeats: int) -> str:
     """The tables, as Markdown."""
     table = pd.DataFrame([measured(*job) for job in itertools.product(SHAPES, NOISES, SIZES, range(repeats))])
@@ -60,7 +124,8 @@ def report(repeats: int) -> str:
     parts = [table.assign(all="all").groupby("all")] + [
         table.groupby(by, sort=False) for by in ("shape", "noise", "size")
     ]
-    return "\n\n".join([TEXT.format(repeats=repeats), *(markdown(part.agg(how).reset_index()) for part in parts)])
+    errors = [markdown(part.agg(how).reset_index()) for part in parts]
+    return "\n\n".join([TEXT.format(repeats=repeats), *errors, zeros(-(-repeats // 5))])
 
 
 if __name__ == "__main__":

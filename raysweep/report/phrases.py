@@ -150,8 +150,8 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
 OTHERWISE: Mapping[Outcome, str] = {
-    Outcome.BEYOND_LOW: "{it} lies below the grid of {x}",
-    Outcome.BEYOND_HIGH: "{it} lies above the grid of {x}",
+    Outcome.BEYOND_LOW: "{it}, if any, lies below the grid of {x}",
+    Outcome.BEYOND_HIGH: "{it}, if any, lies above the grid of {x}",
     Outcome.EDGE_LOW: "{it} lies at the lower edge of {x} or below",
     Outcome.EDGE_HIGH: "{it} lies at the upper edge of {x} or above",
     Outcome.BOUND_LOW: "{it} has only an upper bound",

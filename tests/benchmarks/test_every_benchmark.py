@@ -268,9 +268,12 @@ def run_single_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A grid of each family."""
     from benchmarks import single_runs
 
-    for name, few in (("SIZES", ((6, 7),)), ("NOISES", ("normal",))):
-        monkeypatch.setattr(single_runs, name, few)
-    assert "asymmetric" in single_runs.report(1)
+    few = {"SIZES": ((6, 7),), "NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)}
+    for name, values in few.items():
+        monkeypatch.setattr(single_runs, name, values)
+    printed = single_runs.report(1)
+    assert "asymmetric" in printed
+    assert "linear networks: zeros" in printed
 
 
 def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -1,0 +1,101 @@
+"""With one run per cell turns and zeros are answered, too: all slices show how large the noise is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raysweep
+from raysweep.analyses.finding import Outcome
+
+LENGTHS = np.geomspace(1, 1000, 12)
+NOISE = 0.05
+TURNS = {width: 30 * width**0.3 for width in (1, 2, 4, 8, 16)}
+
+
+def runs(seed: int = 0, noise: float = NOISE) -> pd.DataFrame:
+    """A loss that turns, and a gain that crosses zero, at the same length."""
+    rng = np.random.default_rng(seed)
+    lines = [
+        {
+            "width": width,
+            "length": length,
+            "loss": 0.1 * np.log(length / turn) ** 2 + noise * rng.standard_normal(),
+            "gain": np.log(turn / length) + 2 * noise * rng.standard_normal(),
+            "error": 2 * noise,
+        }
+        for width, turn in TURNS.items()
+        for length in LENGTHS
+    ]
+    return pd.DataFrame(lines)
+
+
+def answered(frame: pd.DataFrame, kind: str, metric: str, **options: Any) -> pd.DataFrame:
+    return raysweep.analyse(frame, metric, "length", "width", [{kind: {"x": "length"}}], **options).table
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("inflection", "loss"), ("boundary", "gain:maximize")])
+def test_turns_and_zeros_lie_in_their_intervals_with_one_run_per_cell(kind: str, metric: str) -> None:
+    held = []
+    for seed in range(4):
+        found = answered(runs(seed), kind, metric)
+        assert found["outcome"].tolist() == [Outcome.LOCATED] * len(TURNS)
+        held += ((found["low"] < list(TURNS.values())) & (found["high"] > list(TURNS.values()))).tolist()
+        assert (np.log(found["high"] / found["low"]) < 2.5).all()
+    assert np.mean(held) >= 0.9
+
+
+def test_where_the_sign_does_not_change_no_zero_is_located() -> None:
+    frame = runs().assign(gain=lambda rows: rows["gain"] + 6)
+    assert set(answered(frame, "boundary", "gain:maximize")["outcome"]) == {Outcome.BEYOND_HIGH}
+    level = runs().assign(gain=lambda rows: rows["gain"] + np.log(rows["length"] / rows["width"].map(TURNS)))
+    assert Outcome.LOCATED not in set(answered(level, "boundary", "gain:maximize")["outcome"])
+
+
+def test_a_seed_that_all_cells_share_is_one_draw() -> None:
+    """Nothing says how far it moves all of them."""
+    twice = pd.concat([runs(seed).assign(seed=seed) for seed in (0, 1)], ignore_index=True)
+    assert (answered(twice, "boundary", "gain:maximize", seed="seed")["draws"] == 2).all()
+
+
+def test_given_errors_take_the_place_of_draws() -> None:
+    one = runs()
+    one = one[one["width"] == 1]
+    known = raysweep.analyse(
+        one, "gain:maximize", "length", questions=[{"boundary": {"x": "length"}}], error="error"
+    ).table
+    assert known["outcome"].tolist() == [Outcome.LOCATED]
+    assert known["low"][0] < TURNS[1] < known["high"][0]
+    wide = one.assign(error=3.0)
+    unsure = raysweep.analyse(wide, "gain:maximize", "length", questions=[{"boundary": {"x": "length"}}], error="error")
+    assert Outcome.LOCATED not in set(unsure.table["outcome"])
+
+
+def test_random_rates_have_intervals_as_wide_as_their_gaps_are() -> None:
+    rng = np.random.default_rng(5)
+    held = []
+    for seed in range(3):
+        frame = pd.DataFrame({"n": np.repeat(2 ** np.arange(6), 11)})
+        frame["best"] = 0.01 * frame["n"] ** -0.2
+        frame["lr"] = np.exp(rng.uniform(np.log(5e-4), np.log(5e-2), len(frame)))
+        frame["loss"] = 0.1 * np.log(frame["lr"] / frame["best"]) ** 2
+        frame["loss"] += 0.03 * np.random.default_rng(seed).standard_normal(len(frame))
+        found = raysweep.analyse(frame, "loss", "lr", "n", [{"optimum": {"x": "lr"}}], scale={"lr": "log"}).table
+        truth = frame.groupby("n")["best"].first().to_numpy()
+        decided = found["outcome"] != Outcome.UNDECIDED
+        held += ((found["low"] <= truth) & (truth <= found["high"]))[decided].tolist()
+    assert len(held) > 12
+    assert np.mean(held) >= 0.9
+
+
+def test_a_loss_that_falls_up_to_divergence_is_best_up_to_there() -> None:
+    rng, rates = np.random.default_rng(0), np.geomspace(5e-4, 2e-2, 9)
+    frame = pd.DataFrame([(n, lr) for n in (1, 2, 4, 8, 16) for lr in rates], columns=["n", "lr"])
+    frame["loss"] = -0.2 * np.log(frame["lr"]) + 0.01 * rng.standard_normal(len(frame))
+    frame.loc[frame["lr"] > rates[6], "loss"] = np.nan
+    found = raysweep.analyse(frame, "loss", "lr", "n", [{"optimum": {"x": "lr"}}]).table
+    assert (found["high"] == rates[7]).all()
+    assert (found["low"] <= rates[6]).all()
