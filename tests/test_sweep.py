@@ -35,6 +35,17 @@ def test_rows_stand_in_plan_order_then_by_seed(storage: Path) -> None:
     assert table["cell"].nunique() == 6
 
 
+def test_a_report_does_not_need_the_data_that_its_rows_needed(
+    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any) -> None:
+        raise InputError("source", "no folder data")
+
+    sweep = run(storage)
+    monkeypatch.setattr("raysweep.query.state.estimate", gone)
+    assert (sweep.report(tmp_path / "report").directory / "report.html").is_file()
+
+
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_tables_hold_every_digit(kind: str, call: Call, storage: Path, tmp_path: Path) -> None:
     expected = run(storage).results()

@@ -52,7 +52,7 @@ def run(
         state = sweep.state()
         if left_out := len(table.rows) - len(state.rows):
             lines.append(f"{counted(left_out, 'row')} that the space leaves out")
-        if missing := state.missing().rows:
+        if missing := state.missing_rows:
             lines.append(f"{counted(missing, 'row')} that {workload} can compute")
         lines.append(f"go on with: {command('resume' if missing else 'report', name, paths.storage(storage))}")
     return lines

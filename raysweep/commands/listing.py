@@ -29,7 +29,7 @@ def sweeps(storage: AnyPath) -> list[str]:
         except RaysweepError as error:
             lines.append(f"{name:32} {error}")
             continue
-        done, left = len(state.rows), state.missing().rows
+        done, left = len(state.rows), state.missing_rows
         lines.append(
             f"{name:32} {sweep.space.workload:18} {done:>9,} of {done + left:<9,} {phase(sweep, left):12} "
             f"{sweep.record.created}"

@@ -395,7 +395,7 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
     return logging.close(
         results_table.dump(sweep.results(state), "csv"),
         state.statuses(),
-        "KILLED" if state.missing().rows else "FINISHED",
+        "KILLED" if state.missing_rows else "FINISHED",
         Phase(sweep.folder, "mirror", logging.counts),
         say,
     )

@@ -57,7 +57,7 @@ def learned(space: Space, state: State) -> Space | None:
     current = code_version(state.workload)
     whole = [row for row in state.rows.values() if row["status"] not in (FAILED, STOPPED)]
     good = [row for row in whole if row["code_version"] == current]
-    if not good and not state.missing().rows:
+    if not good and not state.missing_rows:
         good = whole
     if not good:
         return None
@@ -75,7 +75,7 @@ def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart:
     """
     space = state.space
     present = learned(space, state)
-    if present is None and state.missing().rows and can_measure(state.cells):
+    if present is None and state.missing_rows and can_measure(state.cells):
         say(
             f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in "
             f"{'a child of ' * apart}this process"

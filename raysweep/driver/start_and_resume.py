@@ -65,7 +65,7 @@ def resume(name: str, options: Options, workload: Any = None) -> Sweep:
     cells = _cells(sweep.space, sweep.folder, retry_failed=True)
     is_function = sweep.workload.function is not None
     state = State(sweep.space, cells, sweep.folder, retry_failed=True) if is_function and workload is None else None
-    missing = workload is not None or (state is not None and state.missing().rows)
+    missing = workload is not None or (state is not None and state.missing_rows)
     function = function_of(sweep, workload) if missing else None
     driver = Driver(sweep.folder, sweep.record, sweep.space, cells, options, retry_failed=True, function=function)
     return driver.drive()
@@ -175,7 +175,7 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
         if folder is None:
             raise
         cells = enumerate_cells(space, check=False)
-        if State(space, cells, folder, retry_failed=retry_failed).missing().rows:
+        if State(space, cells, folder, retry_failed=retry_failed).missing_rows:
             raise
         return cells
 
@@ -199,7 +199,7 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
         )
     state = State(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
     say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
-    if grid and state.missing().rows:
+    if grid and state.missing_rows:
         return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, True, function=function).drive()
     for note in state.notes:
         say(note)
@@ -209,7 +209,7 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
     if sweep.space.precision:
         for line in verdict.lines(state, is_part=True):
             say(line)
-    if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing().rows):
+    if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing_rows):
         say(
             f"its search has not ended, {rows_are(waiting)} next; go on with: "
             f"{command('resume', sweep.name, sweep.folder.parent)}"

@@ -106,7 +106,7 @@ def report(
             frame,
             spaces,
             room,
-            Written(", ".join(labels), notes, facts, sum(state.missing().rows for state in states), reload),
+            Written(", ".join(labels), notes, facts, sum(state.missing_rows for state in states), reload),
             curves=curves,
             analysis_files=analysis_files,
             on_step=on_step,

@@ -252,7 +252,17 @@ class State:
         return values[good & (not most(losses(values, status)))]
 
     def missing(self) -> PendingRows:
-        """The rows that should be in the ledger and are not there, or are to be replaced."""
+        """The rows that should be in the ledger and are not there, or are to be replaced, and what they cost."""
+        pending = self._pending()
+        return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))
+
+    @property
+    def missing_rows(self) -> int:
+        """How many rows `missing` has. What they cost is not asked: it may need data that are no longer there."""
+        return sum(map(len, self._pending().values()))
+
+    def _pending(self) -> dict[int, np.ndarray]:
+        """The cells whose rows are missing, by seed."""
         done = self.done()
         if self.space.precision:
             counts = self.plan.counts
@@ -264,8 +274,7 @@ class State:
             seed: np.asarray([i for i in members if (self.cells.ids[i], seed) not in done], dtype=np.int64)
             for seed, members in zip(self.space.seeds, of_draw, strict=False)  # a precision may want the first ones
         }
-        pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-        return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))
+        return {seed: indices for seed, indices in pending.items() if len(indices)}
 
     def is_complete(self, cell: int) -> bool:
         """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more.

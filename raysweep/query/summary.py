@@ -61,7 +61,7 @@ def _rows(sweep: StoredSweep) -> str:
     """How many rows are there, by status, and whether more will come."""
     try:
         state = sweep.state()
-        done, left = len(state.rows), state.missing().rows
+        done, left = len(state.rows), state.missing_rows
         now = phase(sweep, left)
     except (RaysweepError, OSError) as error:
         return f"cannot be read ({error})"
