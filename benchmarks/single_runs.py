@@ -129,4 +129,4 @@ def report(repeats: int) -> str:
 
 
 if __name__ == "__main__":
-    print(report(int(sys.argv[1]) if len(sys.argv) > 1 else 10))
+    print(report(int(sys.argv[1]) if len(sys.argv) > 1 else 5))
