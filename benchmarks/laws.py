@@ -57,7 +57,7 @@ Its curve is smooth, and the interval is that of *this seed's* curve, which hold
 seldom. One seed cannot show this. So of a sweep that ran here `inflection` and `boundary` need several draws.
 
 Where each cell has a seed of its own, they answer from one run (zeros: RUN_ERRORS.md). Decided: located or bounded.
-These runs are the hardest: noise as large as the curve, skewed, and growing along the axis by a factor of up to 100.
+Those of linear networks are the hardest: noise as large as the curve, which grows along the axis.
 """
 STEPLAW = Path(__file__).parents[2] / "shared" / "data" / "steplaw" / "dense.csv"
 TEXT_OF_STEPLAW = """
