@@ -27,8 +27,8 @@ height; its size is 5, 10, 30 or 100 % of the height one octave from the best va
 
 Coverage is that of all slices that are decided (located, or bounded on one side); width is in octaves, the median of
 those that are located. `RESOLUTION` in `best.py`, a fifth of a gap of the grid, was chosen when the noise could not
-drift, so that the lowest family was covered in 90 %. With the noise of now all are covered in more than 94 %, and smooth
-ones in more than they say.
+drift, so that the lowest family was covered in 90 %. With noise that drifts all are covered in more than 94 %, and
+smooth ones in more than they say.
 """
 SPAN = 8.0
 """Octaves of the axis."""
