@@ -161,7 +161,7 @@ def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path: Path, m
             done = process(*words[1:], cwd=tmp_path)
             assert done.code == 0, done
     rows = raysweep.open("checkpoints", storage=tmp_path / "sweeps").results()
-    assert len(rows) == 90
+    assert len(rows) == 108
     assert set(rows.status) == {"ok"}
     (finding,) = raysweep.open("checkpoints", storage=tmp_path / "sweeps").findings()
     best = finding.table.set_index("axis")
