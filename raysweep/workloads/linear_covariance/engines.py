@@ -27,12 +27,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     columns = {name: np.asarray(values) for name, values in columns.items()}
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)
-    engines = {"limit": _exact, "theory": _theory}
+    engines = {"limit": _exact, "theory": closed_forms.risks}
     return symmetric.solved(columns, seeds, metrics, engines, closed_forms.signs, SYMMETRY.metrics)
-
-
-def _theory(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
-    return closed_forms.risks(columns), np.full(len(seeds), OK, dtype=object)
 
 
 def _exact(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
