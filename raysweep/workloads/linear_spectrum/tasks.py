@@ -70,11 +70,11 @@ def tasks(columns: Columns) -> Tasks:
     source = np.stack([read(str(text), dim, True) for text in columns["source_spectrum"]])
     target = np.stack([read(str(text), dim) for text in columns["target_spectrum"]])
     of_task = ("depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps")
-    depth, angle, noise, *rest = (np.asarray(columns[name], float) for name in of_task)
+    depth, angle, noise, penalty, lr, steps = (np.asarray(columns[name], float) for name in of_task)
     length, init_scale = (np.asarray(columns[name], float)[:, None] for name in ("pretrain_length", "init_scale"))
     weights = modes.pretrained(source, length, init_scale, depth[:, None])
     noises = np.stack([noise, np.asarray(columns.get("noise_of_even_layers", noise), float)], axis=1)
-    return Tasks(source, target, weights, depth, angle, noise, *rest, noises)
+    return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, noises)
 
 
 def perturbed(layers: Array, noise: Array, seeds: Array) -> Array:
