@@ -7,7 +7,6 @@ difference to a fitted place is given in units of the error of the fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +16,9 @@ from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import log_axis, not_zero, usable
 from raysweep.fits.result import Status, without_chance
 from raysweep.fits.statistics import normal_quantile
+from raysweep.lazy import pd
 from raysweep.theory.roots import Curve, extremum, zeros
 from raysweep.workloads.declaration import Workload, column
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str) -> Curve | None:
@@ -197,8 +194,6 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
     slices): one column per slice that is located, is a fit of the mean and has a closed form. A slice in which every
     draw has the closed form's zero up to rounding is left out, because its scatter is rounding too.
     """
-    import pandas as pd
-
     good, _ = usable(rows, metric, [x, "seed"])
     columns = []
     for row in table.to_dict("records"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +25,10 @@ from raysweep.analyses.rows import (
 from raysweep.analyses.series import single_valued
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.lost_draws import can_be_fitted
+from raysweep.lazy import pd
 from raysweep.numbers import number
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 THEORY_POINTS = 41
 """Places through which a closed form is drawn: enough for the eye, few enough for a small file."""

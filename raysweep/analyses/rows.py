@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.fits.draws import in_log
 from raysweep.fits.lost_draws import losses_of
 from raysweep.fits.statistics import LEVEL, half_width, normal_quantile, sign_test_limit
+from raysweep.lazy import pd
 from raysweep.numbers import number
 from raysweep.workloads.declaration import Workload, column
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 T = TypeVar("T")
 Where = Mapping[str, Any]
@@ -330,8 +328,6 @@ def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Wor
     draws: how many are ok and have a value. computed: how many there are, with those that are not ok.
     no_variance: whether the workload says that draws have no variance. Then only the median is meaningful.
     """
-    import pandas as pd
-
     good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
     names = [*keys, "mean", "standard_error", "median", "draws", "computed", "no_variance"]
     if not len(good):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from raysweep.analyses.finding import Plot
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, places_on, spread
 from raysweep.fits.result import Status
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEW_LINES = 8  # the most settings that share a panel although they differ in several keys
 Rows = TypeVar("Rows")
