@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +52,15 @@ def run(
     return Driver(folder, record, space, cells, options, function=function, analyses=analyses or {}).drive()
 
 
-def resume(name: str, options: Options, workload: Any = None) -> Sweep:
+def resume(name: str, workload: str | Callable[..., Any] | None = None, **keywords: Any) -> Sweep:
     """Compute the rows that a sweep still lacks, and compute failed rows again.
 
-    workload: for a sweep of a Python function, the function or FILE.py:NAME, relative to the current folder; None for
-        the file from which this user's own run took it.
+    workload: for a sweep of a function, the function or FILE.py:NAME, relative to the current folder; None for the file
+        from which your own run took it. Its source must be unchanged.
+    keywords: the fields of `Options`.
     """
+    function_files.check_not_imported()
+    options = Options(**keywords)
     sweep = open_sweep(name, options.storage)
     if sweep.space.imported:
         raise InputError(name, "was computed elsewhere; there is nothing to compute")
@@ -100,11 +103,14 @@ def function_of(sweep: Sweep, workload: Any = None) -> Given | None:
     )
 
 
-def sync(name: str, options: Options) -> Sweep:
-    """Log to MLflow the runs of a sweep that it lacks.
+def sync(name: str, **keywords: Any) -> Sweep:
+    """Replay a sweep's ledger into MLflow. Runs that are there already stay as they are.
+
+    keywords: `storage`, `tracking_uri` and `say` of `Options`.
 
     Raises InputError if the sweep has no MLflow to log to, and Halted if some runs could not be written.
     """
+    options = Options(**keywords)
     sweep, say = open_sweep(name, options.storage), options.say
     uri = address.chosen(options.tracking_uri, sweep.record, sweep.folder.parent)
     if uri is None:

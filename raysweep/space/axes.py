@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import InputError, as_typed
-from raysweep.space import checks, former_names
+from raysweep.space import checks
 from raysweep.space.checks import Context, expect
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
@@ -43,7 +43,6 @@ stands after the axes that its condition names."""
 
 def check(given: Any, workload: Workload) -> dict[str, list[Any]]:
     """The values on every axis; InputError names the key."""
-    former_names.check(given, "axes", workload, lambda values, path: _opened(values, path)[1])
     parameters = {parameter.name: partial(_values, parameter) for parameter in workload.parameters}
     return checks.keys(given, "axes", Context(workload, {}), parameters, noun=f"parameter of {workload.name}")
 

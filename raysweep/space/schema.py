@@ -19,7 +19,7 @@ from typing import Any
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import axes, checks, early_stopping, former_names, precision, resources, search_options
+from raysweep.space import axes, checks, early_stopping, precision, resources, search_options
 from raysweep.space.analyses import check_analysis
 from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
@@ -186,23 +186,17 @@ def validate(data: Mapping[str, Any]) -> Space:
 def unknown_key(path: str, key: object, data: Mapping[str, Any]) -> InputError:
     """The error for an unknown key of a space; for a parameter of the workload it says where parameters belong."""
     name = data.get("workload")
-    if isinstance(name, str) and name in workloads.names():
-        workload = workloads.get(name)
-        if key in workload.by_name:
-            return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
-        if former := former_names.find(key, workload):
-            return former_names.error(path, former, data.get(str(key)))
+    if isinstance(name, str) and name in workloads.names() and key in workloads.get(name).by_name:
+        return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
     return unknown(path, "key", key, KEYS)
 
 
 def restore(record: Mapping[str, Any]) -> Space:
     """The Space of a record that `as_dict` wrote in this release or an earlier one; InputError if that is impossible.
 
-    Parameters that a later release added get the value that means "absent". Those that it renamed are converted.
-    Analyses are not checked: they change no row, and an analysis that this release does not know must not hide the
-    rows.
+    Parameters that a later release added get the value that means "absent". Analyses are not checked: they change no
+    row, and an analysis that this release does not know must not hide the rows.
     """
-    record = former_names.converted(record, declared(record))
     axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
     absent = {p.name: p.absent for p in declared(record).parameters if p.late and p.name not in axes}
     bound = dict.fromkeys(("precision", "budget"))  # as valid as the analyses that they are about
@@ -258,7 +252,6 @@ def declared(data: Mapping[str, Any]) -> Workload:
 def _fixed(given: Any, context: Context) -> dict[str, Any]:
     """The values of all parameters that are not on an axis, defaults filled in."""
     parameters = context.workload.parameters
-    former_names.check(given, "fixed", context.workload)
     values = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
     fixed = checks.keys(given, "fixed", context, values, noun=f"parameter of {context.workload.name}")
     return {**{p.name: p.default for p in parameters if p.name not in context.axes}, **fixed}

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter, time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from raysweep.redaction import error_text
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.training.sizes import Halvings
-from raysweep.trial import log, short_memory
+from raysweep.trial import child_process, log, short_memory
 from raysweep.trial.chain import TRIES, Errors
 from raysweep.trial.compute import compute, open_store
 from raysweep.trial.early_stopping import Rule
@@ -167,12 +167,18 @@ def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any
     return rows
 
 
+class Failed(NamedTuple):
+    """How a row ended that cannot be computed. seconds: of the last attempt."""
+
+    error: str
+    seconds: float = 0.0
+
+
 def compute_rows(
     job: Job,
     cells: np.ndarray,
     seeds: np.ndarray,
     attempt: Callable[[Job, np.ndarray, np.ndarray], list[Row]] = attempt,
-    is_half: bool = False,
 ) -> list[Row]:
     """Compute all rows together; if that fails, compute each half by itself, down to single rows.
 
@@ -180,13 +186,31 @@ def compute_rows(
     failed with its error, and the others go on.
 
     attempt: computes rows together and raises any error.
-    is_half: whether the rows are a part of a pack that failed before.
     """
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
-        alone = [(cells[i : i + 1], seeds[i : i + 1]) for i in range(len(seeds))]
-        return [row for cell, seed in alone for row in compute_rows(job, cell, seed, attempt, is_half)]
-    if not is_half and not job.function:  # a function has no stages
-        job = replace(job, errors={})
+        return [
+            row for i in range(len(seeds)) for row in compute_rows(job, cells[i : i + 1], seeds[i : i + 1], attempt)
+        ]
+    computed = outcomes(job if job.function else replace(job, errors={}), cells, seeds, attempt, "row")
+    return [
+        failed_row(job, cell, seed, *one) if isinstance(one, Failed) else one
+        for cell, seed, one in zip(cells, seeds, computed, strict=True)
+    ]
+
+
+def outcomes(
+    job: Job,
+    cells: np.ndarray,
+    seeds: np.ndarray,
+    attempt: Callable[[Job, np.ndarray, np.ndarray], list[Any]],
+    noun: str,
+    is_half: bool = False,
+) -> list[Any]:
+    """What `attempt` gives for each row, or how the row failed.
+
+    attempt: works for rows together and raises any error. noun: what it works on, for the log.
+    is_half: whether the rows are a part of others for which it failed.
+    """
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
@@ -197,6 +221,8 @@ def compute_rows(
             return attempt(job, cells, seeds)
         except (RaysweepError, WorkerLost, leases.Held):  # not caused by the rows: a full disk, a lost process
             raise
+        except (child_process.Died, child_process.Raised) as error:
+            trace = str(error)
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             trace = traceback.format_exc(limit=0 if brief else None)
         if smaller := short_memory.smaller(job.halvings, trace):
@@ -204,23 +230,17 @@ def compute_rows(
             free_memory()
             continue
         tries -= 1
-        together = f"{counted(len(seeds), 'row')} cannot be computed together"
-        problem = problem_of(trace, together if len(seeds) > 1 else "a row cannot be computed", brief)
+        together = f"{counted(len(seeds), noun)} cannot be computed together"
+        problem = problem_of(trace, together if len(seeds) > 1 else f"a {noun} cannot be computed", brief)
         errors = errors_of_stages(job, cells, seeds)
         if any(errors):
-            failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
             left = np.asarray([not error for error in errors])
-            others = iter(compute_rows(job, cells[left], seeds[left], attempt, is_half=True) if left.any() else [])
-            pairs = zip(failed, errors, strict=True)
-            return [{**row, "error": error} if error else next(others) for row, error in pairs]
+            others = iter(outcomes(job, cells[left], seeds[left], attempt, noun, True) if left.any() else [])
+            return [Failed(error) if error else next(others) for error in errors]
     if len(seeds) == 1:
-        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, perf_counter() - started, {})
-        return [{**row, "error": problem}]
-    middle = len(seeds) // 2
-    return [
-        *compute_rows(job, cells[:middle], seeds[:middle], attempt, is_half=True),
-        *compute_rows(job, cells[middle:], seeds[middle:], attempt, is_half=True),
-    ]
+        return [Failed(problem, perf_counter() - started)]
+    halves = zip(np.array_split(cells, [len(seeds) // 2]), np.array_split(seeds, [len(seeds) // 2]), strict=True)
+    return [one for half in halves for one in outcomes(job, *half, attempt, noun, is_half=True)]
 
 
 def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
@@ -278,10 +298,11 @@ def died(times: int) -> str:
 
 def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, ending: str) -> list[Row]:
     """Failed rows for a pack whose process died every time. ending: as in `lost`."""
-    return [
-        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": lost("this row", ending)}
-        for cell, seed in zip(cells, seeds, strict=True)
-    ]
+    return [failed_row(job, cell, seed, lost("this row", ending)) for cell, seed in zip(cells, seeds, strict=True)]
+
+
+def failed_row(job: Job, cell: int, seed: int, error: str, seconds: float = 0.0) -> Row:
+    return {**new_row(job, int(cell), int(seed), FAILED, seconds, {}), "error": error}
 
 
 def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:
