@@ -43,13 +43,11 @@ DEADLY = "the process computing "
 class Job:
     """What all trials of one sweep share.
 
-    workload: the name of the workload.
     columns, cell_ids: the table of cells; packs hold positions in it.
     ledger, logs: the folders for segments and logs.
     store: the address of the stage store.
     sweep: the name under which the sweep refers to its stages.
     attempt: the number of this attempt at the rows, from 1.
-    code_version: the version of the workload's code.
     cpus, gpus: cores and GPUs of a trial that this process may use.
     keep: the stages that the space keeps in addition to those that always are.
     failed: for this trial, the stages that it needs and that failed before, each with its error.
@@ -116,8 +114,8 @@ class WorkerLost(Exception):
 
 
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
-    """Write rows to the ledger. Adds to each row its pack (which names its log), the host, and when it was finished
-    (seconds of the epoch). Raises Halted if the ledger cannot be written."""
+    """Write rows to the ledger, each with its pack (which names its log), the host, and when it was finished (seconds
+    of the epoch). Raises Halted if the ledger cannot be written."""
     host, now = socket.gethostname(), round(time(), 3)
     try:
         finished: list[Row] = [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
@@ -180,13 +178,9 @@ def compute_rows(
     seeds: np.ndarray,
     attempt: Callable[[Job, np.ndarray, np.ndarray], list[Row]] = attempt,
 ) -> list[Row]:
-    """Compute all rows together; if that fails, compute each half by itself, down to single rows.
-
-    A single row that fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have
-    failed with its error, and the others go on.
-
-    attempt: computes rows together and raises any error.
-    """
+    """Compute all rows together; if that fails, compute each half by itself, down to single rows. A single row that
+    fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have failed with its
+    error, and the others go on. attempt: computes rows together and raises any error."""
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
         return [
             row for i in range(len(seeds)) for row in compute_rows(job, cells[i : i + 1], seeds[i : i + 1], attempt)
@@ -206,11 +200,8 @@ def outcomes(
     noun: str,
     is_half: bool = False,
 ) -> list[Any]:
-    """What `attempt` gives for each row, or how the row failed.
-
-    attempt: works for rows together and raises any error. noun: what it works on, for the log.
-    is_half: whether the rows are a part of others for which it failed.
-    """
+    """What `attempt` gives for each row, or how the row failed. attempt: works for rows together and raises any error.
+    noun: what it works on, for the log. is_half: whether the rows are a part of others for which it failed."""
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
@@ -257,11 +248,8 @@ def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str
 def errors_of_rows(
     job: Job, cells: np.ndarray, seeds: np.ndarray, failed: Mapping[str, str], is_there: Callable[[str], bool]
 ) -> list[str]:
-    """For each row the error of a kept stage that it needs and that has failed, or "".
-
-    failed: the stages that have failed, each with its error.
-    is_there: whether a stage need not be computed.
-    """
+    """For each row the error of a kept stage that it needs and that has failed, or "". failed: the errors by stage.
+    is_there: whether a stage need not be computed."""
     workload = job.declaration()
     stages = RowStages(workload, job.columns, job.keep)
     errors = []
@@ -273,10 +261,8 @@ def errors_of_rows(
 
 
 def problem_of(trace: str, what: str, brief: bool = False) -> str:
-    """A traceback as it is recorded (see `error_text`). Says it in the log, and frees memory if that was short.
-
-    brief: whether the log says it only if memory was short.
-    """
+    """A traceback as it is recorded (see `error_text`). Says it in the log, if `brief` only where memory was short, and
+    frees memory there."""
     problem = error_text(trace)
     out_of_memory = short_memory.is_short(trace)
     if out_of_memory or not brief:

@@ -28,8 +28,8 @@ from raysweep.trial.parts import compute_parts
 class Ended:
     """How a trial ended. Without any of these, its rows are in the ledger, or its stages in the store.
 
-    held: a stage that it needs and that somebody else computes. The trial has ended because of it, and is to be run
-        again once nobody does; what it has put into the store stays there.
+    held: a stage that it needs and that somebody else computes. The trial is to be run again once nobody does; what it
+        has put into the store stays there.
     failed: stages of its pack that cannot be computed, each with its error.
     seconds: how long the trial took.
     """
@@ -45,14 +45,12 @@ By = Callable[[Job, Pack, np.ndarray, np.ndarray], list[Row]]
 
 def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None, apart: bool = False) -> Ended:
     """Compute a pack: publish its rows as one segment of the ledger, or put its stages into the store. If the rows take
-    too long, the segment has only the first of them.
+    too long, the segment has only the first of them. A trial never waits for a stage that somebody else computes: it
+    ends and says so. Raises Halted if the rows cannot be written.
 
     capture: whether stdout and stderr go to the trial's log.
     by: computes instead of this process, for example with a gang.
     apart: whether a child process computes, with one thread, because rows may kill it.
-
-    A trial never waits for a stage that somebody else computes: it ends and says so.
-    Raises Halted if the rows cannot be written.
     """
     started = time.perf_counter()
     if is_done(job, pack):
@@ -97,8 +95,7 @@ def _held_elsewhere(job: Job, pack: Pack) -> str:
 
 
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
-    """The rows of a pack, or the first of them. Rows that need a stage which failed before have failed with its
-    error."""
+    """The rows of a pack, or the first of them. Those that need a stage which failed before have its error."""
     errors = _earlier_errors(job, pack)
     left = np.asarray([not error for error in errors])
     computed = iter(by(job, pack, pack.cells[left], pack.seeds[left]) if left.any() else [])
