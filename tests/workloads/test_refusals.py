@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import image_files
+import numpy as np
 import pytest
+import tiny_hub
 import yaml
+from checkpoint_rows import QUICK
 from conftest import Outcome, refused
 
 from raysweep.workloads import cache
@@ -19,13 +23,69 @@ SMALL = {
     "multiview": {"classes": 3, "dim": 8, "patches": 6, "samples": 40, "target_samples": 30, "finetune_steps": 12},
     "linear_spectrum": {"dim": 8, "target_spectrum": "1"},
     "linear_covariance": {"dim": 24},
+    "checkpoints": QUICK,
 }
 SINGULAR, COUNTS = "expected singular values", "expected eigenvalues with their counts"
 WHOLE = "expected a whole count of at least 1, got"
 CLASSES = "expected all, or classes such as 3, 0-4"
 FOLDER = {"source": "images:{here}/images", "target": "images:{here}/images", "image_size": 12, "target_samples": 8}
 
-CASES: dict[str, list[tuple[dict[str, Any], str]]] = {  # by workload: what is fixed, and what is said, parts behind |
+Case = tuple[dict[str, Any], str] | tuple[dict[str, Any], str, Callable[[Path], object]]
+
+
+def put(name: str, content: str | bytes | np.ndarray) -> Callable[[Path], object]:
+    """What writes a file of a case."""
+    if isinstance(content, np.ndarray):
+        return lambda own: np.save(own / name, content)
+    return lambda own: (own / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def text(name: str, content: str | bytes, message: str, role: str = "source") -> Case:
+    return {role: f"file:{{own}}/{name}"}, f"{role}: {message.replace('FILE', f'{{own}}/{name}')}", put(name, content)
+
+
+def tokens(count: int = 60_000) -> np.ndarray:
+    """Documents of 99 tokens up to 499, with a 0 after each."""
+    made = np.random.default_rng(0).integers(1, 500, count).astype(np.uint16)
+    made[99::100] = 0
+    return made
+
+
+def packed(form: str, content: bytes | np.ndarray, message: str, name: str = "t.npy", **fixed: Any) -> Case:
+    both = dict.fromkeys(("source", "target"), f"tokens:{form}:{{own}}/{name}")
+    return both | fixed, f"source: {message.replace('FILE', f'{{own}}/{name}')}", put(name, content)
+
+
+def model(message: str, change: Callable[[Path], object] = lambda own: None, **fixed: Any) -> Case:
+    """A folder with a model without a chat template, which is then changed."""
+
+    def write(own: Path) -> None:
+        tiny_hub.save(own, 0, template=None)
+        change(own)
+
+    return {"model": "{own}", "revision": "main", **fixed}, message, write
+
+
+def of_type(kind: str) -> Callable[[Path], object]:
+    def change(own: Path) -> None:
+        config = json.loads((own / "config.json").read_text())
+        (own / "config.json").write_text(json.dumps({**config, "model_type": kind}))
+
+    return change
+
+
+def chats(message: str, *lines: str, role: str = "target", **fixed: Any) -> Case:
+    """A file of sixty short conversations, and these lines."""
+    content = "\n".join([*(json.dumps({"prompt": f"{n}?", "response": "yes"}) for n in range(60)), *lines])
+    return {role: "chat:{own}/c.jsonl", **fixed}, message, put("c.jsonl", content)
+
+
+WEIGHTS = "model.safetensors"
+ROLES = [{"role": "user", "content": "NUMBER?"}, {"role": "assistant", "content": "yes"}]
+DIALOGUES = "\n".join(json.dumps({"messages": ROLES}).replace("NUMBER", str(n)) for n in range(60))
+LINES = "\n".join(json.dumps({"text": f"document number {n} of many"}) for n in range(60))
+SHORT = "|FILE|at least 65"
+CASES: dict[str, list[Case]] = {  # by workload: what is fixed, what is said, parts behind |, and what writes its files
     "image_regression": [
         ({"pair": "2-3"}, "pair: expected SOURCE:TARGET|2-3:5-6"),
         ({"pair": "2-2:5-6"}, "pair: expected SOURCE:TARGET|different"),
@@ -38,6 +98,88 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {  # by workload: what is f
         ({"data": "fashion_mnist:{here}"}, "data: {here}: no Fashion-MNIST in it|Debian"),
         ({"data": "mnist:{here}/half"}, "data: {here}/half: t10k-labels-idx1-ubyte missing"),
         ({"data": "mnist:{here}/fashion"}, "data: {here}/fashion/|those of Fashion-MNIST"),
+    ],
+    "checkpoints": [
+        ({"revision": "step3"}, "revision: |step3 is not here, in |hub0 (--download|step1, step2"),
+        ({"model": "some/model"}, "revision: |--download|there: nothing"),
+        ({"model": "a/b/c"}, "model: |a/b/c"),
+        model("revision: |late is not here, in |; there: nothing", revision="late"),
+        model("revision: |pickled weights only", lambda own: (own / WEIGHTS).rename(own / "pytorch_model.bin")),
+        model("revision: |has no model.safetensors", lambda own: (own / WEIGHTS).unlink()),
+        model(
+            "revision: |model.safetensors is damaged or cut off (|load or copy it again",
+            lambda own: (own / WEIGHTS).write_bytes((own / WEIGHTS).read_bytes()[:-1]),
+        ),
+        model("revision: |cannot be read", of_type("odd")),
+        model("revision: |expected a causal language model", of_type("vit")),
+        model("target: |no chat template|template: tulu", put("m.jsonl", DIALOGUES), target="chat:{own}/m.jsonl"),
+        ({"context": 65}, "context: |at most 64 tokens"),
+        chats("target: |c.jsonl line 61|JSON object", "{"),
+        chats('target: |c.jsonl line 61|"prompt" and "response"', '{"prompt": "3"}'),
+        chats(
+            "target: |c.jsonl line 62: 2 of 63 responses are longer than the context of 32|raise context, or drop",
+            *(json.dumps({"prompt": "?", "response": "n" * n}) for n in (31, 32, 40)),
+        ),
+        chats("source: |got conversations", role="source"),
+        ({"target": "chat:{own}/none.jsonl"}, "target: |none.jsonl"),
+        text("t.txt", "a b\n\nc d\n\ne f\n\ng", "|one context and the token after it"),
+        ({"epochs": 2}, "epochs: |got 5 steps|finetune_steps: 0|2 epochs"),
+        ({"packing": True}, "packing: |chat:PATH|got text"),
+        ({"target": "tokens:500:0:/x.npy"}, "target: |chat:PATH"),
+    ],
+    "language": [
+        text("empty.txt", " \n\n", "FILE: |empty"),
+        (
+            {"source": "file:{own}/*.txt"},
+            "source: {own}/b.txt: |empty",
+            lambda own: [(own / name).write_text(content) for name, content in (("a.txt", "a"), ("b.txt", ""))],
+        ),
+        text("short.txt", "a b\n\nc d\n\ne f\n\ng", SHORT),
+        text("line.txt", "all of it in one line", SHORT),
+        text("same.txt", "abcdefgh" * 20_000, "|at least 3 different documents"),
+        text("few.jsonl", '{"text": "one"}\n{"text": "two"}', "|FILE|at least 3"),
+        text("latin.txt", b"na\xefve " * 900, "FILE: |UTF-8|byte 2 "),
+        text("l.jsonl", LINES.encode() + b'\n{"text": "\xff"}', f"FILE: |UTF-8|byte {len(LINES) + 11:,} "),
+        text("l.jsonl", LINES + '\n\n{"text": "a', "FILE line 62: |JSON object"),
+        text("l.jsonl", '{"text": "a"}\n' + "[" * 100_000, "FILE line 2: |expected a JSON object"),
+        text("l.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "FILE line 2: field 'text' holds half a character"),
+        *(
+            text("l.jsonl", f"{LINES}\n{line}", "FILE line 61: |'text'", "target")
+            for line in ('{"a": 1}', '{"text": 3}')
+        ),
+        ({"source": "file:{own}/*.txt"}, "source: |{own}/*.txt"),
+        ({"source": "file:{own}"}, "source: |no such file|{own}", put("x.bin", "x")),
+        ({"source": "file:{own}/absent.txt"}, "source: |no such file"),
+        ({"source": "file:"}, "source: |path"),
+        ({"source": "wikipedia"}, "source: |'wikipedia'|python-source"),
+        *(
+            ({"source": name}, "source: expected")
+            for name in ("grammar:2", "grammar:", "grammar:x", "python-source:-1")
+        ),
+        ({"target": "grammar:1.5"}, "target: |0 to 1"),
+        ({"target": "task:{own}.jsonl"}, "target: |file:PATH|'task:{own}.jsonl'"),
+        ({"source": "bpe:300:file:x"}, "source: |tokens:VOCABULARY|'bpe:300:file:x'"),
+        ({"source": "tokens:many:0:{own}.npy"}, "source: |tokens:VOCABULARY:SEPARATOR:PATH"),
+        ({"source": "tokens:500:0:{own}.npy", "target": "tokens:500:0:{own}.npy"}, "source: |no such file|{own}.npy"),
+        ({"source": "tokens:500:0:{own}/t.npy"}, "target: |500", put("t.npy", tokens())),
+        packed("500:0", tokens().astype(float), "FILE: |unsigned integers|float64"),
+        packed("500:0", tokens().reshape(100, -1), "FILE: |one-dimensional|(100, 600)"),
+        packed("500:0", np.array([{}, 1], dtype=object), "FILE: "),  # it would have to be unpickled
+        packed("500:0", tokens().tobytes()[:-1], "FILE: ", "t.bin"),
+        packed("500:0", b"", "FILE: ", "t.bin"),
+        packed("400:0", tokens(), "FILE: |vocabulary of 400|499"),
+        packed("500:0", np.insert(np.tile(tokens(10_000), 2000), 10**7, 777), "FILE: |777"),
+        packed("600:599", tokens(), "FILE: |token 599"),
+        packed("500:0", tokens(150), "FILE: |hold out"),
+        packed("500:0", tokens(1500), "tokens:500:0:FILE: |at least 257", context=256),
+        *(
+            ({"pretrain_length": value}, f"pretrain_length: |{said}")
+            for value, said in ((10_000, "1,024|10,240"), (10, "nearest: 1,024"), (float("inf"), "whole number"))
+        ),
+        *(({"pretrain_lr": rate}, "pretrain_lr: |above 0") for rate in (0, -1e-3, float("nan"))),
+        ({"width": 33}, "width: |head width 16"),
+        ({"overlap_angle": 91}, "overlap_angle: |0 to 90 (degrees)"),
+        ({"preset": "7b"}, "preset: |30m"),
     ],
     "linear_covariance": [
         ({"spectrum": "1.5:50,0.3"}, "spectrum: expected eigenvalues for dim = 24 directions, got 51"),
@@ -135,22 +277,29 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("workload", "fixed", "message"), [(workload, *case) for workload, cases in CASES.items() for case in cases]
+    ("workload", "case"), [(workload, case) for workload, cases in CASES.items() for case in cases]
 )
 def test_what_cannot_be_computed_is_one_line_and_leaves_nothing(
     workload: str,
-    fixed: dict[str, Any],
-    message: str,
+    case: Case,
     here: Path,
     call: Callable[..., Outcome],
     tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if workload == "checkpoints":
+        request.getfixturevalue("hub_cache")
     monkeypatch.setenv(cache.VARIABLE, str(here / "cache"))
-    given = {key: value.format(here=here) if isinstance(value, str) else value for key, value in fixed.items()}
+    fixed, message, *writes = case
+    own = tmp_path_factory.mktemp("own")
+    for write in writes:
+        write(own)
+    given = {key: value.format(here=here, own=own) if isinstance(value, str) else value for key, value in fixed.items()}
     space = tmp_path / "space.yaml"
     space.write_text(yaml.safe_dump({"name": "bad", "workload": workload, "fixed": SMALL.get(workload, {}) | given}))
-    begins, *parts = f"fixed.{message}".format(here=here).split("|")
+    begins, *parts = f"fixed.{message}".format(here=here, own=own).split("|")
     for more in ((), ("--dry-run",)):
         refused(call("run", space, "--storage", tmp_path / "s", "--tracking-uri", "none", *more), begins, *parts)
         assert list(tmp_path.iterdir()) == [space]

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from language_rows import entropy
 
-from raysweep.workloads.language import WORKLOAD, corpus, files, texts
+from raysweep.workloads.language import corpus, files, texts
 from raysweep.workloads.language.corpus import Mixture
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, BadText, Text, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, Text, of_bytes, split
 
 
 def documents(count: int, size: int = 300) -> list[bytes]:
@@ -185,71 +184,6 @@ def test_only_a_newline_ends_a_line_of_jsonl(tmp_path, mark, end, inside):
     assert [entry["text"] for _, entry in files.entries(str(path))] == texts
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("surrogate.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "line 2: field 'text' holds half a character"),
-        (
-            "number.jsonl",
-            b'{"text": "a"}\n{"text": 7}\n',
-            "line 2: expected a JSON object with a text in the field 'text'",
-        ),
-        ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: expected a JSON object"),
-        ("letter.txt", b"hello world", "expected at least 65"),
-        ("same.txt", b"abcdefgh" * 20_000, "at least 3 different documents"),
-        ("empty.txt", b"  \n", "empty"),
-        ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
-        ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
-        (
-            "tasks.jsonl",
-            b'{"text": "a"}\n{"label": 1}\n',
-            "tasks.jsonl line 2: expected a JSON object with a text in the field 'text'",
-        ),
-        ("broken.jsonl", b'{"text": "a"}\n{"text"\n', "broken.jsonl line 2"),
-        ("absent.txt", None, "no such file"),
-    ],
-)
-def test_text_that_cannot_be_used_is_refused_in_one_line(call, storage, tmp_path, name, content, words):
-    path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    space = tmp_path / "space.yaml"
-    space.write_text(
-        yaml.safe_dump(
-            {
-                "name": "bad",
-                "workload": "language",
-                "axes": {"finetune_lr": [1e-3]},
-                "fixed": {"source": f"file:{path}"},
-            }
-        )
-    )
-    outcome = call("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
-    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
-    assert outcome.err.startswith("fixed.source:")
-    assert words in outcome.err
-    assert not storage.exists()
-
-
-@pytest.mark.parametrize("name", ["grammar:2", "grammar:", "grammar:x", "python-source:-1", "wikipedia", "file:"])
-def test_names_of_no_text_are_refused(name):
-    assert corpus.complaint(name, 64)
-    with pytest.raises(BadText):
-        corpus.load(name)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "key"),
-    [({"pretrain_length": 1000.0}, "pretrain_length"), ({"width": 33}, "width"), ({"source": "grammar:7"}, "source")],
-)
-def test_a_cell_that_cannot_be_computed_is_refused(parameters, key):
-    defaults = {p.name: p.default for p in WORKLOAD.parameters}
-    assert WORKLOAD.check(defaults) is None
-    refused, message = WORKLOAD.check({**defaults, **parameters})
-    assert refused == key
-    assert "expected" in message
-
-
 @pytest.mark.parametrize("name", ["packed.npy", "packed.bin"])
 def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
     stream = np.random.default_rng(0)
@@ -270,13 +204,6 @@ def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
     (tmp_path / f"empty-{name}").touch()
     assert f"{tmp_path}/empty-{name}" in str(corpus.complaint(f"tokens:501:500:{tmp_path}/empty-{name}", 32))
     assert "VOCABULARY:SEPARATOR" in str(corpus.complaint("tokens:here", 32))
-
-
-def test_source_and_target_share_a_vocabulary():
-    defaults = {p.name: p.default for p in WORKLOAD.parameters}
-    key, message = WORKLOAD.check({**defaults, "source": "tokens:501:500:/x.npy"})
-    assert key == "target"
-    assert "501" in message
 
 
 def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
