@@ -33,7 +33,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cor
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and processes started here too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ("checkpoint_rows", "image_files", "language_fixtures", "servers", "store_sweeps")  # of tests/support
+pytest_plugins = (
+    "checkpoint_rows",
+    "driven",
+    "image_files",
+    "language_fixtures",
+    "servers",
+    "store_sweeps",
+)  # of tests/support
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
@@ -48,6 +55,10 @@ class Outcome:
     code: int
     out: str
     err: str
+
+
+Call = Callable[..., Outcome]
+"""The fixture `call`."""
 
 
 def command(*arguments: str | Path, first: str = "") -> list[str]:
@@ -130,18 +141,20 @@ def nobody_else_writes(database: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def driving(*arguments: str | Path, first: str = "") -> Iterator[subprocess.Popen[str]]:
-    """A command that goes on as a process of its own; killed at the end of the block. `first` is executed in it."""
-    driver = subprocess.Popen(
-        command(*arguments, first=first),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    yield driver
-    driver.kill()
-    driver.communicate()
+def driving(
+    *arguments: str | Path, first: str = "", before: tuple[str, ...] = (), **options: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on as a process of its own, in a session of its own; killed at the end of the block. `first`
+    is executed in it; `before` are words before the command, `options` those of Popen."""
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    usual = {"stdin": subprocess.DEVNULL, **pipes, "text": True, "start_new_session": True, "preexec_fn": hear}
+    driver = subprocess.Popen([*before, *command(*arguments, first=first)], **{**usual, **options})
+    try:
+        yield driver
+    finally:
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+        driver.communicate()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -193,7 +206,7 @@ def gpu(a_gpu: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator
 
 
 @pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
+def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Call]:
     """The command line in this process: the same function, hundreds of times faster."""
     from raysweep.driver import signal_handlers
     from raysweep.main import main
@@ -229,7 +242,7 @@ def space(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> Path:
+def small(call: Call, storage: Path, tmp_path: Path) -> Path:
     """The folder of a finished sweep."""
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
     assert call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET).code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import json
 import time
@@ -117,26 +116,6 @@ def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(
     (log,) = (storage / "sandy" / "logs").iterdir()
     messages = [line.split(" ERROR ")[1] for line in log.read_text().splitlines() if " ERROR " in line]
     assert Counter(messages) == {"48 rows cannot be computed together:": 1, "a row cannot be computed:": 80}
-
-
-@pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])
-def test_garbage_is_collected_where_memory_was_wanting_and_only_there(
-    behaviour: str, collected: bool, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
-    whole: list[int] = []
-
-    def note(phase: str, details: dict[str, int]) -> None:
-        whole.extend([1] * (phase == "start" and details["generation"] == 2))
-
-    run(storage, {**one_pack(tmp_path), "name": "first"})  # what is imported now is imported before
-    gc.callbacks.append(note)
-    gc.disable()  # of itself Python collects whenever it likes
-    try:
-        run(storage, one_pack(tmp_path, behaviour=behaviour))
-    finally:
-        gc.enable()
-        gc.callbacks.remove(note)
-    assert bool(whole) == collected
 
 
 def test_a_row_that_fails_only_at_first_is_ok(sandbox: Path, storage: Path, tmp_path: Path) -> None:

@@ -43,6 +43,25 @@ def test_no_modules_import_each_other() -> None:
         raise AssertionError(f"a circle of imports: {' -> '.join(error.args[1])}") from None
 
 
+HEAVY = {"torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "pyarrow", "sklearn", "s3fs"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import raysweep",
+        "import raysweep.stages.store, raysweep.stages.prune, raysweep.commands.store",
+        "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
+        "from raysweep.space import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
+        "from raysweep.analyses import registry; from raysweep.space import analyses; registry.names()",
+    ],
+)
+def test_looking_loads_nothing_heavy(statement: str) -> None:
+    code = f"{statement}; import sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not set(loaded) & HEAVY
+
+
 @pytest.mark.usefixtures("template")  # the empty database, for which MLflow is needed once
 def test_rows_of_a_function_and_their_mirror_wait_for_no_library_that_they_do_not_use(tmp_path: Path) -> None:
     program = (

@@ -164,15 +164,6 @@ def test_a_space_is_plain_data(call: Call, canary: Path, tmp_path: Path, storage
     assert not storage.exists()
 
 
-def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path) -> None:
-    (small / "sweep.json").write_bytes(pickle.dumps(Canary(canary)))
-    for words in (["status"], ["resume"], ["results"], ["report"], ["sync"], ["delete"], ["debug"]):
-        arguments = [*words, "small", *(["abc"] if words == ["debug"] else []), "--storage", small.parent]
-        refused(call(*arguments), f"{small / 'sweep.json'}: ")
-    listed = call("list", "--storage", small.parent)
-    assert (listed.code, listed.out.count("\n")) == (0, 1)
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -7,12 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import account
 import pytest
 import server
 import yaml
@@ -108,15 +106,12 @@ def line_with(*words: str) -> str:
     return found[0]
 
 
-BUCKET = "raysweep-of-the-tests"
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A cluster that is up: the README until after `ray up`."""
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
-        with account.made() as bucket, server.serve(folder, bucket) as running:
+        with server.serve(folder, {}) as running:
             for host in (server.HEAD, server.WORKER):
                 running.start(host, folder / "key.pub")
             made = Cluster(running, folder / "checkout", server.free_port())
@@ -178,18 +173,6 @@ def test_the_head_runs_the_wheel_of_exactly_this_version(cluster: Cluster) -> No
         "ray exec my-cluster.yaml 'python -c \"import raysweep; print(raysweep.__version__, raysweep.__file__)\"'"
     )
     assert f"{raysweep.__version__} {cluster.machines.home(server.HEAD)}/raysweep-env/" in done.text
-
-
-def test_a_copied_file_of_another_version_says_so(cluster: Cluster) -> None:
-    other = cluster.checkout / "other" / "main.py"
-    other.parent.mkdir()
-    text = (cluster.checkout / "raysweep" / "main.py").read_text()
-    other.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.9"'))
-    done = cluster.type("ray submit my-cluster.yaml other/main.py -- run quickstart --storage EDIT_SHARED_FOLDER/none")
-    assert done.code != 0
-    assert f"raysweep: this main.py is of version 0.0.9, the installed package of {raysweep.__version__}" in done.text
-    assert "Traceback" not in done.text
-    assert not (cluster.shared / "none").exists()
 
 
 def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster: Cluster) -> None:
@@ -287,67 +270,6 @@ def test_a_stranger_without_the_token_is_turned_away(cluster: Cluster, tmp_path:
     for host in (server.HEAD, server.WORKER):
         token = cluster.machines.home(host) / ".ray" / "auth_token"
         assert token.stat().st_mode & 0o777 == 0o600
-
-
-def test_as_on_a_cloud_a_bucket_holds_the_sweep_and_the_server_of_the_head_its_mirror(cluster: Cluster) -> None:
-    """With the line of aws.yaml that starts the MLflow server, and the S3 of the loopback."""
-    import boto3
-
-    port = server.free_port()
-    lines = [
-        yaml.safe_load((REPOSITORY / "clusters" / f"{cloud}.yaml").read_text())["head_start_ray_commands"][0]
-        for cloud in ("aws", "gcp")
-    ]
-    assert lines[0].replace("s3://", "gs://") == lines[1]
-    line = lines[0].replace("5000", str(port)).replace("EDIT_BUCKET", BUCKET)
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=cluster.machines.variables["AWS_ENDPOINT_URL"],
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-    s3.create_bucket(Bucket=BUCKET)
-
-    def start() -> None:
-        subprocess.run(
-            ["ray", "exec", "my-cluster.yaml", line],
-            cwd=cluster.checkout,
-            check=True,
-            capture_output=True,
-            env=cluster.machines.environment(),
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-        )
-
-    def answers() -> bool:
-        try:
-            return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).read() == b"OK")
-        except OSError:
-            return False
-
-    start()
-    server.until(answers, 90, "the MLflow server to answer")
-    start()  # as another `ray up` does: it is there already
-    started = [
-        line for line in cluster.machines.processes().values() if f"--port {port}" in line and "mlflow server" in line
-    ]
-    assert len(started) == 1
-    listening = subprocess.run(["ss", "-ltnH", f"sport = :{port}"], capture_output=True, text=True, check=False).stdout
-    assert "0.0.0.0" not in listening.split("LISTEN")[-1].split(f":{port}")[0]
-
-    storage = f"s3://{BUCKET}/sweeps"
-    done = cluster.type(
-        "ray submit my-cluster.yaml raysweep/main.py -- run quickstart --executor ray "
-        f"--storage {storage} --tracking-uri http://127.0.0.1:{port}"
-    )
-    assert done.code == 0, done.text[-4000:]
-    assert "quickstart: finished, 700 of 700 rows (700 ok)" in cluster.raysweep(
-        "status", "quickstart", "--storage", storage
-    )
-    names = {entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
-    assert any(name.startswith("sweeps/quickstart/ledger/") for name in names)
-    assert any(name.startswith("mlflow-artifacts/") and name.endswith("results.csv") for name in names), names
 
 
 @pytest.mark.once

@@ -224,6 +224,8 @@ def test_the_policies_of_the_readme_allow_what_is_needed_and_no_more() -> None:
     assert all(
         statement["Resource"].startswith("arn:aws:s3:::EDIT_BUCKET") for statement in policies["bucket"]["Statement"]
     )
+    starts = {cloud: RAY[cloud]["head_start_ray_commands"][0] for cloud in ("aws", "gcp")}  # of the MLflow server
+    assert starts["aws"].replace("s3://", "gs://") == starts["gcp"]
     for cloud in ("aws", "gcp"):
         assert all(role in str(RAY[cloud]) and role in text for role in ("raysweep-head", "raysweep-worker"))
 

@@ -205,6 +205,8 @@ def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
         (["seeds=5", "axes.gamma=[0.3, 0.5]"], "axes.gamma: "),
         (["seeds=2", "axes.gamma=[0.3, 0.5, 0.7, 1.0]"], "seeds: "),
         (["seeds=[1, 2, 3, 4]"], "seeds: "),
+        (["seeds=[0, 5]"], "seeds: "),
+        (["seeds=1", "fixed.noise=0.3"], "fixed.noise: "),
         (["name=other"], "name: "),
         (["exclude=[{gamma: 0.3}]"], "exclude: "),
         (["axes.overlap_angle=[30, 60, 90]", "zip=[[overlap_angle, gamma]]"], "zip: "),
@@ -234,12 +236,11 @@ def test_bad_input_leaves_an_existing_sweep_untouched(
         recorded.write_text(text)
         assert call("run", recorded, "--storage", storage, *QUIET).code == 2, message
     recorded.write_text(good)
-    refused(call("run", recorded, "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
-    refused(call("resume", "small", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
-    refused(
-        call("delete", "small", "--yes", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"),
-        "--tracking-uri: ",
-    )
+    away = ("--tracking-uri", "http://127.0.0.1:9/")
+    refused(call("run", recorded, "--name", "new", "--storage", storage, *away), "--tracking-uri: ", "raysweep sync")
+    refused(call("run", recorded, "--storage", storage, *away), "--tracking-uri: ")
+    refused(call("resume", "small", "--storage", storage, *away), "--tracking-uri: ")
+    refused(call("delete", "small", "--yes", "--storage", storage, *away), "--tracking-uri: ")
     refused(call("sync", "small", "--storage", storage), "--tracking-uri: ")
     refused(call("resume", "smal", "--storage", storage), "smal: ", "did you mean small")
     refused(call("debug", "small", "zzzz", "--storage", storage), "zzzz: ")
@@ -310,10 +311,3 @@ def test_a_process_says_the_same(tmp_path: Path, storage: Path) -> None:
     outcome = process("run", file, "--storage", storage, env={"COLUMNS": "20"})
     refused(outcome, "axes.gama: unknown parameter", "did you mean gamma")
     assert not storage.exists()
-
-
-def test_a_process_refuses_a_mirror_out_of_reach_and_leaves_nothing(tmp_path: Path, storage: Path) -> None:
-    file = tmp_path / "space.yaml"
-    file.write_text(space())
-    refused(process("run", file, "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["space.yaml"]

@@ -59,27 +59,6 @@ def test_every_command_that_names_a_sweep_takes_a_storage(call: Call) -> None:
         assert "--storage" in call(name, "--help").out
 
 
-HEAVY = ("torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "pyarrow", "sklearn")
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import raysweep",
-        "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
-        "from raysweep.space import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
-    ],
-)
-def test_looking_loads_nothing_heavy(statement: str) -> None:
-    found = subprocess.run(
-        [sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-    assert not set(found) & set(HEAVY)
-
-
 def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
     code = (

@@ -8,11 +8,10 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, command, process, until
+from conftest import QUIET, Outcome, driving, process, run, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, written
 
@@ -36,16 +35,12 @@ def file(sandbox: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def running(file: Path, storage: Path) -> Iterator[subprocess.Popen[str]]:
-    driver = subprocess.Popen(
-        command("run", file, "--storage", storage, "--executor", "inline", *QUIET), stderr=subprocess.PIPE, text=True
-    )
-    until(
-        lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2,
-        driver,
-    )
-    yield driver
-    driver.kill()
-    driver.communicate()
+    with driving("run", file, "--storage", storage, "--executor", "inline", *QUIET) as driver:
+        until(
+            lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2,
+            driver,
+        )
+        yield driver
 
 
 def test_status_says_what_was_used_and_what_runs_where(
@@ -70,9 +65,7 @@ def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_pat
         **sandbox_space(tmp_path, ["compute", "compute", "raise"], name="seen"),
         "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]},
     }
-    found = raysweep.run(
-        asked, storage=storage, tracking_uri="none", executor="inline", report=False, say=lambda line: None
-    )
+    found = run(storage, asked)
     seconds = found.results()["seconds"]
     spent = float((seconds * [1, 2, 1]).sum())
     assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
@@ -90,9 +83,7 @@ def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(
         "fixed": {"folder": str(tmp_path), "trouble": "take time"},
         "resources": {"cpus_per_trial": 2},
     }
-    found = raysweep.run(
-        asked, storage=storage, tracking_uri="none", executor="inline", report=False, say=lambda line: None
-    )
+    found = run(storage, asked)
     store = Store(storage / "store")
     metas = [record["meta"] for stage in store.stages() if (record := store.look(stage))]
     apart = sum(meta["seconds"] for meta in metas if "trial" in meta)
@@ -102,13 +93,11 @@ def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(
 
 
 def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: Path, tmp_path: Path) -> None:
-    watcher = subprocess.Popen(
-        command("status", "seen", "--storage", storage, "--watch"), stdout=subprocess.PIPE, text=True
-    )
-    assert watcher.stdout is not None
-    assert "running, 1 of 2" in watcher.stdout.readline()
-    (tmp_path / "go").touch()
-    rest = watcher.communicate(timeout=PATIENCE)[0]
+    with driving("status", "seen", "--storage", storage, "--watch") as watcher:
+        assert watcher.stdout is not None
+        assert "running, 1 of 2" in watcher.stdout.readline()
+        (tmp_path / "go").touch()
+        rest = watcher.communicate(timeout=PATIENCE)[0]
     assert "seen: finished, 2 of 2 rows (2 ok)" in rest
     assert watcher.returncode == 0
 
@@ -179,7 +168,7 @@ def test_a_trial_keeps_its_log_and_its_run_says_where(
     executor: str, sandbox: Path, storage: Path, tmp_path: Path, database: Path
 ) -> None:
     asked = sandbox_space(tmp_path, ["speak", "raise"], name="seen")
-    found = raysweep.run(asked, storage=storage, executor=executor, report=False, say=lambda line: None)
+    found = run(storage, asked, executor=executor, tracking_uri=None)
     client = MlflowClient(f"sqlite:///{database}")
     experiment = client.get_experiment_by_name("seen")
     runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
@@ -200,8 +189,7 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(
     runs_per: str, count: int, sandbox: Path, storage: Path, tmp_path: Path, database: Path
 ) -> None:
     asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
-    options: dict[str, Any] = {"storage": storage, "executor": "inline", "report": False, "say": lambda line: None}
-    raysweep.run(asked, runs_per=runs_per, **options)
+    run(storage, asked, runs_per=runs_per, tracking_uri=None)
     raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)
     client = MlflowClient(f"sqlite:///{database}")
     experiment = client.get_experiment_by_name("seen")
@@ -209,7 +197,7 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(
     assert sorted(kinds) == ["cell"] * count + ["sweep"]
     other = "pack" if runs_per == "cell" else "cell"
     with pytest.raises(raysweep.errors.InputError, match=f"--runs-per: seen is mirrored per {runs_per}"):
-        raysweep.run(asked, runs_per=other, **options)
+        run(storage, asked, runs_per=other, tracking_uri=None)
 
 
 @pytest.mark.long

@@ -33,21 +33,6 @@ def test_list_tells_size_users_and_what_a_stage_is(any_store: Store) -> None:
     assert "1 used by no sweep" in lines[f"{any_store.url}:"]
 
 
-def test_verify_reads_everything_and_sets_aside_what_is_damaged(local: Store) -> None:
-    once(local)
-    once(local, "sound")
-    assert store_commands.verify(local)[1]
-    path = published(local)[1]
-    path.write_bytes(path.read_bytes().replace(b"layers", b"lawyer"))
-    lines, well = store_commands.verify(local)
-    assert not well
-    assert lines[0].startswith(f"{STAGE}: ")
-    assert [name.split(".")[0] for name in local.files.names("damaged") if name.endswith(".json")] == [STAGE]
-    assert "1 damaged" in lines[-1]
-    assert local.stages() == ["sound"]
-    assert store_commands.verify(local)[1]
-
-
 def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: Store) -> None:
     for stage in ("used", "unused", "later"):
         once(any_store, stage)
@@ -146,10 +131,3 @@ def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome]
     weight.write_bytes(b"")
     assert call("store", "verify", "--storage", tmp_path).code == 1
     assert call("store", "nonsense").code == 2
-
-
-def test_commands_on_a_store_that_is_not_there_make_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
-        store_commands.open_store(tmp_path)
-    assert str(refused.value).startswith(f"{tmp_path / 'store'}: ")
-    assert list(tmp_path.iterdir()) == []

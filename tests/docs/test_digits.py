@@ -228,20 +228,6 @@ def test_a_metric_that_is_added_later_trains_nothing(finished: Path, tmp_path: P
 
 
 @pytest.mark.long
-def test_without_kept_fine_tunings_the_note_says_what_to_do(
-    call: Call, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
-    assert call(*arguments(storage, keep=[])).code == 0
-    assert not kept(storage, "finetune")
-    newer = edition(tmp_path / "newer", **ONE_MORE_METRIC)
-    outcome = process(*arguments(storage, "--dry-run", keep=[]), env=newer)
-    assert outcome.code == 0, outcome.err
-    assert "note: 8 rows are there without loss" in outcome.out
-    assert "--on-code-change recompute computes them again" in outcome.out
-    assert "nothing to compute" in outcome.out
-
-
-@pytest.mark.long
 def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
     sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:

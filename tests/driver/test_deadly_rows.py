@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, command, hear, process, run, until
+from conftest import QUIET, Outcome, driving, process, run, until
 from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -173,15 +173,15 @@ def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_pat
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
     assert process(*arguments).code == -signal.SIGKILL
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
-        driver = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, preexec_fn=hear)
-        until(lambda: [*tmp_path.glob("wait-*")], driver)
-        (waiting,) = tmp_path.glob("wait-*")
-        until(waiting.read_text, driver)
-        child = int(waiting.read_text())
-        assert child != driver.pid
-        os.kill(driver.pid, number)
-        _, err = driver.communicate(timeout=PATIENCE)
-        assert driver.returncode == code, err
+        with driving(*arguments) as driver:
+            until(lambda: [*tmp_path.glob("wait-*")], driver)
+            (waiting,) = tmp_path.glob("wait-*")
+            until(waiting.read_text, driver)
+            child = int(waiting.read_text())
+            assert child != driver.pid
+            os.kill(driver.pid, number)
+            _, err = driver.communicate(timeout=PATIENCE)
+            assert driver.returncode == code, err
         until(lambda child=child: not Path(f"/proc/{child}").exists())
         waiting.unlink()
     (tmp_path / "go").touch()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, hear, process, rows, run, until
-from spaces import small_space, waiting_space, written
+from conftest import QUIET, Outcome, assert_same_rows, driving, files_of, process, rows, run, until
+from spaces import waiting_space, written
 
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
@@ -18,35 +17,20 @@ from tests.chaos.waiting import PATIENCE
 Call = Callable[..., Outcome]
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(*arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=hear,
-    )
-
-
 @pytest.fixture
 def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
     written(tmp_path, waiting_space(tmp_path))
-    driver = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     sweep = storage / "sandy"
-    until(
-        lambda: (
-            len(list(sweep.glob("ledger/*.jsonl"))) == 3  # and the log of the fourth has its first line
-            and sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4
-        ),
-        driver,
-    )
-    yield driver
-    if driver.poll() is None:
-        os.killpg(driver.pid, signal.SIGKILL)
-    driver.communicate()
+    with driving("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline") as driver:
+        until(
+            lambda: (
+                len(list(sweep.glob("ledger/*.jsonl"))) == 3  # and the log of the fourth has its first line
+                and sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4
+            ),
+            driver,
+        )
+        yield driver
 
 
 def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
@@ -108,18 +92,3 @@ def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, t
     _, err = waiting.communicate(timeout=PATIENCE)
     assert waiting.returncode == 0, err
     assert "finished, 6 of 6" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
-
-
-@pytest.mark.long
-def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
-    space = small_space(
-        axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2}, seeds=60
-    )
-    written(tmp_path, space)
-    killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
-    until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)
-    killed.kill()
-    killed.communicate(timeout=PATIENCE)
-    outcome = process("resume", "small", "--storage", storage, *QUIET)
-    assert outcome.code == 0, outcome
-    assert_same_rows(rows(open_sweep("small", storage)), rows(run(storage / "undisturbed", space)))

@@ -18,15 +18,13 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, command, files_of, process, until
-from driven import drivers, run_statuses, some_waiting, values
-from spaces import small_space, written
+from conftest import QUIET, Outcome, driving, files_of, process, until
+from driven import Drive, run_statuses, some_waiting, values
 
 from raysweep.executors import retry_policy
 from raysweep.plan.packs import Pack
@@ -40,12 +38,6 @@ Call = Callable[..., Outcome]
 INLINE = ("--executor", "inline", "--tracking-uri", "none")
 
 
-@pytest.fixture
-def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    with drivers(tmp_path, storage) as start:
-        yield start
-
-
 def begun(database: Path) -> bool:
     """Whether a sweep has a run in MLflow."""
     with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
@@ -55,9 +47,7 @@ def begun(database: Path) -> bool:
 # Told to end, and not told
 
 
-def test_a_driver_under_nohup_outlives_its_terminal(
-    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
-) -> None:
+def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Drive, storage: Path, tmp_path: Path) -> None:
     driven = drive(*INLINE, before=("nohup",))
     driven.send_signal(signal.SIGHUP)
     (tmp_path / "go").touch()
@@ -66,7 +56,7 @@ def test_a_driver_under_nohup_outlives_its_terminal(
     assert values(storage) == [0, 1, 2, 3]
 
 
-def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any], storage: Path) -> None:
+def test_many_signals_end_a_driver_once(sandbox: Path, drive: Drive, storage: Path) -> None:
     driven = drive(*INLINE)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
         with contextlib.suppress(ProcessLookupError):
@@ -78,12 +68,13 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
 
 
 @pytest.mark.long
-def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
-    ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, database: Path, tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_spot_notice_or_ctrl_c_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
+    number: int, ray_cluster: str, sandbox: Path, drive: Drive, storage: Path, database: Path, tmp_path: Path
 ) -> None:
     driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
     until(lambda: begun(database), driven)
-    driven.send_signal(signal.SIGTERM)
+    driven.send_signal(number)
     start = time.monotonic()
     _, err = driven.communicate(timeout=PATIENCE)
     assert driven.returncode == 130, err
@@ -104,7 +95,7 @@ def in_session(session: int) -> list[int]:
 
 @pytest.mark.long
 def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
-    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+    sandbox: Path, drive: Drive, storage: Path, tmp_path: Path
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as temporary:  # a short path, which Ray can use
         env = {**os.environ, "TMPDIR": temporary}
@@ -125,7 +116,7 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
 def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
-    part: str, sandbox: Path, drive: Callable[..., Any], storage: Path, database: Path, tmp_path: Path
+    part: str, sandbox: Path, drive: Drive, storage: Path, database: Path, tmp_path: Path
 ) -> None:
     driven = drive("--executor", "ray", "--workers", "2")
     until(lambda: begun(database), driven)
@@ -157,11 +148,9 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
     refused = process(*extending, "--set", "resources.cpus_per_trial=999")
     assert (refused.code, refused.err.partition(":")[0]) == (2, "resources.cpus_per_trial"), refused
     assert files_of(storage) == before
-    driven = subprocess.Popen(command(*extending), stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert driven.stderr is not None
-    assert driven.stderr.readline() == "starting Ray\n"
-    driven.kill()
-    driven.communicate()
+    with driving(*extending) as driven:
+        assert driven.stderr is not None
+        assert driven.stderr.readline() == "starting Ray\n"
     assert process("resume", "small", *arguments, "--executor", "inline").code == 0
     assert len(open_sweep("small", storage).results()) == 6 * 5
 
@@ -171,7 +160,7 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
 
 @pytest.mark.parametrize("output", ["pipe", "terminal", "closed from the start"])
 def test_a_driver_that_nobody_listens_to_goes_on(
-    output: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+    output: str, sandbox: Path, drive: Drive, storage: Path, tmp_path: Path
 ) -> None:
     if output == "closed from the start":
         driven = drive(*INLINE, before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
@@ -220,7 +209,7 @@ def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
 
 @pytest.mark.long
 def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
-    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+    sandbox: Path, drive: Drive, storage: Path, tmp_path: Path
 ) -> None:
     from ray.cluster_utils import Cluster
 
@@ -231,15 +220,8 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
         space = some_waiting(tmp_path, 2, 4)
         output = tmp_path / "output.txt"
         with output.open("w") as stream:
-            driven = drive(
-                "--executor",
-                "ray",
-                "--tracking-uri",
-                "none",
-                space=space,
-                stderr=stream,
-                env={**os.environ, "RAY_ADDRESS": cluster.address},
-            )
+            env = {**os.environ, "RAY_ADDRESS": cluster.address}
+            driven = drive("--executor", "ray", "--tracking-uri", "none", space=space, stderr=stream, env=env)
         logs = storage / "sandy" / "logs"
         until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
         cluster.remove_node(doomed, allow_graceful=False)
@@ -262,14 +244,3 @@ def test_folders_that_a_copy_lost_are_made_again(call: Call, space: Path, storag
         shutil.rmtree(storage / "small" / name)
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0
     assert len(open_sweep("small", storage).results()) == 6 * 3
-
-
-def test_leftovers_of_a_killed_driver_are_cleared_away(call: Call, storage: Path, tmp_path: Path) -> None:
-    written(tmp_path, small_space())
-    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
-    before = files_of(storage)
-    folder = storage / "small"
-    (folder / ".sweep.json.abc.part").write_bytes(b"{")
-    (folder / "ledger" / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
-    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
-    assert files_of(storage) == before

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
-from disks import NO_BYTECODE, disk, no_file_beyond
-from spaces import small_space, written
+from disks import NO_BYTECODE, no_file_beyond
 
-import raysweep
 from raysweep.query.sweep import open_sweep
 
 Call = Callable[..., Outcome]
@@ -24,39 +21,6 @@ def last_line_of_no_room(outcome: Outcome, storage: Path, why: str) -> str:
     assert last.startswith(str(storage / "small"))
     assert why in last
     return last
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
-    with disk(tmp_path / "disk", "-o", "size=1m"):
-        yield tmp_path / "disk"
-
-
-def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
-    executor: str, call: Call, small_disk: Path, tmp_path: Path, sandbox: Path
-) -> None:
-    storage = small_disk / "storage"
-    space = small_space(workload="apart", axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
-    expected = raysweep.run(
-        space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False, say=lambda line: None
-    )
-    written(tmp_path, space)
-    size = sum(len(content) for content in files_of(expected.folder / "ledger").values())
-    filler = small_disk / "filler"
-    filler.write_bytes(bytes(2**20 - size // 2 - 40_000))
-    arguments = ["--storage", storage, *QUIET, "--executor", executor]
-
-    outcome = call("run", tmp_path / "space.yaml", *arguments)
-    last = last_line_of_no_room(outcome, storage, "No space left on device")
-    assert "rows are kept; go on with: raysweep resume small" in last
-    kept = len(open_sweep("small", storage).results())
-    assert f"{kept:,} rows are kept" in last
-    assert 0 < kept < 320
-
-    filler.unlink()
-    assert call("resume", "small", *arguments).code == 0
-    assert_same_rows(open_sweep("small", storage).results().to_dict("records"), expected.results().to_dict("records"))
 
 
 def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:

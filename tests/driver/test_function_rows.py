@@ -37,13 +37,6 @@ def edited(text: str, name: str = "train") -> Any:
     return space[name]
 
 
-def test_the_second_row_must_have_the_metrics_of_the_first(storage: Path) -> None:
-    more = edited("return {'a': 1.0} if seed == 0 else {'a': 1.0, 'b': 2.0}")
-    result = quietly(more, storage, axes={"x": [1, 2]}, seeds=4).results()
-    assert result["status"].tolist() == ["ok", "failed", "failed", "failed"] * 2
-    assert "b" not in result
-
-
 def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path) -> None:
     there = "{'loss': {1: 3.0, 2: 1.0, 3: 2.0}.get(x)}"
     sweep = quietly(edited(f"return {there}"), storage, axes={"x": [0, 1, 2, 3, 4]}, seeds=2)
@@ -59,11 +52,6 @@ def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path)
         "ok",
         "diverged",
     ]
-
-
-def test_a_first_row_that_cannot_be_used_is_named(storage: Path) -> None:
-    with pytest.raises(InputError, match=r"^workload: train returned 'hello'; .* \(in the row x = 1, seed = 0\)$"):
-        quietly(edited("return 'hello'"), storage, axes={"x": [1, 2]})
 
 
 def test_a_large_version_costs_no_more_than_a_small_one(storage: Path) -> None:

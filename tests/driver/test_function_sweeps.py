@@ -6,7 +6,6 @@ import itertools
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Outcome, command, process, until
+from conftest import QUIET, Outcome, driving, process, until
 from functions import of_notebook, quietly
 
 import raysweep
@@ -127,27 +126,12 @@ def test_what_only_reads_a_sweep_never_imports_the_file(folder: Path, storage: P
     assert deleted.code == 0, deleted.err
 
 
-def test_the_best_cell_follows_the_direction(folder: Path, storage: Path, call: Call) -> None:
-    (finding,) = quietly(train, storage, axes=AXES, seeds=5, name="without").findings()
-    assert finding.table["lr"].iloc[0] == 0.01
-    sweep = quietly(train, storage, axes=AXES, seeds=5, metrics={"accuracy": "maximize"}, name="with")
-    (finding,) = sweep.findings()
-    assert finding.metric == "accuracy"
-    assert finding.table["lr"].iloc[0] == 0.0001
-
-
 def killed(folder: Path, storage: Path) -> None:
     """Run the space until some rows are there, and kill that."""
     slow = SOURCE.replace("    return", "    import time\n    time.sleep(0.02)\n    return")
     (folder / "my_file.py").write_text(slow)
-    running = subprocess.Popen(
-        command("run", folder / "tried.yaml", "--storage", storage, *QUIET), stderr=subprocess.PIPE, text=True
-    )
-    try:
+    with driving("run", folder / "tried.yaml", "--storage", storage, *QUIET) as running:
         until(lambda: len(list((storage / "tried" / "ledger").glob("*.jsonl"))) > 2, running)
-    finally:
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
     assert 0 < len(raysweep.open("tried", storage).results()) < 140
 
 
@@ -319,30 +303,6 @@ def test_a_thousand_rows_cost_little_more_than_the_function(storage: Path) -> No
     assert min(took() for _ in range(3)) < 1.0  # seconds for 1,000 rows
 
 
-def test_the_words_of_the_issue_work_as_a_script_and_as_code(tmp_path: Path) -> None:
-    script = (
-        "import raysweep\n"
-        "def train(lr, depth, optimizer, seed, log=None):\n"
-        "    return {'loss': lr * depth + seed, 'accuracy': 1 - lr}\n"
-        "sweep = raysweep.run(train, axes={'lr': {'geomspace': [1e-4, 1e-1, 7]}, 'depth': [1, 2], "
-        "'optimizer': ['adam', 'sgd']},\n"
-        "                     seeds=5, metrics={'accuracy': 'maximize'}, tracking_uri='none', report=False)\n"
-        "print(len(sweep.results()))\n"
-    )
-    (tmp_path / "script.py").write_text(script)
-    notebook = f"import __main__; exec({script!r}, vars(__main__))"
-    for number, method in enumerate((["script.py"], ["-c", notebook])):
-        done = subprocess.run(
-            [sys.executable, *(str(tmp_path / word) if word == "script.py" else word for word in method)],
-            cwd=tmp_path,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.stdout == "140\n", (number, done.stderr)
-
-
 def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(storage: Path, ray_cluster: str) -> None:
     import threading
 
@@ -363,18 +323,3 @@ def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(sto
     with pytest.raises(raysweep.InputError, match="^workload: locked cannot be sent"):
         quietly(locked, storage, axes={"x": [1, 2, 3, 4]}, executor="ray", workers=2)
     assert not (storage / "locked").exists()
-
-
-@pytest.mark.long
-def test_mlflow_shows_the_rows_of_a_function(storage: Path, database: Path) -> None:
-    import mlflow
-
-    sweep = raysweep.run(train, axes=AXES, seeds=5, storage=storage, report=False)
-    client = mlflow.MlflowClient(f"sqlite:///{database}")
-    (experiment,) = [result for result in client.search_experiments() if result.name == "train"]
-    runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'", max_results=100)
-    means = sweep.results().groupby("cell")["loss"].mean()
-    assert len(runs) == 28
-    for run in runs:
-        assert run.data.metrics["loss"] == pytest.approx(means[run.data.tags["raysweep.cell"]], rel=1e-12)
-        assert set(run.data.params) >= {"lr", "depth", "optimizer"}

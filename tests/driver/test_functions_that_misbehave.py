@@ -6,7 +6,6 @@ import asyncio
 import decimal
 import functools
 import json
-import math
 import os
 import re
 import signal
@@ -178,13 +177,6 @@ def test_a_row_with_other_metrics_than_the_first_has_failed(storage: Path) -> No
     assert sweep.results()["status"].tolist() == ["ok", "failed", "ok"]
     assert "lost" in sweep.failures()[0]["error"]
     assert [name for name in sweep.results() if name.startswith("lo")] == ["loss"]
-
-
-def test_a_number_that_is_not_finite_is_a_diverged_row(storage: Path) -> None:
-    def growing(x: float, seed: int) -> float:
-        return math.inf if x > 2 else x
-
-    assert quietly(growing, storage, axes={"x": [1, 2, 3]}).results()["status"].tolist() == ["ok", "ok", "diverged"]
 
 
 def test_what_a_function_replaces_in_the_standard_library_changes_no_row(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import QUIET, Outcome
-from driven import drivers, run_statuses, values
+from driven import Drive, run_statuses, values
 from spaces import small_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -24,17 +22,11 @@ from tests.chaos.waiting import PATIENCE
 Call = Callable[..., Outcome]
 
 
-@pytest.fixture
-def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    with drivers(tmp_path, storage) as start:
-        yield start
-
-
 @pytest.mark.long
 def test_a_server_that_goes_and_comes_back_has_every_run_once(
     server: Server,
     sandbox: Path,
-    drive: Callable[..., Any],
+    drive: Drive,
     storage: Path,
     tmp_path: Path,
     call: Call,
@@ -76,16 +68,6 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
         ).fetchall()
     assert draws == [(2.0,)] * 4
     assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
-
-
-def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, storage: Path, tmp_path: Path) -> None:
-    written(tmp_path, small_space())
-    refused = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9")
-    assert refused.code == 2
-    assert refused.err.count("\n") == 1
-    assert refused.err.startswith("--tracking-uri: ")
-    assert "raysweep sync" in refused.err
-    assert not storage.exists()
 
 
 def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(

@@ -90,21 +90,6 @@ def test_the_command_line_says_that_it_is_a_part(call: Call, storage: Path, spac
     assert files_of(storage) == before
 
 
-def test_more_of_one_and_fewer_of_another_is_refused(call: Call, storage: Path, space: Path) -> None:
-    there = ["--storage", storage, *QUIET]
-    assert call("run", space, *there).code == 0
-    before = files_of(storage)
-    for changes, key in (
-        (["seeds=5", "axes.gamma=[0.3, 1.0]"], "axes.gamma"),
-        (["seeds=[0, 5]"], "seeds"),
-        (["axes.gamma=[0.3, 0.7]"], "axes.gamma"),
-        (["seeds=1", "fixed.noise=0.3"], "fixed.noise"),
-    ):
-        sets = [word for change in changes for word in ("--set", change)]
-        refused(call("run", space, *sets, *there), f"{key}: the sweep small exists with ", "--name")
-    assert files_of(storage) == before
-
-
 def test_of_an_unfinished_sweep_only_the_part_is_computed(sandbox: Path, storage: Path) -> None:
     space = small_space(workload="apart", seeds=6)
     run(storage, space)

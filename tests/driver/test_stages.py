@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, command, until
+from conftest import QUIET, Outcome, assert_same_rows
 from spaces import STEP, language_space, written
 
 import raysweep
@@ -28,8 +25,6 @@ from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 from raysweep.workloads.declaration import Cost
-from raysweep.workloads.language import costs
-from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
 
@@ -66,20 +61,6 @@ def rows(name: str, storage: Path) -> list[dict[str, Any]]:
 
 
 # What a dry run says
-
-
-def test_a_dry_run_counts_each_pretraining_once_and_prices_the_plain_grid(tmp_path: Path) -> None:
-    """By hand: a length is pretrained once a seed, and a plain grid does it once a row."""
-    tree = tree_of(validate(asked()), tmp_path)
-    pretrain, finetune, evaluate = (tree.kinds[CHAIN[:depth]] for depth in (1, 2, 3))
-    assert (pretrain.distinct, pretrain.new, pretrain.kept) == (4, 4, True)
-    assert (finetune.distinct, finetune.parents, finetune.kept) == (12, 4, False)
-    assert (evaluate.distinct, evaluate.parents, evaluate.kept) == (12, 12, False)
-    parameters = {p.name: p.default for p in workloads.get("language").parameters} | asked()["fixed"]
-    by_hand = 2 * sum(costs.training("pretrain", parameters, steps).seconds for steps in (20, 40))
-    assert pretrain.seconds == pytest.approx(by_hand)
-    assert tree.plain - tree.seconds == pytest.approx(2 * by_hand)  # two of three rates pretrain in vain
-    assert tree.alone == pytest.approx(tree.seconds)
 
 
 def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> None:
@@ -184,67 +165,6 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
     assert_same_rows([row for row in rows("small", storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
 
 
-@pytest.mark.long
-def test_the_report_says_what_became_of_the_stages(call: Call, storage: Path, space: Callable[..., Path]) -> None:
-    call("run", space(), "--storage", storage, *QUIET)
-    call("report", "small", "--storage", storage)
-    assert "stages: 4 distinct, 4 computed, 0 reused" in (storage / "small" / "report" / "report.md").read_text()
-
-
-@pytest.mark.long
-def test_stages_are_shared_on_ray_and_computed_once(
-    ray_cluster: str, call: Call, storage: Path, space: Callable[..., Path]
-) -> None:
-    """Packs that start from one trunk wait for each other's stages instead of computing them too."""
-    path = space(axes={"pretrain_length": [60 * STEP, 80 * STEP, 120 * STEP]}, fixed={"pretrain_schedule": "wsd"})
-    done = call("run", path, "--storage", storage, "--executor", "ray", *QUIET)
-    assert done.code == 0, done.err
-    needed = len(Store(storage / "store").stages())
-    assert f"stages: {needed} distinct, {needed} computed, 0 reused, 0 begun again" in done.err
-
-
-@pytest.mark.long
-def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
-    call: Call, storage: Path, tmp_path: Path, space: Callable[..., Path]
-) -> None:
-    """A process of its own, killed between two checkpoints; its lease, a second long here, has then to expire."""
-    path = space(axes={"pretrain_length": [2000 * STEP]}, seeds=1)
-    (tmp_path / "hurried.py").write_text(
-        "import sys\nfrom raysweep.stages import store\nfrom raysweep.trial import context\n"
-        "opened = store.Store.__init__\n"
-        "store.Store.__init__ = lambda self, url, provenance=None: opened(self, url, 1.0, provenance)\n"
-        "context.CHECKPOINT_SECONDS = 0.1\n"
-        "from raysweep.main import main\nmain(sys.argv[1:])\n"
-    )
-    arguments = ["run", str(path), "--storage", str(storage), *QUIET]
-    hurried = subprocess.Popen([command()[0], str(tmp_path / "hurried.py"), *arguments], stderr=subprocess.DEVNULL)
-    progress = storage / "store" / "progress"
-    until(lambda: progress.is_dir() and len(list(progress.glob("*.json"))) >= 2, hurried)
-    os.kill(hurried.pid, signal.SIGKILL)
-    hurried.wait(PATIENCE)
-    listed = call("store", "list", "--storage", storage).out
-    step = int(re.search(r"unfinished: .*step ([\d,]+)", listed)[1].replace(",", ""))
-    assert step > 0
-    assert (
-        "1 new (1 of them from an intermediate checkpoint on)"
-        in call("run", path, "--dry-run", "--storage", storage).out
-    )
-    done = subprocess.run(
-        [command()[0], str(tmp_path / "hurried.py"), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    assert "stages: 1 distinct, 1 computed, 0 reused, 1 begun again (after an expired lease)" in done.stderr
-    logs = "\n".join(log.read_text() for log in (storage / "small" / "logs").iterdir())
-    resumed = [int(step.replace(",", "")) for step in re.findall(r"going on from step ([\d,]+)", logs)]
-    assert resumed
-    assert resumed[-1] >= step
-    assert call("run", path, "--storage", tmp_path / "straight", *QUIET).code == 0
-    assert_same_rows(rows("small", storage), rows("small", tmp_path / "straight"))
-
-
 # Code that changed
 
 
@@ -256,17 +176,6 @@ def older(call: Call, storage: Path, space: Callable[..., Path]) -> Path:
         record = unseal(path.read_bytes())
         path.write_bytes(seal({**record, "meta": {**record["meta"], "code_version": "0.0.1+another"}}))
     return storage
-
-
-def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Call, space: Callable[..., Path]) -> None:
-    before = published(older)
-    path = space(name="later")
-    message = "the code of language changed since 4 of the stages"
-    assert message in call("run", path, "--dry-run", "--storage", older).out
-    done = call("run", path, "--storage", older, *QUIET)
-    assert message in done.err
-    assert "0 computed, 4 reused" in done.err
-    assert published(older) == before
 
 
 @pytest.mark.long

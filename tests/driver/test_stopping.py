@@ -5,15 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, command, hear, until
+from conftest import QUIET, driving, hear, until
 from spaces import sandbox_space, written
 
 import raysweep
-from raysweep.driver import signal_handlers
 from raysweep.driver.driver import Driver
 from tests.chaos.waiting import PATIENCE
 
@@ -72,15 +70,7 @@ def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
     """It leaves slowly, as it does after a sweep on Ray, whose row is done, has failed or was interrupted."""
     written(tmp_path, sandbox_space(tmp_path, [behaviour]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
-    leaving = subprocess.Popen(
-        command(*arguments, first=LEAVING),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hear,
-    )
-    try:
+    with driving(*arguments, first=LEAVING) as leaving:
         if behaviour == "wait":
             until(lambda: any(tmp_path.glob("wait-*")), leaving)
             leaving.send_signal(signal.SIGINT)
@@ -88,45 +78,14 @@ def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
         assert leaving.stdout.readline() == "leaving\n"
         leaving.send_signal(number)
         _, err = leaving.communicate(timeout=PATIENCE)
-    finally:
-        leaving.kill()
     assert leaving.returncode == code, err
     assert "KeyboardInterrupt" not in err
     assert "Exception ignored" not in err
 
 
-def test_what_two_threads_close_is_closed_once_and_both_see_it_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signal_handlers, "DEADLINE", PATIENCE)
-    closed: list[str] = []
-    begun, let_go = threading.Event(), threading.Event()
-
-    def close(who: str) -> None:
-        begun.set()
-        assert let_go.wait(PATIENCE)
-        closed.append(who)
-
-    once = signal_handlers.once(close)
-    seen: list[list[str]] = []
-    watcher = threading.Thread(target=once, args=("watcher",))
-    watcher.start()
-    assert begun.wait(PATIENCE)
-    main = threading.Thread(target=lambda: (once("main"), seen.append(list(closed))))
-    main.start()
-    assert not seen  # it waits for the other
-    let_go.set()
-    main.join(PATIENCE)
-    watcher.join(PATIENCE)
-    assert (closed, seen) == (["watcher"], [["watcher"]])
-    once("again")
-    assert closed == ["watcher"]
-
-
 DEAF = """
-import sys
 from raysweep.driver import signal_handlers
-from raysweep.main import main
 signal_handlers.PATIENCE, signal_handlers.DEADLINE = 0.1, 100.0
-main(sys.argv[1:])
 """
 
 
@@ -134,22 +93,13 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
     """The thread that sees to a timely end has closed it and said how to go on; then the call returns."""
     written(tmp_path, sandbox_space(tmp_path, ["compute", "deaf"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
-    driven = subprocess.Popen(
-        [sys.executable, "-c", DEAF, *arguments],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hear,
-    )
-    try:
+    with driving(*arguments, first=DEAF) as driven:
         until(lambda: any(tmp_path.glob("deaf-*")), driven)
         driven.send_signal(signal.SIGTERM)
         assert driven.stderr is not None
         result = next(line for line in driven.stderr if line.startswith("interrupted: "))
         (tmp_path / "go").touch()
         _, rest = driven.communicate(timeout=PATIENCE)
-    finally:
-        driven.kill()
     assert result == f"interrupted: 1 row is kept; go on with: raysweep resume sandy --storage {storage}\n"
     assert driven.returncode == 130
     assert "kept" not in rest

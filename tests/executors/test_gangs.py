@@ -22,7 +22,6 @@ from raysweep.plan.cost import shares
 from raysweep.plan.resources import Resources
 from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.space import schema
-from raysweep.stages.store import Store
 
 run = functools.partial(run_anywhere, executor="ray")
 
@@ -116,39 +115,6 @@ def test_workers_meet_at_the_address_of_their_machine_and_no_other(
     socket.create_connection((here, port), timeout=10).close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), timeout=10)
-
-
-@pytest.mark.long
-def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
-    ray_cluster: str, storage: Path, deadline: None
-) -> None:
-    """Stated tolerance, float32, as in tests/training/test_parallel.py: 2e-3 nats (measured: 1.3e-4)."""
-    asked = {
-        "name": "tiny",
-        "workload": "language",
-        "resources": {"gang": 2},
-        "axes": {"pretrain_length": [8192, 16384], "finetune_lr": [1e-3, 3e-3]},
-        "fixed": {
-            "depth": 1,
-            "width": 32,
-            "context": 64,
-            "pretrain_batch": 8,
-            "pretrain_schedule": "wsd",
-            "pretrain_warmup": 4,
-            "finetune_steps": 6,
-            "finetune_batch": 5,
-            "evaluation_tokens": 2048,
-        },
-    }
-    one = run(storage / "one", asked, executor="inline").results()
-    two = run(storage / "two", asked).results()
-    for name in ("pretrain_loss", "pretrain_loss_after", "sensitivity", "finetune_loss", "finetune_loss_before"):
-        np.testing.assert_allclose(two[name], one[name], atol=2e-3, rtol=0, err_msg=name)
-        assert len(set(one[name])) >= 2
-    assert two["status"].tolist() == one["status"].tolist() == ["ok"] * 4
-    stages = [Store(folder / "store").stages() for folder in (storage / "one", storage / "two")]
-    assert stages[0] == stages[1]
-    assert len(stages[0]) >= 3  # a trunk that both lengths share, and what branches off
 
 
 def test_resources_that_depend_on_the_cell(ray_cluster: str, sandbox: Path, storage: Path, deadline: None) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, command, until
+from conftest import QUIET, driving, until
 from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -36,14 +35,9 @@ def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_ne
     try:
         nodes = {node.node_id: node for node in (cluster.add_node(num_cpus=1) for _ in range(3))}
         cluster.wait_for_nodes()
-        with message.open("w") as stream:
-            driver = subprocess.Popen(
-                command("run", written(tmp_path, space), "--storage", storage, *QUIET, "--executor", "ray"),
-                env={**os.environ, "RAY_ADDRESS": cluster.address},
-                stdin=subprocess.DEVNULL,
-                stderr=stream,
-            )
-        try:
+        asked = ("run", written(tmp_path, space), "--storage", storage, *QUIET, "--executor", "ray")
+        env = {**os.environ, "RAY_ADDRESS": cluster.address}
+        with message.open("w") as stream, driving(*asked, stderr=stream, env=env) as driver:
             for death in range(2):
                 mark = tmp_path / f"lose_nodes-0-1.death{death}"
                 until(mark.exists, driver)
@@ -51,9 +45,6 @@ def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_ne
                 until(lambda death=death: message.read_text().count("lost a ") > death, driver)
             cluster.add_node(num_cpus=1)
             assert driver.wait(PATIENCE) == 0, message.read_text()
-        finally:
-            driver.kill()
-            driver.wait()
     finally:
         cluster.shutdown()
     output = message.read_text()

@@ -7,14 +7,13 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome
 from spaces import GRID, small_space, written
 
 from raysweep.errors import InputError
@@ -204,18 +203,6 @@ def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
     output = capsys.readouterr().err
     assert reason in output
     assert output.count("\n") == 1
-
-
-def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(
-    ray_cluster: str, storage: Path, tmp_path: Path, call: Callable[..., Outcome]
-) -> None:
-    asked = small_space(axes=GRID, resources={"where": [{"depth": 3, "gang": 3}]})
-    outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
-    assert outcome.code == 2
-    assert outcome.err.startswith("resources.where[0].gang: ")
-    assert "3 CPU" in outcome.err
-    assert outcome.err.count("\n") == 1
-    assert not storage.exists()
 
 
 NEVER = [

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import functools
-import os
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, assert_same_rows, command, files_of, rows, until
+from conftest import assert_same_rows, files_of, rows, until
 from conftest import run as run_anywhere
 from spaces import language_space, sandbox_space, small_space, written
 
-import raysweep
 from raysweep.errors import Halted, InputError
 from raysweep.query.sweep import open_sweep
-from tests.chaos.waiting import PATIENCE
 
 run = functools.partial(run_anywhere, executor="ray")
 
@@ -62,17 +57,6 @@ def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: P
 
 
 @pytest.mark.long
-def test_a_row_that_kills_every_worker_is_recorded_as_failed(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
-    sweep = run(storage, sandbox_space(tmp_path, ["compute", "die", "raise"]))
-    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed"]
-    reasons = [row["error"] for row in sorted(sweep.failures(), key=lambda row: row["error"])]
-    assert "ArithmeticError: x = 2 cannot be computed" in reasons[0]
-    assert "the process computing this row was killed by SIGKILL" in reasons[1]
-
-
-@pytest.mark.long
 def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
@@ -87,41 +71,6 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
     (tmp_path / "go").touch()
     run(storage, space, executor="inline")
     assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
-
-
-@pytest.mark.long
-def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "wait"]))
-    process = subprocess.Popen(
-        command("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "ray", "--workers", "1"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "RAY_ADDRESS": ray_cluster},
-    )
-    try:
-        until(lambda: len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) >= 2, process)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
-    finally:
-        (tmp_path / "go").touch()
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 130, err
-    assert out == ""
-    assert "Traceback" not in err
-    assert "raysweep resume sandy" in err
-    assert len(open_sweep("sandy", storage).results()) >= 2
-    raysweep.resume("sandy", storage=storage, tracking_uri="none", report=False, executor="ray", say=lambda line: None)
-    assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
-    assert sorted(path.name for path in (storage / "sandy").iterdir()) == [
-        "driver.lock",
-        "ledger",
-        "logs",
-        "sweep.json",
-    ]
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import staged_workload
-from conftest import command, until
+from conftest import QUIET, driving, until
 from conftest import run as run_anywhere
 from spaces import written
 
@@ -20,8 +21,6 @@ from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.query.sweep import Sweep, open_sweep
 from tests.chaos.waiting import PATIENCE
-
-QUIET = ("--no-report", "--tracking-uri", "none")
 
 
 def space(folder: Path, trouble: str = "none", **changes: Any) -> dict[str, Any]:
@@ -133,20 +132,16 @@ def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_ro
 @pytest.fixture
 def drive(tmp_path: Path, storage: Path) -> Any:
     """Starts drivers of staged sweeps, processes of their own."""
-    started: list[subprocess.Popen[str]] = []
+    with contextlib.ExitStack() as stack:
 
-    def start(asked: dict[str, Any], *options: str) -> subprocess.Popen[str]:
-        folder = tmp_path / asked["name"]
-        folder.mkdir(exist_ok=True)
-        arguments = command("run", written(folder, asked), "--storage", storage, *QUIET, *options)
-        with (folder / "said.txt").open("a") as message:
-            started.append(subprocess.Popen(arguments, text=True, stdin=subprocess.DEVNULL, stderr=message))
-        return started[-1]
+        def start(asked: dict[str, Any], *options: str) -> subprocess.Popen[str]:
+            folder = tmp_path / asked["name"]
+            folder.mkdir(exist_ok=True)
+            message = stack.enter_context((folder / "said.txt").open("a"))
+            arguments = ("run", written(folder, asked), "--storage", storage, *QUIET, *options)
+            return stack.enter_context(driving(*arguments, stderr=message))
 
-    yield start
-    for driven in started:
-        driven.kill()
-        driven.communicate()
+        yield start
 
 
 def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,23 +93,6 @@ def test_no_damage_goes_unseen(tmp_path: Path) -> None:
         assert same(rows, ROWS), content  # a blank more in the trailer changes nothing that was recorded
 
 
-def test_a_missing_trailer_is_damage(tmp_path: Path) -> None:
-    path = tmp_path / "p-1.jsonl"
-    segments.write_segment(path, ROWS)
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    with pytest.raises(Damaged):
-        segments.read_segment(path)
-
-
-def test_damage_stays_with_its_segment(tmp_path: Path) -> None:
-    for name in "abc":
-        segments.write_segment(tmp_path / f"{name}-1.jsonl", [row(name, 0, y=1.0)])
-    (tmp_path / "b-1.jsonl").write_bytes(b"")
-    contents = segments.read(tmp_path)
-    assert list(contents.rows) == [("a", 0), ("c", 0)]
-    assert contents.damaged == [tmp_path / "b-1.jsonl"]
-
-
 def test_what_is_set_aside_is_kept_and_read_no_more(tmp_path: Path) -> None:
     path = tmp_path / "p-1.jsonl"
     kept = []
@@ -145,29 +127,6 @@ def test_a_published_segment_is_never_replaced(tmp_path: Path) -> None:
             segments.write_segment(path, other)
     assert same(segments.read_segment(path), [row(y=1.0, z=math.nan)])
     assert [entry.name for entry in tmp_path.iterdir()] == ["p-1.jsonl"]
-
-
-def test_of_many_threads_one_publishes(tmp_path: Path) -> None:
-    start = threading.Barrier(16)
-    won: list[int] = []
-
-    def publish(number: int) -> None:
-        content = bytes([number]) * 300_000
-        start.wait()
-        for attempt in range(5):
-            if files.create(tmp_path / f"file-{attempt}", content):
-                won.append(number)
-
-    threads = [threading.Thread(target=publish, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 5
-    assert len(list(tmp_path.iterdir())) == 5  # no temporary file is left
-    for path in tmp_path.iterdir():
-        content = path.read_bytes()
-        assert content == bytes([content[0]]) * 300_000
 
 
 def test_of_many_processes_one_publishes(tmp_path: Path) -> None:
@@ -242,12 +201,14 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(
 def test_what_a_dying_writer_leaves_is_no_row(call: Call, sweep: Path, storage: Path) -> None:
     before = table(call, storage)
     (sweep / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
+    (sweep.parent / ".sweep.json.abc.part").write_bytes(b"{")
     (sweep / "notes.txt").write_text("by hand")
     assert table(call, storage) == before
     recorded = files_of(sweep)
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0
     recorded.pop(".p-1.jsonl.abc.part")  # cleared away by the next driver; nothing else is touched
     assert files_of(sweep) == recorded
+    assert not (sweep.parent / ".sweep.json.abc.part").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "link"), reason="no hard links on this system")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,29 +115,6 @@ def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
 
     monkeypatch.setattr(ledger, "segments", torn)
     assert ledger.read(tmp_path).rows == before
-
-
-@pytest.mark.long
-def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: Path) -> None:
-    before, over, wrong = filled(tmp_path), threading.Event(), []
-
-    def look() -> None:
-        while not over.is_set():
-            if not before.items() <= ledger.read(tmp_path).rows.items():
-                wrong.append(1)
-
-    readers = [threading.Thread(target=look) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    for number in range(2 * MANY, 3 * MANY):  # the first of them has all merged, and so has one of the last
-        ledger.write_segment(ledger.segment_path(tmp_path, f"{number:016x}", 1), [row(f"{number:04x}", 0, y=1.0)])
-        compaction.compact(tmp_path)
-    over.set()
-    for reader in readers:
-        reader.join()
-    assert wrong == []
-    assert len(ledger.read(tmp_path).rows) == len(before) + MANY
-    assert len(list(tmp_path.glob("merged-*"))) == 2
 
 
 def test_a_run_merges_its_segments_at_its_end(call: Call, apart: Path, tmp_path: Path, storage: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -262,21 +261,6 @@ def test_a_complaint_is_one_line_whatever_it_quotes() -> None:
         validate(small_space(description=["a\nb\n" * 1000]))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
-
-
-def test_a_regime_s_best_rate_is_sought_among_rates_above_zero(call: Any, tmp_path: Path) -> None:
-    options = {"metric": "pretrain_loss_after", "lr": "noise", "length": "pretrain_length"}
-    space = {
-        "name": "zero",
-        "workload": "linear_spectrum",
-        "axes": {"noise": [0, 1], "pretrain_length": [1, 2]},
-        "analysis": [{"regime": options}],
-    }
-    (tmp_path / "zero.yaml").write_text(json.dumps(space))
-    refused = call("run", tmp_path / "zero.yaml", "--storage", tmp_path / "sweeps")
-    assert refused.code == 2
-    assert refused.err.startswith("analysis[0].regime.lr: the best noise is sought on a logarithmic scale")
-    assert not (tmp_path / "sweeps").exists()
 
 
 @pytest.mark.parametrize("search", ["imported", {"imported": {"cells": 3}}, 3, "important"])

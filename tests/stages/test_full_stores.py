@@ -24,14 +24,6 @@ def space(tmp_path: Path) -> Path:
     return written(tmp_path, language_space())
 
 
-def test_a_read_only_store_is_named_before_any_work(call: Call, space: Path, storage: Path, tmp_path: Path) -> None:
-    with disk(tmp_path / "place", "-o", "ro"):
-        outcome = call("run", space, "--storage", storage, "--store", tmp_path / "place" / "store", *QUIET)
-        assert one_line(outcome, "read-only").startswith(f"{tmp_path}/place/store: ")
-        assert outcome.err.count("\n") == 1
-    assert not storage.exists()
-
-
 def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, storage: Path, tmp_path: Path) -> None:
     """The same by permissions, without a mount."""
     place = tmp_path / "place"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from spaces import language_space, written
 
 import raysweep
 from raysweep.errors import Halted
-from raysweep.stages.store import Progress, Store
+from raysweep.stages.store import Store
 from raysweep.storage.folder import Folder
 from tests.chaos.waiting import PATIENCE
 
@@ -100,38 +99,6 @@ def test_a_damaged_object_is_set_aside_and_computed_again(
     more = call("run", space, "--set", "axes.finetune_lr=[1e-3,2e-3,4e-3]", *arguments)
     assert "2 distinct, 1 computed, 1 reused" in more.err
     assert call("store", "verify", "--store", f"{s3}/stages").code == 0
-
-
-def _killed(url: str, half_way) -> None:
-    def compute(progress: Progress):
-        progress.save({"w": np.arange(3.0)}, {"step": 7})
-        half_way.set()
-        signal.pause()
-
-    Store(url, lease_seconds=1.0).once("long", compute, describe={})
-
-
-@pytest.mark.long
-def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str) -> None:
-    half_way = CONTEXT.Event()
-    holder = CONTEXT.Process(target=_killed, args=(f"{s3}/store", half_way))
-    holder.start()
-    assert half_way.wait(PATIENCE)
-    holder.kill()
-    holder.join(PATIENCE)
-    steps = []
-
-    def go_on(progress: Progress):
-        checkpoint = progress.load()
-        assert checkpoint is not None
-        steps.append(checkpoint.meta["step"])
-        return {"w": checkpoint.tensors()["w"] + 1}, {}
-
-    entry = Store(f"{s3}/store").once("long", go_on, describe={})
-    assert steps == [7]
-    assert entry.meta["computed"] == 2
-    assert entry.tensors()["w"].tolist() == [1, 2, 3]
-    assert Store(f"{s3}/store").files.names("progress") == []
 
 
 @pytest.mark.long

@@ -5,9 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +83,6 @@ def test_a_store_can_be_pickled_to_a_worker(local: Store) -> None:
     assert_equal(entry.tensors(), weights())
 
 
-def test_importing_the_store_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, raysweep.stages.store, raysweep.stages.prune, raysweep.commands.store; "
-        "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy', 's3fs') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 # Exactly once
 
 
@@ -130,33 +118,6 @@ def test_processes_that_race_for_a_stage_compute_it_once(tmp_path: Path) -> None
     store = Store(tmp_path / "store")
     assert store.files.names("leases") == store.files.names("progress") == store.files.names("damaged") == []
     assert len(store.files.names("entries")) == 12  # a record and its weights each, nothing else
-
-
-def test_threads_that_race_for_a_stage_compute_it_once(any_store: Store) -> None:
-    computed: list[str] = []
-    gate = threading.Barrier(8)
-    failures: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            for number in range(5):
-                stage = f"stage-{number}"
-                gate.wait(PATIENCE)
-                entry = any_store.once(
-                    stage, lambda progress, s=stage: (computed.append(s) or weights(), {}), describe={}
-                )
-                assert_equal(entry.tensors(), weights())
-        except BaseException as error:  # shown by the test, not lost with its thread
-            failures.append(error)
-            gate.abort()
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert failures == []
-    assert sorted(computed) == [f"stage-{number}" for number in range(5)]
 
 
 def test_what_a_computation_raises_reaches_its_caller_and_leaves_the_stage_free(any_store: Store) -> None:

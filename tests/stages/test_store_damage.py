@@ -80,16 +80,6 @@ def test_damage_of_many_bytes_is_found(local: Store) -> None:
     assert local.fetch(STAGE) is not None
 
 
-def test_a_damaged_stage_is_computed_again(any_store: Store) -> None:
-    once(any_store)
-    record = any_store.look(STAGE)
-    assert record is not None
-    any_store.files.replace(record["weights"], b"\0" * record["bytes"])
-    assert_equal(once(any_store, seed=3).tensors(), weights(3))
-    assert len(any_store.files.names("damaged")) == 2
-    assert any("set aside" in line for line in store_commands.overview(any_store))
-
-
 def test_lost_weights_and_a_record_of_another_stage_count_as_damage(local: Store) -> None:
     once(local)
     record, tensors = published(local)

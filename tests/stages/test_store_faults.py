@@ -30,34 +30,12 @@ def damage_flip(record: Path, weights: Path) -> None:
     weights.write_bytes(content)
 
 
-def damage_cut(record: Path, weights: Path) -> None:
-    weights.write_bytes(weights.read_bytes()[:1000])
-
-
-def damage_half_record(record: Path, weights: Path) -> None:
-    record.write_bytes(record.read_bytes()[:40])
-
-
-def damage_lost_weights(record: Path, weights: Path) -> None:
-    weights.unlink()
-
-
 def damage_lost_record(record: Path, weights: Path) -> None:
     """What a crash leaves between the weights and their record."""
     record.unlink()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        damage_flip,
-        damage_lost_record,
-        *(
-            pytest.param(damage, marks=pytest.mark.long)
-            for damage in (damage_cut, damage_half_record, damage_lost_weights)
-        ),
-    ],
-)
+@pytest.mark.parametrize("damage", [damage_flip, damage_lost_record])
 def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
     call: Call, space: Path, storage: Path, damage: Callable[[Path, Path], None], expected: Callable[..., Any]
 ) -> None:

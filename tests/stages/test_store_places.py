@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import stat
@@ -11,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from disks import disk
-from stored_stage import STAGE, assert_equal, once, published, weights
+from stored_stage import STAGE, assert_equal, once, weights
 
 from raysweep.errors import Halted, InputError
 from raysweep.stages import references
 from raysweep.stages.store import Store
-from raysweep.storage.sealed import seal, unseal
 
 
 def line(error: pytest.ExceptionInfo[InputError], store: Store | Path | str) -> str:
@@ -25,47 +22,6 @@ def line(error: pytest.ExceptionInfo[InputError], store: Store | Path | str) -> 
     assert "\n" not in text
     assert text.startswith(f"{store.url if isinstance(store, Store) else store}: ")
     return text
-
-
-def test_a_store_of_another_version_is_refused_and_left_alone(local: Store) -> None:
-    once(local)
-    marker = Path(local.url) / "store.json"
-    marker.write_text(json.dumps({"raysweep": "stage store", "format": 99}))
-    with pytest.raises(InputError, match="format 99") as error:
-        Store(local.url)
-    line(error, local)
-    assert published(local)[1].exists()
-
-
-def test_an_entry_of_another_version_is_refused_and_left_alone(local: Store) -> None:
-    once(local)
-    record = published(local)[0]
-    record.write_bytes(seal({**unseal(record.read_bytes()), "format": 99}))
-    with pytest.raises(InputError, match="format 99") as error:
-        once(local)
-    line(error, local)
-    assert record.exists()
-
-
-def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(InputError) as error:
-        Store(tmp_path)
-    line(error, tmp_path)
-    with pytest.raises(Halted) as error:
-        Store(tmp_path / "thesis.tex")
-    line(error, tmp_path / "thesis.tex")
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "store.json").write_text("{")
-    with pytest.raises(InputError, match="store.json"):
-        Store(tmp_path / "broken")
-
-
-@pytest.mark.parametrize("url", ["nowhere://bucket/x", "simplecache::s3://bucket/x"])
-def test_an_address_that_is_no_place_for_a_store_is_one_line(url: str) -> None:
-    with pytest.raises(InputError) as error:
-        Store(url)
-    line(error, url)
 
 
 @pytest.fixture
@@ -117,18 +73,3 @@ def test_a_full_store_says_so_and_keeps_what_it_has(local: Store) -> None:
     assert len(local.files.names("entries")) == 2
     assert local.files.names("leases") == []
     assert local.once("large", lambda progress: (weights(count=20_000), {}), describe={}).meta["computed"] == 1
-
-
-def test_a_disk_without_room_is_named_full_and_goes_on_with_room(tmp_path: Path) -> None:
-    filler = tmp_path / "place" / "filler"
-    with disk(filler.parent, "-o", "size=1m"):
-        store = Store(filler.parent / "store")
-        once(store)
-        with pytest.raises(OSError, match="No space left"):
-            filler.write_bytes(bytes(2**20))
-        with pytest.raises(Halted, match="is full .*No space left") as error:
-            once(store, "another")
-        line(error, store)
-        assert store.stages() == [STAGE]
-        filler.unlink()
-        assert once(store, "another").meta["computed"] == 1

@@ -8,14 +8,12 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import publishing
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, until
+from conftest import QUIET, Outcome, assert_same_rows, driving, process, until
 from spaces import sandbox_space, waiting_space, written
 
 from raysweep.ledger import compaction, segments
@@ -25,22 +23,11 @@ from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
 LEASE, LONG_LEASE = 4.0, 20.0  # for a driver that is to be succeeded, and for one that is not, however busy
-DRIVER = (
-    "import sys; from raysweep.storage import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
-    "from raysweep.main import main; main(sys.argv[2:])"
-)
 
 
-def start(*arguments: str | Path, lease: float = LEASE, cwd: Path | None = None) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(lease), *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        cwd=cwd,
-    )
+def leased(lease: float = LEASE) -> str:
+    """Code that is executed in a driver before: how long its lease is."""
+    return f"from raysweep.storage import driver_lock; driver_lock.LEASE_SECONDS = {lease}"
 
 
 def objects(address: str) -> dict[str, bytes]:
@@ -64,13 +51,11 @@ def waiting(
     monkeypatch.setattr(driver_lock, "LEASE_SECONDS", lease)
     monkeypatch.chdir(tmp_path)  # where the default mlflow.db goes
     written(tmp_path, waiting_space(tmp_path, name="small"))
-    process = start("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline", lease=lease)
+    asked = ("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline")
     folder = paths.locate(f"{s3}/small/ledger")
-    until(lambda: len(segments.segments(folder)) == 3, process)
-    yield process
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    with driving(*asked, first=leased(lease)) as driver:
+        until(lambda: len(segments.segments(folder)) == 3, driver)
+        yield driver
 
 
 def test_every_command_works_on_a_bucket_as_on_a_folder(
@@ -208,8 +193,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
 ) -> None:
     os.killpg(waiting.pid, signal.SIGSTOP)
-    successor = start("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
-    try:
+    with driving("resume", "small", "--storage", s3, *QUIET, "--executor", "inline", first=leased()) as successor:
         until(lambda: any(name.endswith("driver.2.json") for name in objects(s3)), successor)
         os.killpg(waiting.pid, signal.SIGCONT)
         lost = paths.locate(f"{s3}/small/leases/driver.1.json")
@@ -223,9 +207,6 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
         assert f"process {successor.pid} on " in output
         assert not lost.exists() or lost.read_bytes() == before  # it does not renew what it has lost
         assert successor.wait(PATIENCE) == 0
-    finally:
-        successor.kill()
-        successor.communicate()
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
@@ -259,24 +240,13 @@ def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) 
 
 
 @pytest.mark.long
-def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
-    assert publishing.race(f"{s3}/files", "ab", 9) == publishing.FILES
-    contents = objects(f"{s3}/files").values()
-    assert len(contents) == publishing.FILES
-    assert all(content in (b"a" * 9, b"b" * 9) for content in contents)
-
-
-@pytest.mark.long
 def test_workers_on_ray_write_their_segments_into_the_bucket(
     sandbox: Path, call: Call, s3: str, tmp_path: Path
 ) -> None:
     (tmp_path / "go").touch()
-    written(tmp_path, waiting_space(tmp_path, name="small"))
-    process = start(
-        "run", tmp_path / "space.yaml", "--storage", s3, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path
-    )
-    assert process.wait(PATIENCE) == 0, process.communicate()
-    process.communicate()
+    asked = ("run", written(tmp_path, waiting_space(tmp_path, name="small")), "--storage", s3)
+    done = process(*asked, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path)
+    assert done.code == 0, done
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
     names = objects(s3)
     assert sum(name.startswith("small/ledger/") for name in names) == 6

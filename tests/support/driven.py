@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import sqlite3
 import subprocess
 from collections import Counter
@@ -12,11 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from conftest import command, hear, until
+import pytest
+from conftest import driving, until
 from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
+
+Drive = Callable[..., subprocess.Popen[str]]
 
 
 def some_waiting(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
@@ -48,37 +49,16 @@ def run_statuses(database: Path) -> dict[str, Counter[str]]:
     return statuses
 
 
-@contextlib.contextmanager
-def drivers(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts drivers of `sandy`, processes in sessions of their own, that have computed two rows and wait in others."""
-    started: list[subprocess.Popen[str]] = []
+@pytest.fixture
+def drive(tmp_path: Path, storage: Path) -> Iterator[Drive]:
+    """Starts drivers of `sandy` that have computed two rows and wait in others."""
+    with contextlib.ExitStack() as stack:
 
-    def start(
-        *options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None, **streams: Any
-    ) -> subprocess.Popen[str]:
-        written(tmp_path, space or some_waiting(tmp_path))
-        arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
-        started.append(
-            subprocess.Popen(
-                [*before, *arguments],
-                **{
-                    "stdin": subprocess.DEVNULL,
-                    "stdout": subprocess.PIPE,
-                    "stderr": subprocess.PIPE,
-                    "text": True,
-                    "start_new_session": True,
-                    "preexec_fn": hear,
-                    **streams,
-                },
-            )
-        )
-        until(lambda: len(segments(storage)) >= 2, started[-1])
-        return started[-1]
+        def start(*options: str | Path, space: dict[str, Any] | None = None, **more: Any) -> subprocess.Popen[str]:
+            path = written(tmp_path, space or some_waiting(tmp_path))
+            driver = driving("run", path, "--storage", storage, "--no-report", *options, **more)
+            driven = stack.enter_context(driver)
+            until(lambda: len(segments(storage)) >= 2, driven)
+            return driven
 
-    try:
         yield start
-    finally:
-        for driven in started:
-            if driven.poll() is None:
-                os.killpg(driven.pid, signal.SIGKILL)
-            driven.communicate()

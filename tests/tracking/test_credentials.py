@@ -6,8 +6,6 @@ import contextlib
 import http.server
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from conftest import QUIET, Outcome, command, files_of, process, refused, until
+from conftest import QUIET, Outcome, driving, files_of, process, refused, until
 from mlflow.tracking import MlflowClient
-from spaces import small_space
+from spaces import sandbox_space, small_space, written
 
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
-from raysweep.redaction import LONGEST_ERROR, error_text, has_password, redact, without_credentials
+from raysweep.redaction import LONGEST_ERROR, error_text, redact
 from raysweep.tracking import address
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
@@ -94,12 +91,6 @@ def test_no_part_of_a_secret_stands_beside_a_cut(monkeypatch: pytest.MonkeyPatch
         assert len(kept) < LONGEST_ERROR + 100
 
 
-def test_an_address_is_kept_without_credentials() -> None:
-    assert without_credentials("https://ada:pw@host:5000/x?access_token=abc") == "https://host:5000/x"
-    assert not has_password("s3://bucket@somewhere/x a:b@c")
-    assert has_password("see s3://key:secret@bucket/x")
-
-
 def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.trial import log
 
@@ -126,8 +117,7 @@ def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_a_space_cannot_hold_a_password(change: dict[str, Any], storage: Path, tmp_path: Path, call: Any) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(**change)))
-    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
+    outcome = call("run", written(tmp_path, small_space(**change)), "--storage", storage, *QUIET)
     refused(outcome, "", "an address with a password cannot stand in a space")
     assert PASSWORD not in outcome.err
     outcome = call("run", "quickstart", "--set", f"description=http://u:{PASSWORD}@host", "--storage", storage)
@@ -269,18 +259,8 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
 ) -> None:
     """With rows that fail and quote every secret there is."""
     inside = guarded.replace("://", f"://ada:{PASSWORD}@")
-    (tmp_path / "sandy.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "name": "sandy",
-                "workload": "sandbox",
-                "axes": {"x": [0, 1], "behaviour": ["compute", "quote"]},
-                "zip": [["x", "behaviour"]],
-                "seeds": 2,
-            }
-        )
-    )
-    run = ("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "inline")
+    asked = written(tmp_path, sandbox_space(tmp_path, ["compute", "quote"], seeds=2))
+    run = ("run", asked, "--storage", storage, "--executor", "inline")
     monkeypatch.setenv("QUOTED", f"{inside}/api and {SECRET} and token={PASSWORD}")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
 
@@ -364,50 +344,22 @@ LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linu
 
 @pytest.mark.long
 @LINUX
-def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysweep.executors.gang_worker import Worker
-    from raysweep.plan.resources import Resources
-
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
-    before = listening({os.getpid()})
-    worker = Worker(0, Resources(gang=2), patience=60, in_step=60)
-    address, _ = worker.invite()
-    assert listening({os.getpid()}) - before == {socket.inet_aton(address)[::-1].hex().upper()}
-
-
-@pytest.mark.long
-@LINUX
 def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
     sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "sandy.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "name": "sandy",
-                "workload": "sandbox",
-                "axes": {"behaviour": ["wait"]},
-                "fixed": {"folder": str(tmp_path)},
-            }
-        )
-    )
+    asked = written(tmp_path, sandbox_space(tmp_path, ["wait"]))
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     (home / ".ray").mkdir()
     (home / ".ray" / "auth_token").write_text("left by another Ray for all to read")
     (home / ".ray" / "auth_token").chmod(0o644)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    driver = subprocess.Popen(
-        command("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "ray", *QUIET),
-        text=True,
-        env={**environment, "HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"},
-        stderr=subprocess.PIPE,
-    )
-    try:
+    environment |= {"HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}
+    with driving("run", asked, "--storage", storage, "--executor", "ray", *QUIET, env=environment) as driver:
         until(lambda: list(storage.glob("sandy/logs/*.log")), driver)  # a trial is under way
         everyone = descendants(driver.pid)
         ports = listening(everyone)
         modes = [path.stat().st_mode & 0o777 for path in (home / ".ray").iterdir() if path.is_file()]
-    finally:
         (tmp_path / "go").touch()
         output = driver.communicate(timeout=PATIENCE)[1]
     assert driver.returncode == 0, output

@@ -122,14 +122,5 @@ def test_names_that_differ_have_histories_of_their_own(sweep: Sweep) -> None:
     assert [result[f"tune/{name}"] for name in taken] == [0, 1, 2]
 
 
-def test_what_is_added_beside_metrics_never_takes_the_name_of_another(sweep: Sweep) -> None:
-    values = {"acc": 1.0, "acc_se": 2.0, "raysweep.acc_se": 3.0, "tune/y": 4.0}
-    curves = {"tune": {"step": [1], "y": [5.0], "y_se": [6.0]}}
-    assert sweep.replay([[{**row, "metrics": values, "curves": curves} for row in rows(0, 2)]]) is None
-    metrics = sweep.children()["cell-0"].data.metrics
-    assert {name: metrics[name] for name in values} == values
-    assert (metrics["raysweep.raysweep.acc_se"], metrics["raysweep.tune/y"], metrics["raysweep.tune/y_se"]) == (0, 5, 6)
-
-
 def test_large_values_have_a_mean() -> None:
     assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]

@@ -6,12 +6,11 @@ import contextlib
 import re
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Outcome, command, until
+from conftest import Outcome, driving, until
 from servers import hurry
 from spaces import small_space, written
 
@@ -30,22 +29,15 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(
             return db.execute(STATUSES).fetchall()
 
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
-    written(tmp_path, space)
-    driver = subprocess.Popen(
-        command("run", tmp_path / "space.yaml", "--storage", storage, "--executor", "inline", "--no-report"),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert driver.stderr is not None
-    for line in driver.stderr:
-        if line.startswith("writing the last"):
-            break
-    # importing MLflow alone may take as long as an interrupted mirror has
-    until(runs, driver)
-    driver.send_signal(number)
-    output = driver.stderr.read()
-    assert driver.wait(timeout=PATIENCE) == 130
+    asked = ("run", written(tmp_path, space), "--storage", storage, "--executor", "inline", "--no-report")
+    with driving(*asked) as driver:
+        assert driver.stderr is not None
+        assert any(line.startswith("writing the last") for line in driver.stderr)
+        # importing MLflow alone may take as long as an interrupted mirror has
+        until(runs, driver)
+        driver.send_signal(number)
+        output = driver.stderr.read()
+        assert driver.wait(timeout=PATIENCE) == 130
     assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in output
     missing = re.search(
         r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "

@@ -22,8 +22,6 @@ from sqlalchemy import Engine, event
 from raysweep.storage.signs import Mirrored
 from raysweep.tracking import cell_run, cleanup, mirror, server
 from raysweep.tracking.runs import SweepRun
-from raysweep.tracking.server import check
-from tests.chaos.tracking_server import Server
 from tests.chaos.unwell_server import UnwellServer
 from tests.chaos.waiting import PATIENCE
 
@@ -425,39 +423,3 @@ def test_a_server_that_loses_answers_or_never_answers_costs_a_warning_and_no_run
     assert {run.info.status for run in sweep.runs()} == {"FINISHED"}
     assert set(sweep.children()) == {f"cell-{index}" for index in range(4)}
     assert sweep.parent().info.status == "FINISHED"
-
-
-@pytest.mark.long
-def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(mirror, "PATIENCE", 2.0)
-    check(server.uri)
-    sweep, cells = Sweep(server.uri, tmp_path), [rows(index, 3) for index in range(6)]
-    writer = sweep.start()
-    for index in range(3):
-        writer.cell(f"cell-{index}", parameters(index), cells[index], [])
-    until(lambda: writer.pending == 0)
-    server.kill()
-    for index in range(3, 6):
-        writer.cell(f"cell-{index}", parameters(index), cells[index], [])
-    warning = writer.finish("FINISHED", {}, {})
-    assert warning is not None
-    assert warning.startswith("mirror incomplete: 3 cells not written")
-    assert "\n" not in warning
-    server.start()
-    assert {run.info.status for run in sweep.children().values()} == {"FINISHED"}
-    assert sweep.parent().info.status == "RUNNING"
-    kind = sweep.client().get_experiment_by_name("mirror-test").tags["mlflow.experimentKind"]
-    assert kind == "custom_model_development"
-    table = tmp_path / "results.csv"
-    table.write_text("cell,seed\n")
-    assert sweep.replay(cells, **{"results.csv": table}) is None
-    first = {cell: run.info.run_id for cell, run in sweep.children().items()}
-    assert set(first) == {f"cell-{index}" for index in range(6)}
-    assert sweep.replay(cells) is None
-    assert {cell: run.info.run_id for cell, run in sweep.children().items()} == first
-    assert sweep.parent().info.status == "FINISHED"
-    assert [entry.path for entry in sweep.client().list_artifacts(sweep.parent().info.run_id)] == ["results.csv"]
-    output = capfd.readouterr()
-    assert (output.out, output.err) == ("", "")

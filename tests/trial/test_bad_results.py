@@ -73,14 +73,6 @@ def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_
     assert call("results", "odd", "--storage", storage).out.count("\n") == 3
 
 
-@pytest.mark.parametrize("keep", [[], ["learn"]])
-def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(keep: list[str], sandbox: Path, storage: Path) -> None:
-    sweep = run(storage, space(["fine", "failed"], keep=keep))
-    assert sweep.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
-    for row in sweep.failures():
-        assert row["error"].rstrip().endswith("gave the status failed, and no error")
-
-
 def test_what_others_have_in_the_storage_stays(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
     run(storage, space(["fine"], name="other", keep=["learn"]))
     before = files_of(storage)

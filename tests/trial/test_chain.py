@@ -62,17 +62,6 @@ def assert_rows_are(result: Computation, expected: list[Computation]) -> None:
             np.testing.assert_array_equal(result.metrics[name][index], values[0], err_msg=f"{name} of row {index}")
 
 
-def test_each_distinct_stage_is_called_once_and_every_row_has_its_own_numbers() -> None:
-    made = three()
-    rows = grid(a=[1, 2], b=[1, 2, 3], d=[1, 2], seed=[0, 1])
-    random.Random(0).shuffle(rows)
-    metrics = compute(made, [*rows, *rows[:5]])
-    assert [len(called(name)) for name in made.chain.names] == [4, 12, 24]
-    assert all(len(call.rows) == 1 for call in CALLS)
-    assert_rows_are(metrics, alone(made, [*rows, *rows[:5]]))
-    assert len(set(metrics.metrics["evaluate_value"][: len(rows)])) == len(rows)
-
-
 def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other() -> None:
     compute(three(finetune={"until": "c", "points": lambda row: [1.0, 2.0]}), [{}])
     seen = {call.stage: set(call.rows[0]) for call in CALLS}
@@ -284,20 +273,6 @@ def test_a_stage_whose_metrics_are_asked_for_is_computed_again_where_it_was_prun
     CALLS.clear()
     assert_rows_are(compute(made, [{}], Store(tmp_path), ("finetune",)), [first])
     assert [call.stage for call in CALLS] == ["pretrain", "evaluate"]
-
-
-def test_a_damaged_entry_is_set_aside_and_computed_again(tmp_path: Path) -> None:
-    made, store = kept(), Store(tmp_path)
-    first = compute(made, [{"b": 1}], store)
-    (weights,) = (tmp_path / "entries").glob("*.safetensors")
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
-    CALLS.clear()
-    metrics = compute(made, [{"b": 1}, {"b": 2}], Store(tmp_path))
-    assert_rows_are(metrics, [first, compute(made, [{"b": 2}], store)])
-    assert len(called("pretrain")) == 1
-    assert list((tmp_path / "damaged").iterdir())
 
 
 def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_published_each(tmp_path: Path) -> None:

@@ -196,18 +196,6 @@ def test_anything_of_one_number_can_be_logged(value: Any, rows: int) -> None:
     assert context.stop().tolist() == [True] * rows
 
 
-def test_a_curve_that_keeps_less_than_was_logged_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    for points, lines in ((CURVE_POINTS, 0), (200_000, 1)):
-        context = Context("train", 1)
-        for step in range(points):
-            context.log(step, loss=0.0)
-        with caplog.at_level("INFO", "raysweep"):
-            context.curve.tell()
-        assert len(caplog.messages) == lines
-    kept = len(context.curve.of_row(0)["step"])
-    assert f"train logged 200,000 points; its curve keeps {kept}: " in caplog.text
-
-
 def test_what_no_store_can_hold_is_told_by_its_place() -> None:
     with pytest.raises(TypeError, match="^a/1/b: expected an array, .* got set"):
         trees.flatten({"a": [0, {"b": {1}}]})
