@@ -11,9 +11,10 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Part, groups, is_exact, is_logarithmic, is_number
+from raysweep.analyses.rows import Part, edges_of, groups, is_exact, is_logarithmic, is_number
 from raysweep.analyses.series import marked_panels
 from raysweep.analyses.single_runs import has_single_runs
 from raysweep.fits.inflection import fit_inflection
@@ -74,6 +75,7 @@ def turns_finding(
     **facts: Any,
 ) -> Finding:
     """The finding of fitted turning points. whole: one row per setting."""
+    whole = with_outcomes(whole, edges_of(question.rows, question.x))
     placed = "maximum" if turn == "max" else "minimum"
     along = next((key for key in keys if is_number(question.rows, key) and runs_along(whole, keys, key)), None)
     return places_finding(
