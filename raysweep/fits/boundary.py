@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,7 @@ from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
 from raysweep.fits.zero_posterior.mixture import mixture
 from raysweep.fits.zero_posterior.root import Root, in_posterior
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from raysweep.lazy import pd
 
 SCALES = ("linear", "asinh", "sign")
 # In robust standard deviations. The farthest of 8 normal draws exceeds it in 0.5 % of cells; of 20 draws, in none.
@@ -90,8 +87,6 @@ def fit_boundary(
 
     Raises ValueError for an unknown column, scale or level.
     """
-    import pandas as pd
-
     check_options(level)
     for word in [scale] if isinstance(scale, str) else (scale or {}).values():
         if word not in SCALES:

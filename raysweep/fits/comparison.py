@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import LEVEL, half_width, holm, t_quantile, two_sided
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from raysweep.lazy import pd
 
 FEWEST = 4  # draws; with three, each draw is scaled by the standard deviation of the other two, which is too uncertain
 ROUNDING = 1e-9  # relative; batching changes the last digits of rows that are otherwise equal

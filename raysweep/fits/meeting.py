@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from raysweep.fits.power_law import FEWEST_POINTS, log_curves
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile
 from raysweep.fits.trend import slope_weights
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 @dataclass(frozen=True, kw_only=True)

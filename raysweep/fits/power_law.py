@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from raysweep.fits.draws import DrawCurves, check_options, draw_curves, usable
 from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, holm, t_quantile, two_sided
 from raysweep.fits.trend import slope_weights
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 FEWEST_POINTS = 3  # two points always lie on a line
 
