@@ -16,13 +16,8 @@ from raysweep.lazy import pd
 
 @dataclass(frozen=True, kw_only=True)
 class Meeting:
-    """Where the least-squares line of log y over log x meets the logarithm of a level. A field is NaN if there is none.
-
-    place: the x where they meet; it may lie outside of the values of x, see `beyond`.
-    low, high: its interval.
-    beyond: whether it lies outside of the values of x.
-    draws: how many were used.
-    reason, note: why there is no result, or what was left out, and its text (see `Reason`).
+    """The x where the least-squares line of log y over log x meets the logarithm of a level, and its interval; NaN if
+    there is none. beyond: whether it lies outside of the values of x. reason: why there is none, or what was left out.
     """
 
     place: float = np.nan
