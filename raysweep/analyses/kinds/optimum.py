@@ -16,12 +16,12 @@ from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_plac
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, is_exact, is_logarithmic, is_number, with_choice
 from raysweep.analyses.series import marked_panels
+from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
 from raysweep.lazy import pd
-from raysweep.search.completed import completed_rows
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
