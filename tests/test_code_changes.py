@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, files_of, installed, process, rows
+from conftest import QUIET, Call, assert_same_rows, files_of, installed, process, rows
 from spaces import small_space, written
 
 import raysweep
 from raysweep.query.sweep import Sweep, open_sweep
-
-Call = Callable[..., Outcome]
 
 
 def resume(storage: Path, name: str = "small", **options: Any) -> Sweep:

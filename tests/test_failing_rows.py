@@ -7,17 +7,14 @@ import io
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, process, run
+from conftest import QUIET, Call, files_of, process, run
 from spaces import written
 
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
 
 
 def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:

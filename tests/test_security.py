@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, refused
+from conftest import QUIET, Call, refused
 from spaces import small_space
 
 import raysweep
@@ -19,8 +19,6 @@ from raysweep.report.page import TEMPLATES
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged, seal, unseal
-
-Call = Callable[..., Outcome]
 
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal", "jsonpickle"}
 PROCESSES = {  # the names of joblib that send work to processes of its own, through pipes, and read no file

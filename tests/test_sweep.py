@@ -11,15 +11,12 @@ from typing import Any
 
 import pandas
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
+from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, rows, run
 from spaces import small_space, written
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
-
 
 # What comes out
 

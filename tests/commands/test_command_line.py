@@ -7,11 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, TESTS, Outcome, command, files_of, process
+from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process
 from spaces import small_space
 
 import raysweep
@@ -20,8 +19,6 @@ from raysweep.commands import listing
 from raysweep.space import packaged
 from raysweep.theory import papers
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
 

@@ -6,19 +6,16 @@ import contextlib
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from auditing import listening
-from conftest import QUIET, Outcome, command, driving, files_of, nobody_else_writes, refused, run, until
+from conftest import QUIET, Call, command, driving, files_of, nobody_else_writes, refused, run, until
 
 from raysweep.query.sweep import open_sweep
 from raysweep.storage import driver_lock
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 
 def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(

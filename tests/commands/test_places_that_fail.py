@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Outcome, command, files_of, process, refused
+from conftest import QUIET, Call, Outcome, command, files_of, process, refused
 from conftest import run as run_sweep
 from disks import NO_BYTECODE, bound_by_permissions
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture

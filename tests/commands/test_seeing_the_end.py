@@ -11,12 +11,11 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from auditing import ctrl_c_when, reading
-from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, run, until
+from conftest import QUIET, Call, driving, files_of, nobody_else_writes, run, until
 from servers import hurry
 from spaces import sandbox_space, small_space, written
 
@@ -25,8 +24,6 @@ from raysweep.driver import progress
 from raysweep.storage import files, paths, signs
 from raysweep.tracking import mirror
 from tests.chaos.waiting import PATIENCE, wait_for
-
-Call = Callable[..., Outcome]
 
 
 def finished_cells(database: Path) -> int:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, driving, files_of, process, rows, run, until
+from conftest import QUIET, Call, assert_same_rows, driving, files_of, process, rows, run, until
 from spaces import waiting_space, written
 
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture

@@ -18,12 +18,11 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, driving, files_of, process, until
+from conftest import QUIET, Call, driving, files_of, process, until
 from driven import Drive, run_statuses, some_waiting, values
 
 from raysweep.executors import retry_policy
@@ -31,9 +30,6 @@ from raysweep.plan.packs import Pack
 from raysweep.plan.resources import Resources
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
-
 
 INLINE = ("--executor", "inline", "--tracking-uri", "none")
 

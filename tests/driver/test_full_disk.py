@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
+from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, process, refused
 from disks import NO_BYTECODE, no_file_beyond
 
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
 
 
 def last_line_of_no_room(outcome: Outcome, storage: Path, why: str) -> str:

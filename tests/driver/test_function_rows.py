@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome, rows
+from conftest import Call, rows
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.trial import parts
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)

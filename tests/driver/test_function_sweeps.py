@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Outcome, driving, process, until
+from conftest import QUIET, Call, driving, process, until
 from functions import of_notebook, quietly
 
 import raysweep
 
-Call = Callable[..., Outcome]
 AXES = {"lr": {"geomspace": [1e-4, 1e-1, 7]}, "depth": [1, 2], "optimizer": ["adam", "sgd"]}
 SOURCE = """
 import math

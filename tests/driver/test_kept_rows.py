@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 from auditing import just_before
-from conftest import QUIET, Outcome, files_of, refused, run
+from conftest import QUIET, Call, files_of, refused, run
 from spaces import STEP, language_space, sandbox_space, written
 
 from raysweep import workloads
 from raysweep.ledger import segments
 from raysweep.plan.identity import cell_id
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
 
 
 def annotated(folder: Path, behaviour: list[str]) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call
 from driven import Drive, run_statuses, values
 from spaces import small_space, written
 
@@ -18,8 +17,6 @@ from raysweep.tracking import database as mlflow_database
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 
 @pytest.mark.long

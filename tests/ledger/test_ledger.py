@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import publishing
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, files_of
+from conftest import QUIET, Call, assert_same_rows, files_of
 
 from raysweep.ledger import segments
 from raysweep.storage import files
 from raysweep.storage.sealed import Damaged
-
-Call = Callable[..., Outcome]
 
 
 def row(cell: str = "c", seed: int = 0, attempt: int = 1, **metrics: float) -> segments.Row:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.space.schema import restore
 from raysweep.workloads import functions
 
-Call = Callable[..., Outcome]
 GOOD = "def train(x, seed):\n    return {'loss': 1.0}\n"
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, assert_same_rows, process
+from conftest import QUIET, Call, assert_same_rows, process
 from disks import bound_by_permissions, disk, mounted, read_only
 from spaces import STEP, language_space, written
-from store_sweeps import Call, one_line, rows
+from store_sweeps import one_line, rows
 
 from raysweep.stages import references
 from raysweep.stages.store import Store

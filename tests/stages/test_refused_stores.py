@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import QUIET
+from conftest import QUIET, Call
 from spaces import language_space, written
-from store_sweeps import Call, one_line
+from store_sweeps import one_line
 
 from raysweep.stages.store import Store
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, assert_same_rows
+from conftest import QUIET, Call, assert_same_rows
 from spaces import language_space, written
-from store_sweeps import Call, one_line, rows
+from store_sweeps import one_line, rows
 
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal

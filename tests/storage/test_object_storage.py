@@ -8,12 +8,12 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, driving, process, until
+from conftest import QUIET, Call, assert_same_rows, driving, process, until
 from spaces import sandbox_space, waiting_space, written
 
 from raysweep.ledger import compaction, segments
@@ -21,7 +21,6 @@ from raysweep.storage import driver_lock, files, paths
 from raysweep.storage.folder import Folder
 from tests.chaos.waiting import PATIENCE
 
-Call = Callable[..., Outcome]
 LEASE, LONG_LEASE = 4.0, 20.0  # for a driver that is to be succeeded, and for one that is not, however busy
 
 

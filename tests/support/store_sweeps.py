@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from conftest import Outcome
 
-Call = Callable[..., Outcome]
-
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dict[str, Any]]]:

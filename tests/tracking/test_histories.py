@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome
+from conftest import Call
 from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
 from raysweep.tracking import histories, server
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture

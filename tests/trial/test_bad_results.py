@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from careless_workload import RESULTS
-from conftest import QUIET, SUPPORT, Outcome, _before, files_of, installed, process, run
+from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, installed, process, run
 from spaces import written
 
 from raysweep import workloads
 from raysweep.errors import InputError
-
-Call = Callable[..., Outcome]
 
 LINES = {
     "rows too many": "careless.learn: expected 2 numbers as the metric loss, one for each row, got 3",
