@@ -165,6 +165,13 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def own_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The notes of this user are those of this test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def fits_in_this_process() -> Iterator[None]:
     """Beside other tests a fit has no core to spare for processes of its own."""

@@ -117,10 +117,7 @@ def test_the_question_of_the_readme_can_be_asked(call: Call, storage: Path, tmp_
     assert "400 cells x 20 draws = 8,000 rows" in result.out
 
 
-def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path: Path, own_notes: Path) -> None:
     (tmp_path / "script.py").write_text(block("py") + "print(len(table), table['accuracy'].sum())\n")
     definition, _, _ = block("py").partition("if __name__")
     (tmp_path / "my_file.py").write_text(definition)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import QUIET, Call, driving, process, until
-from functions import of_notebook, quietly
+from functions import edited, quietly
 
 import raysweep
 
@@ -40,13 +40,6 @@ axes: {lr: {geomspace: [1e-4, 1e-1, 7]}, depth: [1, 2], optimizer: [adam, sgd]}
 seeds: 5
 metrics: {accuracy: maximize}
 """
-
-
-@pytest.fixture(autouse=True)
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the user's own runs note where functions are, apart from those of whoever runs the tests."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state"
 
 
 @pytest.fixture
@@ -142,9 +135,9 @@ def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, st
 
 
 @pytest.mark.long
-def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, notes: Path) -> None:
+def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, own_notes: Path) -> None:
     killed(folder, storage)
-    shutil.rmtree(notes)  # somebody else's storage: there was no run here
+    shutil.rmtree(own_notes)  # somebody else's storage: there was no run here
     for where in (folder, tmp_path):
         refused = process("resume", "tried", "--storage", storage, *QUIET, cwd=where)
         assert refused.code == 2
@@ -249,11 +242,11 @@ def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
 
 def test_another_version_has_its_own_rows(storage: Path) -> None:
     messages: list[str] = []
-    assert quietly(of_notebook("first", "1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
-    changed = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
+    assert quietly(edited("return 1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
+    changed = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
     assert changed.results()["value"].tolist() == [1, 2]
-    assert any("code of first changed" in line for line in messages)
-    newer = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
+    assert any("code of train changed" in line for line in messages)
+    newer = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
     assert newer.results()["value"].tolist() == [10, 20]
 
 

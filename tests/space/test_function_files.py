@@ -18,12 +18,6 @@ from raysweep.workloads import functions
 GOOD = "def train(x, seed):\n    return {'loss': 1.0}\n"
 
 
-@pytest.fixture(autouse=True)
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes of this test alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.mark.parametrize(
     ("source", "space", "message"),
     [

@@ -152,10 +152,9 @@ def answering(received: list[str | None], target: str = "") -> http.server.Threa
 
 
 @pytest.fixture
-def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, list[str | None]]]:
+def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, own_notes: Path) -> Iterator[tuple[str, list[str | None]]]:
     """The sweep `small`, as somebody else made it: its record names a server that this user, who has a password, never
     gave. The server's address, and the credentials that it hears."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name, value in {"USERNAME": "ada", "PASSWORD": PASSWORD, "TOKEN": SECRET}.items():
         monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
     requests: list[str | None] = []
