@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call, driving, process, until
+from conftest import QUIET, Call, driving, process, refused, until
 from functions import edited, quietly
 
 import raysweep
@@ -139,13 +139,9 @@ def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp
     killed(folder, storage)
     shutil.rmtree(own_notes)  # somebody else's storage: there was no run here
     for where in (folder, tmp_path):
-        refused = process("resume", "tried", "--storage", storage, *QUIET, cwd=where)
-        assert refused.code == 2
-        assert refused.err.startswith("--workload: ")
-        assert len(refused.err.splitlines()) == 1
+        refused(process("resume", "tried", "--storage", storage, *QUIET, cwd=where), "--workload: ")
     other = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:test", *QUIET, cwd=folder)
-    assert other.code == 2
-    assert other.err.startswith("--workload: expected the function train")
+    refused(other, "--workload: expected the function train")
     done = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder)
     assert done.code == 0, done.err
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
@@ -159,10 +155,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     cell = raysweep.open("tried", storage).cells.ids[0]
     for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
         for named in ([], ["--workload", folder / "my_file.py:train"]):
-            refused = call(*what, "--storage", storage, *named)
-            assert refused.code == 2, refused.err
-            assert "changed" in refused.err
-            assert len(refused.err.splitlines()) == 1
+            refused(call(*what, "--storage", storage, *named), "", "changed")
     assert not trace.exists()
     again = process("run", folder / "tried.yaml", "--storage", storage, *QUIET)
     assert again.code == 0, again.err

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows
+from conftest import QUIET, Call, assert_same_rows, halted
 from spaces import language_space, written
-from store_sweeps import one_line, rows
+from store_sweeps import rows
 
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
@@ -61,7 +61,7 @@ def test_an_entry_of_another_version_ends_the_sweep_and_stays(
     sound = entry.read_bytes()
     entry.write_bytes(seal({**unseal(sound), "format": 99}))
     outcome = call("run", space, "--storage", storage, *QUIET)
-    one_line(outcome, "format 99")
+    halted(outcome, "", "format 99")
     assert entry.exists()
     assert len(rows(storage)) == 2
     entry.write_bytes(sound)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import until
+from conftest import nobody_else_writes, sql, until
 from sqlalchemy import Engine, event
 
 from raysweep.storage.signs import Mirrored
@@ -174,11 +172,9 @@ def test_a_run_that_was_changed_is_written_again_and_no_other(method: str, sweep
     if method == "client":
         sweep.client().log_metric(changed.info.run_id, "risk_scratch", 999.0)
     else:
-        table, column = ("latest_metrics", "value") if method == "database" else ("params", "value")
-        key = "risk_scratch" if method == "database" else "engine"
-        with contextlib.closing(sqlite3.connect(sweep.room / "mlflow.db")) as db:
-            db.execute(f"UPDATE {table} SET {column} = 999 WHERE key = '{key}' AND run_uuid = '{changed.info.run_id}'")
-            db.commit()
+        table, key = ("latest_metrics", "risk_scratch") if method == "database" else ("params", "engine")
+        where = f"key = '{key}' AND run_uuid = '{changed.info.run_id}'"
+        sql(sweep.room / "mlflow.db", f"UPDATE {table} SET value = 999 WHERE {where}")
     assert sweep.replay(cells) is None
     after = sweep.children()
     assert after["cell-1"].info.run_id == other.info.run_id
@@ -312,13 +308,11 @@ def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep) -> N
 
 
 def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
-    with contextlib.closing(sqlite3.connect(sweep.room / "mlflow.db", isolation_level=None)) as held:
-        held.execute("BEGIN IMMEDIATE")
+    with nobody_else_writes(sweep.room / "mlflow.db"):
         writer = sweep.start()
         for attempt in range(2):
             writer.cell("cell-0", parameters(0), rows(attempt, 2), [], f"mark-{attempt}")
         assert (writer.handed, writer.pending, writer.missing) == (1, 1, 1)
-        held.execute("ROLLBACK")
     assert writer.finish("FINISHED", {}, {}) is None
     assert (writer.handed, writer.pending, writer.missing) == (1, 0, 0)
 
@@ -373,9 +367,7 @@ def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert [entry.name for entry in path.parent.iterdir()] == ["mlflow.db"]
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        statuses = database.execute("SELECT status FROM runs").fetchall()
-    assert statuses == [("FINISHED",), ("FINISHED",)]
+    assert sql(path, "SELECT status FROM runs") == [("FINISHED",), ("FINISHED",)]
     assert {entry.name for entry in tmp_path.iterdir()} == {"new"}
 
 
