@@ -44,7 +44,7 @@ pytest_plugins = (
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
-pytest.register_assert_rewrite("publishing", "stored_stage")
+pytest.register_assert_rewrite("stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
 
 
