@@ -156,3 +156,10 @@ def test_one_wrong_declaration_hides_no_other_workload(tmp_path: Path) -> None:
     assert listed.code == 0, listed
     assert "linear_transfer" in listed.out
     assert "wrong cannot be loaded: circle: expected stages in one chain" in " ".join((listed.out + listed.err).split())
+
+
+def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(sandbox: Path, storage: Path) -> None:
+    sweep = run(storage, space(["fine", "failed"]))
+    assert sweep.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
+    for row in sweep.failures():
+        assert row["error"].rstrip().endswith("gave the status failed, and no error")
