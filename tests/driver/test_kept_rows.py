@@ -38,17 +38,6 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     assert files_of(storage / "noted" / "ledger") == kept
 
 
-def test_an_extension_keeps_its_rows_where_a_report_is_bad_input(
-    sandbox: Path, storage: Path, tmp_path: Path, call: Call
-) -> None:
-    written(tmp_path, annotated(tmp_path, ["compute", "no_caveat"]))
-    there = ["--storage", storage, "--tracking-uri", "none", "--executor", "inline"]
-    assert call("run", tmp_path / "space.yaml", *there, "--no-report").code == 0
-    assert call("run", tmp_path / "space.yaml", *there, "--set", "seeds=3").code == 2
-    assert open_sweep("noted", storage).space.seeds == [0, 1, 2]
-    assert len(open_sweep("noted", storage).results()) == 6
-
-
 def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
     written(tmp_path, annotated(tmp_path, ["compute", "compute", "no_closed_form"]))
     there = ["--storage", storage, *QUIET, "--executor", "inline"]

@@ -13,6 +13,7 @@ from conftest import QUIET, driving, hear, until
 from spaces import sandbox_space, written
 
 import raysweep
+from raysweep.driver import signal_handlers
 from raysweep.driver.driver import Driver
 from tests.chaos.waiting import PATIENCE
 

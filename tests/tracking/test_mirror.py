@@ -152,16 +152,6 @@ def test_the_parent_carries_artifacts_summary_and_status(sweep: Sweep, tmp_path:
     assert not (tmp_path / "mlruns").exists()
 
 
-def test_replay_doubles_nothing_and_touches_nothing(sweep: Sweep) -> None:
-    cells = [rows(index, 3) for index in range(3)]
-    assert sweep.replay(cells) is None
-    before = {cell: run.info.run_id for cell, run in sweep.children().items()}, sweep.parent().info.run_id
-    for _ in range(2):
-        assert sweep.replay(cells) is None
-        assert ({cell: run.info.run_id for cell, run in sweep.children().items()}, sweep.parent().info.run_id) == before
-    assert sweep.parent().info.status == "FINISHED"
-
-
 @pytest.mark.parametrize("method", ["client", "database", "parameter"])
 def test_a_run_that_was_changed_is_written_again_and_no_other(method: str, sweep: Sweep) -> None:
     cells = [rows(0, 3), rows(1, 3)]
@@ -201,16 +191,6 @@ def test_replay_mends_what_a_killed_driver_left(sweep: Sweep) -> None:
     assert half.info.run_id not in {run.info.run_id for run in children.values()}
     assert {run.info.status for run in children.values()} == {"FINISHED"}
     assert sweep.parent().info.status == "FINISHED"
-
-
-def test_more_seeds_replace_the_child(sweep: Sweep) -> None:
-    sweep.replay([rows(0, 3), rows(1, 3)])
-    before = sweep.children()
-    assert sweep.replay([rows(0, 6), rows(1, 3)]) is None
-    after = sweep.children()
-    assert after["cell-0"].info.run_id != before["cell-0"].info.run_id
-    assert after["cell-1"].info.run_id == before["cell-1"].info.run_id
-    assert after["cell-0"].data.metrics["draws_ok"] == 6
 
 
 def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_otherwise(sweep: Sweep) -> None:
@@ -325,14 +305,6 @@ def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep)
         assert writer.finish("FINISHED", {}, {}) is None
         assert sweep.children()["cell-0"].data.tags["raysweep.stage_ids"] == "stage-0"
         assert "raysweep.stage_ids" not in sweep.children()["cell-1"].data.tags
-
-
-def test_an_interrupted_sweep_is_marked_killed_and_goes_on(sweep: Sweep) -> None:
-    assert sweep.replay([rows(0, 2)], "KILLED") is None
-    assert sweep.parent().info.status == "KILLED"
-    assert sweep.replay([rows(0, 2), rows(1, 2)]) is None
-    assert sweep.parent().info.status == "FINISHED"
-    assert set(sweep.children()) == {"cell-0", "cell-1"}
 
 
 def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
