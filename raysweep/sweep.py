@@ -9,6 +9,7 @@ from typing import Any
 
 from raysweep.driver import start_and_resume
 from raysweep.driver.options import Options
+from raysweep.driver.start_and_resume import resume, sync
 from raysweep.errors import InputError, shown
 from raysweep.query.report import report
 from raysweep.query.sweep import Sweep
@@ -56,24 +57,3 @@ def run(
             changes[key] = value
     found, function = space_files.read_with_function(space, changes, options.name)
     return start_and_resume.run(found, options, function, space_files.analysis_files(found, space))
-
-
-def resume(name: str, workload: str | Callable[..., Any] | None = None, **options: Any) -> Sweep:
-    """Compute the rows that a sweep still lacks, and compute failed rows again.
-
-    workload: for a sweep of a function, the function or FILE.py:NAME; None for the file from which your own run took
-        it. Its source must be unchanged.
-    options: the fields of `Options`.
-    """
-    function_files.check_not_imported()
-    return start_and_resume.resume(name, Options(**options), workload)
-
-
-def sync(name: str, **options: Any) -> Sweep:
-    """Replay a sweep's ledger into MLflow. Runs that are there already stay as they are.
-
-    options: `storage`, `tracking_uri` and `say` of `Options`.
-
-    Raises InputError or Halted if MLflow cannot be given the whole sweep.
-    """
-    return start_and_resume.sync(name, Options(**options))

@@ -20,22 +20,16 @@ MEASURING = "measuring them from the kept artifacts"
 
 @dataclass(frozen=True)
 class AddedMetrics:
-    """Rows that lack metrics.
-
-    rows: those (cell, seed) that can get them from what the store has.
-    note: a sentence for the user; "" if no row lacks a metric.
-    """
+    """The rows (cell, seed) that can get metrics which they lack from what the store has, and a sentence for the user;
+    "" if no row lacks a metric."""
 
     rows: set[tuple[str, int]]
     note: str
 
 
 def renew(state: State, store: Store | None, on_code_change: str) -> str:
-    """Have the rows of a sweep computed again that can get metrics which they lack. Returns a sentence for the user, or
-    "".
-
-    on_code_change: as in `Options`. If rows are recomputed, these are all that lack a metric.
-    """
+    """Have the rows of a sweep computed again that can get metrics which they lack; if rows are recomputed, all that
+    lack one. Returns a sentence for the user, or ""."""
     recompute = on_code_change == "recompute"
     if not recompute and (store is None or not store.exists()):
         return ""
@@ -46,11 +40,8 @@ def renew(state: State, store: Store | None, on_code_change: str) -> str:
 
 @one_look()
 def find(state: State, store: Store | None, recompute: bool = False) -> AddedMetrics:
-    """The rows of a sweep that lack metrics of its workload, and what can be done about them.
-
-    store: None if no stage is kept.
-    recompute: whether all of them are computed again.
-    """
+    """The rows of a sweep that lack metrics of its workload, and what can be done about them. store: None if no stage
+    is kept. recompute: whether all of them are computed again."""
     chain, stages = state.workload.chain, RowStages(state.workload, state.cells.columns, state.space.keep)
     stage_of = {name: index for index, names in enumerate(chain.metrics) for name in names}
     published = set(store.stages()) if store is not None and not recompute else set()

@@ -17,10 +17,8 @@ runs."""
 
 def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
     """Whether `asked` is only a part of the recorded space: it has fewer seeds or fewer values on axes, and no new one.
-
-    False if both have the same rows, and if `asked` extends the recorded space (more seeds or values, none lost).
-    Raises InputError, which names the first difference, if `asked` both loses and gains rows.
-    """
+    False if both have the same rows, or if it only has more. InputError, which names the first difference, if it both
+    loses and gains rows."""
     lost, gained = dict(_differences(recorded, asked)), dict(_differences(asked, recorded))
     if not lost or not gained:
         return bool(lost)
@@ -74,8 +72,7 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
 
 
 def _demand_difference(key: str, old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str] | None:
-    """Compare two demands: a smaller half-width and a larger budget ask for more. A budget that is not given is without
-    limit."""
+    """A smaller half-width and a larger budget ask for more. A budget that is not given is without limit."""
     if key == "budget":
         lost = [unit for unit in new if old.get(unit, math.inf) > new[unit]]
         return (f"budget.{lost[0]}", f"{lost[0]} = {old.get(lost[0], 'any')}, not {new[lost[0]]}") if lost else None

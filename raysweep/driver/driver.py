@@ -54,11 +54,8 @@ COUNT_AGAIN_UP_TO = 20_000  # rows; with more, reading the ledger again takes to
 class Driver:
     """Drives one sweep: prepare, compute, report, close. Call `drive` once.
 
-    folder: the folder of the sweep.
     record: the sweep's record; None for a new sweep.
-    space: the space that is asked for now.
-    cells: the cells of that space.
-    options: how to run it.
+    space, cells: what is asked for now.
     part: whether the space is only a part of the sweep. The record stays unchanged then, and nothing goes to MLflow.
     retry_failed: whether failed rows are computed again.
     function: the Python function that the space is about; None for any other workload, and if no row is missing.
@@ -148,9 +145,7 @@ class Driver:
 
     def prepare(self, record: Record) -> None:
         """Check that the request can be carried out, and record it, so that a sweep that is killed here can be resumed.
-
-        If it cannot be carried out, a new sweep is removed again, and an existing record is restored.
-        """
+        If it cannot be carried out, a new sweep is removed again, and an existing record is restored."""
         try:
             self._died = signs.has_died(self.folder)
             current = shared_stages.placed(record, self.options.store)
@@ -215,7 +210,6 @@ class Driver:
         return max(outlook.outlook(self._state, self._pending).likely.seconds, self._pending.seconds)
 
     def _read(self) -> State:
-        """The state of the sweep, read from the ledger."""
         return State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
 
     def _remember_learned(self) -> None:
@@ -302,8 +296,8 @@ class Driver:
         return packs
 
     def _packing(self) -> Packing:
-        """How packs are cut. Of what a function's rows cost, only the first ones are known; other rows may cost much
-        more, so its packs are short."""
+        """Of what a function's rows cost, only the first ones are known; others may cost much more, so its packs are
+        short."""
         packing = self._placement.packing()
         return replace(packing, ceiling=FUNCTION_CEILING) if self._state.workload.function else packing
 
@@ -312,8 +306,8 @@ class Driver:
         return self._limit.left() > 0 if self._state.stored else self._limit.fits(pack.seconds)
 
     def _on_done(self, pack: Pack, ended: Ended) -> Pack | None:
-        """Enter the rows of a finished pack, and log the cells that are complete now. Returns what is left of the pack
-        if it took too long."""
+        """Enter the rows of a finished pack, and log the cells that are complete now. Returns what is left of the
+        pack."""
         if pack.stages:
             self._progress.advance(0, pack.seconds, ended.seconds)
             self._limit.learn(ended.seconds, pack.seconds)
@@ -336,8 +330,7 @@ class Driver:
         return rest
 
     def report(self) -> None:
-        """Write the report, unless the options say no. If that fails, the rows are still logged to MLflow, and only the
-        report is missing."""
+        """Write the report, unless the options say no. If that fails, the rows are still logged to MLflow."""
         self._every = "all "
         if not self.options.report:
             return

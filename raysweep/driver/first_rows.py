@@ -50,10 +50,7 @@ def carried(space: Space, record: sweep_record.Record) -> Space:
 
 def learned(space: Space, state: State) -> Space | None:
     """The space with what rows of the present code tell of its function, or of any code if no row is missing; None if
-    there is no such row.
-
-    InputError if the space names a metric that they do not have.
-    """
+    there is no such row. InputError if the space names a metric that they do not have."""
     current = code_version(state.workload)
     whole = [row for row in state.rows.values() if row["status"] not in (FAILED, STOPPED)]
     good = [row for row in whole if row["code_version"] == current]
@@ -68,11 +65,7 @@ def learned(space: Space, state: State) -> Space | None:
 
 def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart: bool) -> Space:
     """The space with what rows tell of its function. If there are none yet, the first ones are computed for it, where
-    that can be done on this machine; the space stays as it is if it cannot.
-
-    sweep: its name.
-    apart: as in `measure`.
-    """
+    that can be done on this machine; the space stays as it is if it cannot. sweep: its name. apart: as in `measure`."""
     space = state.space
     present = learned(space, state)
     if present is None and state.missing_rows and can_measure(state.cells):
@@ -86,8 +79,7 @@ def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart:
 
 
 def learned_at_the_end(space: Space, state: State, say: Callable[[str], None]) -> Space | None:
-    """The space with what rows tell that were not there at the beginning; None if nothing was to be learned, or if no
-    row tells it."""
+    """The space with what rows tell that were not there at the beginning; None if there is nothing to learn."""
     if not space.declaration.measures_anything:
         return None
     try:
@@ -103,8 +95,8 @@ def with_cost_of_failures(space: Space, state: State) -> Space:
 
 
 def _seconds(first: segments.Row, good: Sequence[segments.Row]) -> float:
-    """What a row costs, by these rows: of the few first ones the longest, and not the very first one if there are
-    others, because it also imports and compiles; of many the mean."""
+    """What a row costs: by few rows the longest, by many the mean, without the first if it imports and compiles for
+    others."""
     others = [row["seconds"] for row in good if row is not first]
     if 0 < len(others) < TRIED:
         return float(max(others))
@@ -118,11 +110,9 @@ def _with(space: Space, returned: tuple[str, ...] | None, seconds: float | None)
 
 
 def measure(state: State, job: Job, apart: bool = False) -> None:
-    """Compute first rows, into the ledger. apart: whether a child process does, because rows may kill it.
-
-    InputError, which names the row, if the function returns what cannot be metrics before any row was good. A row with
-    other metrics than the first good one has failed, as later ones have.
-    """
+    """Compute first rows, into the ledger. apart: whether a child process does, because rows may kill it. InputError,
+    which names the row, if the function returns what cannot be metrics before any row was good. A row with other
+    metrics than the first good one has failed, as later ones have."""
     started, good, left = time.monotonic(), 0, deque(_candidates(state))
     if apart := apart and child_process.possible():
         job = replace(job, cpus=1)

@@ -26,9 +26,7 @@ def new_job(
 ) -> Job:
     """The job of a sweep, before any of its packs.
 
-    folder: the folder of the sweep.
-    function: the Python function that the sweep is about; None for any other workload.
-    rule: how rows are stopped early; None if none is.
+    function: the Python function that the sweep is about, and rule: how rows are stopped early; None if there is none.
     store: the address of the stage store; "" for rows of a function, which keep no stages.
     run: as in `Function`.
     """

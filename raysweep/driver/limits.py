@@ -39,11 +39,8 @@ class TimeLimit:
         return self._seconds - closing - (time.monotonic() - self._started)
 
     def fits(self, estimated: float) -> bool:
-        """Whether a pack with this estimate (seconds) would end in time.
-
-        The estimate is corrected by the finished packs. Before any pack has finished, the answer is yes while time is
-        left, because an uncorrected estimate knows nothing of this machine's speed.
-        """
+        """Whether a pack with this estimate (seconds), corrected by the finished packs, would end in time. Before any
+        pack has finished, the answer is yes while time is left."""
         return self.left() > (estimated * self._spent / self._estimated if self._estimated else 0.0)
 
     def over(self) -> TimeIsUp:
@@ -52,11 +49,8 @@ class TimeLimit:
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Raise TimeIsUp inside the block as soon as no time is left.
-
-        Signals reach the main thread only. In another thread this does nothing: no further packs are started then, and
-        running ones are waited for.
-        """
+        """Raise TimeIsUp inside the block as soon as no time is left. Signals reach the main thread only; in another
+        one no further packs are started then, and running ones are waited for."""
         if self._seconds == float("inf") or threading.current_thread() is not threading.main_thread():
             yield
             return

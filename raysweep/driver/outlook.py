@@ -30,12 +30,9 @@ class Amount:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a sweep may still take.
-
-    least, most: the missing rows of this round, and all draws of all cells that may get any.
-    likely: what the rows so far tell. Before the first round only both ends are known: their geometric mean, for which
-        a cell has at most USUAL draws.
-    """
+    """What a sweep may still take: the missing rows of this round, what the rows so far tell, and all draws of all
+    cells that may get any. Before the first round only both ends are known: `likely` is their geometric mean, for which
+    a cell has at most USUAL draws."""
 
     least: Amount
     likely: Amount

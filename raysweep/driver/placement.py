@@ -22,13 +22,8 @@ PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 t
 
 @dataclass(frozen=True)
 class Placement:
-    """Where packs are computed.
-
-    executor: ray or inline.
-    trials: how many trials run at a time.
-    asked: whether the user chose the executor.
-    beside: how many trials share the memory of one machine.
-    """
+    """Where packs are computed: ray or inline, how many trials at a time, whether the user chose it, and how many
+    trials share the memory of one machine (`beside`)."""
 
     executor: str
     trials: int
@@ -41,10 +36,7 @@ class Placement:
         return Packing(workers=self.trials, floor=PACK_FLOOR[self.executor], memory=memory / 2 / self.beside)
 
     def line(self, packs: list[Pack], rows: int, seconds: float) -> str:
-        """A line that says how many rows are computed, where, and how long that should take.
-
-        seconds: the estimated seconds of all rows on one core or GPU.
-        """
+        """How many rows are computed, where, and how long that should take. seconds: of all rows on one core or GPU."""
         size = f"{counted(rows, 'row')} in {in_words(packs)}"
         if self.executor == "inline":
             hint = "" if self.asked else "; --executor ray for Ray Tune"
@@ -56,10 +48,8 @@ class Placement:
 
 
 def choose_executor(options: Options, seconds: float, cells: Cells) -> str:
-    """The executor: the chosen one; else this process if it would finish before Ray has started, else Ray.
-
-    seconds: what all rows are likely to take on one core, or on one GPU.
-    """
+    """The chosen executor; else this process if it would finish before Ray has started, else Ray. seconds: what all
+    rows are likely to take on one core, or on one GPU."""
     if options.executor:
         return options.executor
     alone = all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
@@ -68,10 +58,8 @@ def choose_executor(options: Options, seconds: float, cells: Cells) -> str:
 
 
 def place(options: Options, pending: PendingRows, cells: Cells, seconds: float) -> Placement:
-    """Decide where to compute these rows, and start Ray if it is needed. Raises InputError if a trial can never fit.
-
-    seconds: as in `choose_executor`.
-    """
+    """Decide where to compute these rows, and start Ray if it is needed. seconds: as in `choose_executor`. Raises
+    InputError if a trial can never fit."""
     executor = choose_executor(options, seconds, cells)
     if executor == "inline" or not pending.rows:
         return Placement("inline", 1, bool(options.executor))
@@ -91,8 +79,7 @@ def local_trials(cells: Cells) -> int:
 
 
 def total_seconds(packs: list[Pack], pending: PendingRows, stored: bool) -> float:
-    """Estimated seconds of the rows on one core or GPU. Unless stages are stored, work that several packs share is
-    repeated in each of them."""
+    """Seconds of the rows on one core or GPU. Unless stages are stored, packs repeat the work that they share."""
     return pending.seconds if stored else sum(pack.seconds for pack in packs)
 
 
@@ -104,12 +91,11 @@ def in_words(packs: list[Pack]) -> str:
 
 
 def wall_seconds(packs: list[Pack], trials: int, seconds: float, gangs: bool = True) -> float:
-    """How many seconds packs take if the queue gives them out, each after those that it starts from.
+    """How many seconds packs take, `trials` at a time, if the queue gives them out, each after those that it starts
+    from.
 
     A gang of k counts as k times as fast, without the time in which its workers exchange data.
 
-    packs: the packs, some of which a gang may compute.
-    trials: how many packs are computed at a time.
     seconds: the estimated seconds of all packs together on one core or GPU.
     gangs: whether gangs compute the packs that ask for them; in this process there are none.
     """

@@ -140,8 +140,8 @@ class Progress(Shown):
         self._stage_counts = (0, 0)  # there may be new ones
 
     def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
-        """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core, and
-        the seconds that their trial took."""
+        """Count rows that reached the ledger (none for a pack of stages), their estimated seconds, and those of their
+        trial."""
         self._last = time.monotonic()
         self._begun = min(self._begun, self._last - took)
         self._done += rows
@@ -193,11 +193,8 @@ class Progress(Shown):
 
 
 class Phase(Shown):
-    """Shows what a driver does besides computing rows, while it is open. A file in the sweep's folder tells `raysweep
-    status` the same.
-
-    counts: returns how many are done, and how many there are.
-    """
+    """Shows what a driver does besides computing rows, while it is open, here and by a file to `raysweep status`.
+    counts: returns how many are done, and how many there are."""
 
     def __init__(self, folder: AnyPath, name: str, counts: Callable[[], tuple[int, int]]) -> None:
         super().__init__()

@@ -27,11 +27,8 @@ def is_new(storage: AnyPath) -> bool:
 
 
 def create(folder: AnyPath, space: Space, cells: Cells, options: Options, uri: str | None, new_storage: bool) -> Record:
-    """Create the record of a new sweep. Raises InputError if another driver has done so, or if it cannot be written.
-
-    uri: the MLflow to log to; None for none.
-    new_storage: whether the storage is made for this sweep.
-    """
+    """Create the record of a new sweep. uri: the MLflow to log to; None for none. new_storage: whether the storage is
+    made for it. Raises InputError if another driver has done so, or if it cannot be written."""
     storage, name = folder.parent, options.name or space.name
     runs_per = options.runs_per or grouping.default_runs_per(cells)
     tracking_uri = address.recorded(uri, storage)

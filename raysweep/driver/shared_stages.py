@@ -33,14 +33,8 @@ def placed(record: Record, url: str | None) -> Record:
 
 
 def check_asked(url: str | None, workload: Workload, keep: Sequence[str], folder: AnyPath) -> None:
-    """Check the store that the user asked for.
-
-    keep: the stages that the space keeps.
-    folder: the folder of this sweep.
-
-    Raises InputError if the workload stores no stages, if the address is not valid, or if the store would lie in the
-    folder of a sweep: deleting that sweep would delete the stages of other sweeps too.
-    """
+    """Raises InputError if the workload stores no stages, if the store's address is not valid, or if it would lie in
+    the folder of a sweep, this one (`folder`) or another: deleting that would delete the stages of others too."""
     if url is None:
         return
     if not workload.stores(keep):
@@ -76,18 +70,15 @@ class SharedStages:
         self._claims: dict[str, leases.Claim] = {}
 
     def add_metrics(self) -> None:
-        """Have metrics measured that the workload has gained since rows were computed, where the store has what they
-        are measured from. Says what is done."""
+        """Have metrics measured that the workload has gained, where the store has what they are measured from. Says
+        so."""
         if note := added_metrics.renew(self._state, self._store, self._on_code_change):
             self._say(f"note: {note}")
 
     def claim(self, pending: PendingRows) -> PendingRows:
         """Refer to every stage that these rows need, before any row is computed. Stages that other code computed are
-        treated as `on_code_change` says.
-
-        Returns the rows with an estimate that leaves out the stages that are already in the store.
-        Raises Halted if the store cannot be written, and InputError if stages of other code are refused.
-        """
+        treated as `on_code_change` says. Returns the rows with an estimate that leaves out what is in the store. Raises
+        Halted if the store cannot be written, and InputError if stages of other code are refused."""
         if self._store is None or not pending.rows:
             return pending
         recompute = self._on_code_change == "recompute"
@@ -128,10 +119,8 @@ class SharedStages:
                 )
 
     def is_busy(self, stage: str) -> bool:
-        """Whether somebody else computes a stage now: it is not published, and its lease is live. Says so once.
-
-        A lease also counts as expired if it was not renewed while this driver looked; trials are told (`expired`).
-        """
+        """Whether somebody else computes a stage now: it is not published, and its lease is live. Says so once. A lease
+        also counts as expired if it was not renewed while this driver looked; trials are told (`expired`)."""
         if self._store is None or self._store.look(stage) is not None:
             return False
         new = leases.Claim(self._store.files, stage, self._store.lease_seconds)

@@ -30,11 +30,8 @@ PATIENCE = 6.0
 
 
 def once(close: Callable[..., object]) -> Callable[..., None]:
-    """Wrap `close` so that only the first call runs it.
-
-    Two threads may both call it after a signal. The later caller waits until the first is done, for at most
-    DEADLINE - PATIENCE seconds.
-    """
+    """Wrap `close` so that only the first call runs it. Another thread that calls it after a signal waits until that is
+    done, for at most DEADLINE - PATIENCE seconds."""
     begun, done = threading.Lock(), threading.Event()
 
     def first(*arguments: Any) -> None:
@@ -53,8 +50,8 @@ def once(close: Callable[..., object]) -> Callable[..., None]:
 def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """Let SIGTERM and SIGHUP raise KeyboardInterrupt in the block, as Ctrl-C does.
 
-    They raise it only once, however many signals come. No signal raises it in the middle of an import or a fork
-    (see `is_untimely`). A signal that was ignored before the block (SIGHUP under nohup) stays ignored.
+    They raise it only once, however many signals come, and not in the middle of an import or a fork (see
+    `is_untimely`). A signal that was ignored before the block (SIGHUP under nohup) stays ignored.
 
     If the block does not end within PATIENCE seconds of the signal, another thread calls `close`. If it does not end
     within DEADLINE seconds, the process exits.
@@ -148,14 +145,12 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 
 
 def is_untimely(number: int, frame: Any) -> bool:
-    """Whether a signal arrived while the main thread runs Python's own import code or forks. If so, it is sent again
-    later.
+    """Whether a signal arrived while the main thread runs Python's own import code or forks. If so, it is sent again.
 
     Import code may hold an import lock. An exception raised there can be swallowed and leave the lock held, and then
     every thread that imports waits for ever. One raised in a hook of a fork is swallowed always.
 
-    number: the signal.
-    frame: the frame that the main thread was executing, as Python passes it to a signal handler.
+    number, frame: the signal, and what the main thread was executing, as Python passes them to a signal handler.
     """
     code = frame and frame.f_code
     forks = getattr(_HELD, "forking", False) or code is _before_fork.__code__
@@ -168,12 +163,8 @@ def is_untimely(number: int, frame: Any) -> bool:
 
 
 def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[], object]) -> None:
-    """Make sure, in a separate thread, that a signal ends the process in time.
-
-    ear: the file descriptor from which the numbers of signals are read.
-    numbers: the signals that end the process.
-    over: set when the block has ended.
-    """
+    """Make sure, in a thread, that a signal that is read from `ear` ends the process in time. over: the block has
+    ended."""
     while numbers_read := os.read(ear, 64):
         if not numbers.intersection(numbers_read):
             continue
@@ -190,8 +181,8 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
 
 
 def leave_on_signal(code: int) -> None:
-    """Let every signal from now on end the process with this exit code. Used when all work is done and only shutting
-    down is left, for which Ray takes seconds."""
+    """Let every signal from now on end the process with this exit code: all work is done, and Ray takes seconds to shut
+    down."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, frame: os._exit(code))

@@ -27,15 +27,9 @@ AGAIN = "computes them again"
 
 @dataclass
 class Kind:
-    """The stages of one name below the same stages.
-
-    kept: whether they are kept in the store.
-    distinct: how many different stages there are.
-    new: how many of them are to be computed.
-    begun: how many of the new ones have an intermediate checkpoint.
-    parents: the number of artifacts that they start from.
-    seconds: the estimated seconds of the new ones.
-    """
+    """The stages of one name below the same stages: how many there are, how many are to be computed and how many of
+    these have an intermediate checkpoint, the number of artifacts that they start from, and the seconds of the new
+    ones."""
 
     kept: bool
     distinct: int = 0
@@ -49,9 +43,7 @@ class Kind:
 class StagePlan:
     """The stages that pending rows need.
 
-    store: where the stages are shared.
-    on_gpu: whether the seconds are GPU seconds.
-    guessed: whether the seconds are only a guess.
+    on_gpu, guessed: whether the seconds are GPU seconds, and only a guess.
     needed: the ids of all stages that the rows need from the store.
     stored: the store's records of the stages that it has.
     older: the stored stages that other code computed.
@@ -154,10 +146,8 @@ def _later(
     always: int,
 ) -> float:
     """Add the stages after the last one that is always kept, for rows that are computed together. Returns the seconds
-    of all of them, whether they are in the store or not.
-
-    path: the stages up to that one. parents: how many of it these rows start from.
-    """
+    of all of them, whether they are in the store or not. path: the stages up to that one. parents: how many of it these
+    rows start from."""
     total = 0.0
     columns = stages.columns
     for index in range(always + 1, len(workload.chain)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,8 @@ ASK_FROM_ROWS = 1_000_000
 def run(
     space: Space, options: Options, function: Given | None = None, analyses: Mapping[str, Path] | None = None
 ) -> Sweep:
-    """Start a sweep of this space, or continue the sweep that has its name. If the space is only a part of that sweep,
-    run the part.
-
-    function: the Python function that the space is about.
-    analyses: the files of functions that its analyses name, by what the space calls them.
-    """
+    """Start a sweep of this space, or continue the sweep that has its name; a space that is only a part of that sweep
+    is run as a part. analyses: the files of functions that its analyses name, by what the space calls them."""
     folder, record = find_place(space, options)
     if record:
         space = first_rows.carried(space, record)
@@ -52,12 +48,15 @@ def run(
     return Driver(folder, record, space, cells, options, function=function, analyses=analyses or {}).drive()
 
 
-def resume(name: str, options: Options, workload: Any = None) -> Sweep:
+def resume(name: str, workload: str | Callable[..., Any] | None = None, **keywords: Any) -> Sweep:
     """Compute the rows that a sweep still lacks, and compute failed rows again.
 
-    workload: for a sweep of a Python function, the function or FILE.py:NAME, relative to the current folder; None for
-        the file from which this user's own run took it.
+    workload: for a sweep of a function, the function or FILE.py:NAME, relative to the current folder; None for the file
+        from which your own run took it. Its source must be unchanged.
+    keywords: the fields of `Options`.
     """
+    function_files.check_not_imported()
+    options = Options(**keywords)
     sweep = open_sweep(name, options.storage)
     if sweep.space.imported:
         raise InputError(name, "was computed elsewhere; there is nothing to compute")
@@ -72,9 +71,7 @@ def resume(name: str, options: Options, workload: Any = None) -> Sweep:
 
 
 def function_of(sweep: Sweep, workload: Any = None) -> Given | None:
-    """The function of a sweep, to compute rows; None for a sweep of any other workload.
-
-    workload: as in `resume`.
+    """The function of a sweep, to compute rows; None for a sweep of any other workload. workload: as in `resume`.
 
     Nothing in the storage says which file is imported: the user does, now or in a run before. InputError if neither
     does, or if the source is not that of the sweep any more.
@@ -100,11 +97,14 @@ def function_of(sweep: Sweep, workload: Any = None) -> Given | None:
     )
 
 
-def sync(name: str, options: Options) -> Sweep:
-    """Log to MLflow the runs of a sweep that it lacks.
+def sync(name: str, **keywords: Any) -> Sweep:
+    """Replay a sweep's ledger into MLflow. Runs that are there already stay as they are.
+
+    keywords: `storage`, `tracking_uri` and `say` of `Options`.
 
     Raises InputError if the sweep has no MLflow to log to, and Halted if some runs could not be written.
     """
+    options = Options(**keywords)
     sweep, say = open_sweep(name, options.storage), options.say
     uri = address.chosen(options.tracking_uri, sweep.record, sweep.folder.parent)
     if uri is None:
@@ -133,10 +133,8 @@ def sync(name: str, options: Options) -> Sweep:
 
 
 def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Record | None]:
-    """The folder of the sweep that is asked for, and its record, or None if there is no such sweep yet.
-
-    Raises InputError for a name or a storage that is not valid, and for a grid so large that it may be an accident.
-    """
+    """The folder of the sweep that is asked for, and its record; None if there is no such sweep yet. Raises InputError
+    for a name or a storage that is not valid, and for a grid so large that it may be an accident."""
     name = plain_name(options.name, "--name") if options.name is not None else space.name
     if name in sweep_record.RESERVED:
         raise InputError("--name" if options.name else "name", f"{name} is a name that the storage uses itself")
@@ -158,14 +156,8 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
 
 
 def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> Cells:
-    """The cells of a space.
-
-    folder: the folder of the sweep; None for a new sweep.
-    retry_failed: whether failed rows count as missing.
-
-    Raises InputError if the workload refuses the space and some rows are missing. If all rows are there, it does not
-    matter that, for example, a text no longer exists.
-    """
+    """The cells of a space. InputError if the workload refuses it and some rows are missing; if all are there in its
+    folder (None for a new sweep), it does not matter that, for example, a text no longer exists."""
     try:
         cells = enumerate_cells(space)
         if downloads := to_download(space):
@@ -181,8 +173,7 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
 
 
 def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
-    """Run a part of a sweep. Missing rows are computed only for a grid, because a search or a precision chooses rows
-    from the whole sweep."""
+    """Missing rows are computed only for a grid: a search or a precision chooses rows from the whole sweep."""
     say = options.say
     grid = "grid" in sweep.space.search and not sweep.space.precision
     if options.on_code_change == "recompute" and not grid:

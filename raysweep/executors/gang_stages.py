@@ -66,10 +66,6 @@ class GangStages:
         meta = _broadcast({"meta": None if record is None else record["meta"]}, self._waiting)["meta"]
         return None if meta is None else {"meta": meta}
 
-    def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
-        """Like `Store.once`."""
-        return self.once_together({stage: describe}, lambda stages, progress: [compute(progress)])[0]
-
     def once_together(
         self, stages: Mapping[str, dict[str, Any]], compute: Callable[[list[str], Any], Sequence[Computed]]
     ) -> list[SharedEntry]:

@@ -20,8 +20,8 @@ from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
-from raysweep.fits.zero_posterior.crossing import Located, in_posterior
 from raysweep.fits.zero_posterior.mixture import mixture
+from raysweep.fits.zero_posterior.root import Root, in_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +181,7 @@ class Zero:
     zero_end: float = np.nan
     reason: Reason = Reason.NONE
     note: str = ""
-    located: Located | None = None
+    located: Root | None = None
 
 
 def find_zero(

@@ -81,9 +81,8 @@ def fit_power_law(
     )
     with np.errstate(over="ignore"):  # x = 1 may be far away
         prefactor = float(np.exp(curves.values.mean() - exponent * u.mean()))
-    law = replace(
-        law, exponent=exponent, prefactor=prefactor, bend=bend, first=float(curves.x[0]), last=float(curves.x[-1])
-    )
+    first, last = float(curves.x[0]), float(curves.x[-1])
+    law = replace(law, exponent=exponent, prefactor=prefactor, bend=bend, first=first, last=last)
     if draws < 2 and not exact:
         return replace(law, **{**and_because(law, Reason.SINGLE_DRAW), "reason": Reason.SINGLE_DRAW})
     errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]

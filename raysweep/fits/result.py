@@ -84,11 +84,7 @@ class Fit:
 
 
 def overall(table: pd.DataFrame) -> dict[str, Any]:
-    """Summarize a table of slices as status, estimate, interval and method spread.
-
-    A table with one slice gives the values of this slice. With several slices, `Fit` says how the located slices are
-    combined.
-    """
+    """The status, estimate, interval and method spread of a table of slices; `Fit` says how they are combined."""
     names = ("estimate", "low", "high", "method_spread")
     if len(table) == 1:
         return {"status": Status(table["status"].iloc[0])} | {name: float(table[name].iloc[0]) for name in names}
@@ -102,10 +98,12 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def fitted(kind: str, table: pd.DataFrame, **fields: Any) -> Fit:
-    """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`."""
+    """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`; points and
+    draws are those of the slice with the most if they are not given."""
     import pandas as pd
 
     usual: dict[str, Any] = {"dropped": {}, "scale": "linear", "crossings": pd.DataFrame()}
+    usual |= {name: int(table[name].max()) for name in ("points", "draws") if name not in fields}
     return Fit(kind=kind, table=table, **{**usual, **overall(table), **fields})
 
 

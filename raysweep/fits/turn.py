@@ -117,15 +117,7 @@ def fit_turns(
     table = table.assign(
         **pd.DataFrame(reasons), turn=turn, exact=False, halved=False, method=METHOD, method_spread=np.nan
     )
-    return fitted(
-        "inflection",
-        table,
-        level=level,
-        points=int(table["points"].max()),
-        draws=int(table["draws"].max()),
-        rows=rows,
-        method=METHOD,
-    )
+    return fitted("inflection", table, level=level, rows=rows, method=METHOD)
 
 
 def unimodal(z: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -28,13 +28,11 @@ class Cells:
     """The cells of a space in plan order.
 
     columns: every resolved parameter, one entry per cell.
-    ids: the cells' hashes.
-    needs: the different resources that trials take.
-    need: which of these each cell takes, shape (cells,).
+    ids: the cells' hashes. position maps them to their positions.
+    needs: the different resources that trials take. need: which of these each cell takes, shape (cells,).
     most: how many cells there can be.
-    asked: for each cell of a space with ranges {"number": ..., "values": {axis: value}}: its place in the order in
-        which the search asks. None for any other space.
-    position: maps the ids to their positions.
+    asked: for each cell of an open space {"number": ..., "values": {axis: value}}: its place in the order in which the
+        search asks. None for any other space.
     complaint: why the workload refused the last cell that was not placed: its parameter and what it said.
     suggested: what a search suggested, by the results that it knew then, where it takes long to ask it again.
     """
@@ -71,12 +69,8 @@ class Cells:
         return sorted(range(len(self)), key=lambda index: (asked[index]["number"], index))
 
     def place(self, space: Space, values: Mapping[str, Any]) -> int | None:
-        """The position of a cell of a space with ranges; it is added if it is new.
-
-        values: maps each axis to its value.
-
-        None if the space or the workload leaves the cell out.
-        """
+        """The position of a cell, {axis: value}, of an open space, which is added if it is new; None if the space or
+        the workload leaves it out."""
         assert self.asked is not None
         workload, parameters = space.declaration, {**space.fixed, **values}
         identity = cell_id(workload, parameters)
@@ -116,10 +110,8 @@ def plain_row(columns: Mapping[str, np.ndarray], index: int) -> dict[str, Any]:
 
 @one_look()
 def enumerate_cells(space: Space, check: bool = True) -> Cells:
-    """All cells of a space; InputError for a cell that the workload refuses, or if no cell is left.
-
-    check: False for cells that were checked before they were computed: their rows are shown even if their text is gone.
-    """
+    """All cells of a space; InputError for a cell that the workload refuses, or if none is left. check: False for cells
+    that were computed: their rows are shown even if their text is gone."""
     workload = space.declaration
     if space.open:
         if check:
@@ -149,10 +141,7 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
 
 @one_look()
 def fetch(space: Space, say: Callable[[str], None]) -> None:
-    """Download the files that the cells of a space name and that are missing. InputError if that is impossible.
-
-    say: called with every line for the user.
-    """
+    """Download the files that the cells of a space name and that are missing. InputError if that is impossible."""
     workload = space.declaration
     if workload.fetch is None:
         raise InputError("--download", f"{workload.name} reads no files that raysweep could download")

@@ -16,11 +16,8 @@ from raysweep.workloads.declaration import Columns, Workload
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one seed that are computed together, and the cost.
-
-    The rows are given by the positions of their cells. The cost is seconds on one core (or on one GPU, if trials have
-    GPUs) and bytes at the peak.
-    """
+    """Rows of one seed that are computed together: the positions of their cells, and the cost in seconds on one core
+    (or one GPU, if trials have GPUs) and bytes at the peak."""
 
     seed: int
     cells: np.ndarray
@@ -37,7 +34,6 @@ class Costs:
         self._stages = RowStages(workload, cells.columns, keep)
 
     def piece(self, seed: int, indices: np.ndarray) -> Piece:
-        """These cells of one seed, with their cost."""
         key = indices.tobytes()
         if key not in self._pieces:
             cost = self._stages.cost_of(indices)
@@ -64,8 +60,8 @@ class Costs:
         }
 
     def chains(self, piece: Piece) -> list[tuple[int, tuple[RowStage, ...]]]:
-        """The stages of the rows of a piece up to the last one that is kept, parents first; equal ones only once, with
-        the cell of the first row that has them."""
+        """The stages of the rows of a piece up to the last one that is kept, parents first, each once, with the cell of
+        the first row that has them."""
         chains: dict[str, tuple[int, tuple[RowStage, ...]]] = {}
         for cell in piece.cells.tolist():
             if chain := self._stages.of_row(cell, piece.seed):
@@ -80,20 +76,14 @@ class Costs:
 def estimate(
     workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], keep: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """Seconds and peak bytes of all rows ({seed: cell indices}).
-
-    The seconds are on one core, or on one GPU if trials have GPUs.
-    """
+    """Seconds, on one core or on one GPU if trials have GPUs, and peak bytes of all rows ({seed: cell indices})."""
     groups = Costs(workload, cells, keep).groups(rows)
     return sum(group.seconds for group in groups), max((group.peak_bytes for group in groups), default=0.0)
 
 
 def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) -> list[np.ndarray]:
-    """Row numbers for each of `count` workers, with about equal costs; fewer workers if there are fewer rows.
-
-    Rows that share their costly part stay together. Only if there are fewer such groups than workers, groups are
-    halved.
-    """
+    """Row numbers for each of `count` workers, with about equal costs; fewer workers if there are fewer rows. Rows that
+    share their costly part stay together unless there are fewer such groups than workers."""
 
     stages = RowStages(workload, columns)
 

@@ -73,7 +73,6 @@ def stage_id(
     """The id of a stage of one row: equal for all rows with equal parameters of this stage and of those before.
 
     index: its place in the chain.
-    parameters: all parameters of the row.
     parent: the id of what it continues; "" if it is the first.
     point: where it stops, for a stage with points.
 
@@ -133,8 +132,7 @@ def source_digest(modules: tuple[str, ...]) -> str:
 
 
 def code_version(workload: Workload, stage: Stage | None = None) -> str:
-    """The version of the code that decides a row, or the artifact of a stage: of raysweep, and the digest of the
-    source."""
+    """The version of raysweep and the digest of the source that decide a row, or the artifact of a stage."""
     if workload.function is not None:
         return f"{__version__}+{workload.function.digest}"
     if stage is not None:
@@ -150,8 +148,7 @@ def _added(modules: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _all_modules(workload: Workload) -> tuple[str, ...]:
-    """The modules whose source decides a row: those of the workload, and those of its stages that are not among
-    them."""
+    """The modules whose source decides a row: those of the workload and of its stages."""
     modules = workload.source_modules
     others = tuple(dict.fromkeys(module for stage in workload.chain.stages for module in stage.sources))
     return modules + (_added(modules, others) if others else ())

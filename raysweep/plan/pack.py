@@ -20,7 +20,7 @@ class Pack:
     needed: the ids of the kept stages that it needs and that the store lacked when it was planned.
     after: the ids of the packs that must be done before.
     stages: the ids of the stages that it puts into the store, parents first; empty for a pack of rows. Its cells and
-        seeds are then rows that need them, and its length, the number of rows, is 0.
+        seeds are then rows that need them, and its length is 0.
     """
 
     id: str
@@ -52,10 +52,8 @@ def rest_of(pack: Pack, cell_ids: Sequence[str], count: int) -> Pack | None:
 
 
 def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
-    """The two halves of a lost pack; a pack of one row, or of stages, is returned unchanged.
-
-    Each half is expected to take half the seconds, so that both together take the time of the pack.
-    """
+    """The two halves of a lost pack, each of half the seconds; a pack of one row, or of stages, is returned
+    unchanged."""
     if len(pack) <= 1:
         return [pack]
     half = len(pack) // 2

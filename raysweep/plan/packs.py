@@ -44,13 +44,11 @@ def make_packs(
     keep: Sequence[str] = (),
     there: Collection[str] = (),
 ) -> list[Pack]:
-    """Cut rows ({seed: cell indices}) into packs; all rows of a pack have equal needs.
+    """Cut rows ({seed: cell indices}) into packs; all rows of a pack have equal needs. A kept stage that several packs
+    need is a pack of its own, before them. The costliest packs of rows come first among themselves.
 
     keep: the stages that the space keeps in addition to those that always are.
     there: the ids of the stages that the store has.
-
-    A kept stage that several packs need is a pack of its own; it comes before them. The costliest packs of rows come
-    first among themselves.
     """
     costs = Costs(workload, cells, keep)
     groups = costs.groups(rows)
@@ -82,8 +80,8 @@ def make_packs(
 
 
 class _Prices:
-    """What pieces cost where the store keeps stages: a stage that is there costs nothing, and each other one is paid
-    for once, by the first group that needs it."""
+    """What pieces cost where the store keeps stages: one that is there costs nothing, and each other one is paid for
+    once, by the first group that needs it."""
 
     def __init__(self, workload: Workload, costs: Costs, groups: Sequence[Piece], there: Collection[str]) -> None:
         self._workload, self._costs, self._there = workload, costs, frozenset(there)
@@ -104,10 +102,8 @@ class _Prices:
         return {stage.id: stage for *_, needed in rows for stage in needed}
 
     def priced(self, piece: Piece, group: Piece, done: set[str]) -> Piece:
-        """A piece of a group with the seconds that it pays.
-
-        done: the stages that an earlier piece of the group has paid for. Those of this one are added.
-        """
+        """A piece of a group with the seconds that it pays. done: the stages that an earlier piece of the group has
+        paid for; its own are added."""
         needed, kept = self._needed(self._rows(piece)), self._costs.kept(piece)
         pays = {stage for stage in needed if stage not in done and self._payer[stage] == _name(group)}
         done |= pays
@@ -137,11 +133,8 @@ def _name(group: Piece) -> tuple[int, int]:
 def _cut_up(
     group: Piece, cut: Callable[[Piece, int], list[Piece]], total: float, target: float, packing: Packing
 ) -> list[Piece]:
-    """Cut a group that would take longer than a pack, or more than the memory, into equal runs of rows.
-
-    total: seconds of all groups; a cut that costs seconds must make the whole sweep end earlier.
-    target: seconds that a pack should take.
-    """
+    """Cut a group that would take longer than a pack (`target` seconds), or more than the memory, into equal runs of
+    rows. A cut that costs seconds must make the whole sweep (`total` seconds) end earlier."""
     most = len(group.cells)
     alone = packing.workers == 1 and group.seconds <= 1.5 * packing.ceiling
     helps = 1 - 1e-9 if alone else CUTTING_HELPS  # where nothing runs beside it, no work is repeated for a finer cut
@@ -168,11 +161,8 @@ def _cut_up(
 
 
 def _cut(costs: Costs, prices: _Prices | None, group: Piece, count: int) -> list[Piece]:
-    """Cut a group into `count` equal runs of rows, each with its own cost.
-
-    The work that the rows share is repeated in every run; only if the store keeps its result, the first run does it for
-    all. Cutting does not reduce the memory of that work.
-    """
+    """A group as `count` equal runs of rows. What these share is repeated in every run, with all of its memory; only if
+    the store keeps its result, the first run does it for all."""
     if count == 1:
         return [group]
     pieces = [costs.piece(group.seed, run) for run in np.array_split(group.cells, count)]

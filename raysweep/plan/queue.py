@@ -16,13 +16,11 @@ class PackQueue:
     """Packs, round by round, each after the packs of stages that it starts from.
 
     Of the packs that can begin, the one with the longest remaining path comes first: its own seconds and those of the
-    longest chain of packs that wait for it. Among equals, those with larger needs come first, because they wait
-    longest for their place.
+    longest chain of packs that wait for it. Among equals, larger needs come first, which wait longest for their place.
 
     propose: returns the packs of the next round, each after those that it starts from, or nothing if the search is
         over. It is called only when every pack of the round before is done.
-    in_time: whether a pack can still end in time. A pack that cannot is held back: shorter packs take its turn, and no
-        further round is proposed.
+    in_time: whether a pack can still end in time. One that cannot is held back, and no further round is proposed.
     busy: whether somebody else computes this stage now.
     """
 
@@ -45,8 +43,8 @@ class PackQueue:
         self._looked = 0.0
 
     def next(self) -> Pack | None:
-        """The next pack; None while other packs must finish first, while all that is left waits for others (see
-        `wait`), and at the end."""
+        """The next pack; None at the end, and while all that is left waits for other packs or for somebody else (see
+        `wait`)."""
         self._look()
         if not (self._ready or self._running or self._elsewhere or self.held_back):
             self._begin_round(self._propose())
@@ -59,10 +57,8 @@ class PackQueue:
         return None
 
     def wait(self) -> bool:
-        """If nothing runs and all that is left waits for stages that others compute: wait until a pack can begin.
-
-        Returns whether there is such a pack; False is the end.
-        """
+        """If nothing runs and all that is left waits for stages that others compute, wait until a pack can begin.
+        Returns whether there is one; False is the end."""
         while self._elsewhere and not self._ready:
             time.sleep(LOOK_EVERY)
             self._look()
@@ -72,12 +68,8 @@ class PackQueue:
         return bool(self._ready)
 
     def done(self, pack: Pack, failed: Mapping[str, str] | None = None) -> None:
-        """Record that a pack is finished: its rows are in the ledger, or its stages in the store.
-
-        failed: stages of the pack that cannot be computed, each with its error. The packs that wait for it begin all
-            the same, and are told (`errors`): the error of a stage is the error of every row that needs it, and no
-            stage is tried again for each of them.
-        """
+        """Record that a pack is finished: its rows are in the ledger, or its stages in the store. failed: stages of it
+        that cannot be computed, each with its error, which is then that of every row that needs it (`errors`)."""
         del self._running[pack.id]
         self._failed |= failed or {}
         for later in self._later.pop(pack.id, ()):

@@ -11,16 +11,14 @@ import numpy as np
 
 from raysweep.errors import InputError
 from raysweep.phrases import counted
-from raysweep.space.resources import AMOUNTS, ResourceOptions
+from raysweep.space.resources import AMOUNTS
 from raysweep.workloads.declaration import Columns
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources of one trial, for all its workers together, and the number of workers.
-
-    asked: for each of Ray's names, the path of the key that asked for this amount.
-    """
+    """The resources of one trial, for all its workers together, and the number of workers. asked: for each of Ray's
+    names, the path of the key that asked for this amount."""
 
     gpus: int = 0
     cpus: int = 1
@@ -52,9 +50,7 @@ class Resources:
 
 def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Resources:
     """The resources of a trial, from amounts and from (path, rule) pairs that change them; the last rule wins.
-
-    InputError if there are GPUs, and not one for each worker: a worker computes on one GPU.
-    """
+    InputError if there are GPUs, and not one for each worker."""
     path, asked = "resources", {key: f"resources.{key}" for key in AMOUNTS}
     for path, rule in rules:
         changes = {key: value for key, value in rule.items() if key in AMOUNTS}
@@ -75,14 +71,9 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
     )
 
 
-def of_cells(stated: ResourceOptions, columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
-    """The different needs of cells, and which of them each cell has, shape (count,).
-
-    stated: the `resources` of a space.
-    columns: the cells' parameters.
-
-    InputError if the rules of a cell together ask for something impossible.
-    """
+def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
+    """The different needs of cells, and which of them each cell has, shape (count,). stated: the `resources` of a
+    space. InputError if the rules of a cell together ask for something impossible."""
     rules = stated.get("where") or []
     usual = resolve(stated)  # must be possible even if a rule changes it for every cell
     if not rules:

@@ -43,11 +43,8 @@ class RowStage:
 
 
 class RowStages:
-    """The stages of the rows of a table. Equal stages are asked for only once.
-
-    columns: the parameters of all cells.
-    keep: the stages that the space keeps in addition to those that always are.
-    """
+    """The stages of the rows of a table with these parameters. Equal stages are asked for only once. keep: the stages
+    that the space keeps in addition to those that always are."""
 
     def __init__(self, workload: Workload, columns: Columns, keep: Sequence[str] = ()) -> None:
         self._workload, self.columns, self.keep = workload, columns, keep
@@ -93,10 +90,8 @@ class RowStages:
         return points
 
     def cost(self, stage: Stage, *arguments: Any) -> Cost:
-        """What a stage costs, as its declaration says of each call. InputError if that is no Cost of finite numbers.
-
-        arguments: columns; for a stage with points also where it begins and where it stops.
-        """
+        """What a stage costs, as its declaration says of each call: columns and, for a stage with points, where it
+        begins and where it stops. InputError if that is no Cost of finite numbers."""
         if stage.cost is None:
             return NOTHING
         columns, *span = arguments
@@ -135,10 +130,8 @@ class RowStages:
         return {name: values[cell : cell + 1] for name, values in self.columns.items()}
 
     def cost_of(self, cells: np.ndarray) -> Cost:
-        """The cost of all rows of these cells and one seed, computed together, with nothing in the store.
-
-        Identities are not asked for: the texts that they come from may have gone since the rows were computed.
-        """
+        """The cost of all rows of these cells and one seed, computed together, with nothing in the store. Identities
+        are not asked for: the texts that they come from may have gone."""
         columns = {name: values[cells] for name, values in self.columns.items()}
         always = max(self._chain.kept(), default=-1)
         total = NOTHING
@@ -167,17 +160,12 @@ class RowStages:
         return {name: values[first] for name, values in self.columns.items()}
 
     def parameters(self, cell: int) -> dict[str, Any]:
-        """One cell's parameters as plain Python values."""
         return plain_row(self.columns, cell)
 
 
 def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str]) -> list[RowStage]:
     """The kept stages of a row that have to be computed, parents first: those whose metrics are asked for, and those
-    that a later stage needs.
-
-    chain: the stages of the row, up to the last one that is kept.
-    there: the ids of the stages in the store.
-    """
+    that a later stage needs. chain: up to the last stage that is kept. there: the ids in the store."""
     needed_stages: list[RowStage] = []
     needed = True
     for stage in reversed(chain):

@@ -26,10 +26,8 @@ that have to be computed."""
 
 @dataclass(eq=False)
 class _Unit:
-    """Shared stages that one call of their function computes.
+    """Shared stages that one call of their function computes, for each a row that needs it.
 
-    stages: the stages.
-    rows: for each of them a row that needs it.
     needed: the stages that have to be computed for these rows, up to their own.
     users: the numbers of the packs that need them.
     before, after: the units that they continue, and those that continue them.
@@ -46,9 +44,8 @@ class _Unit:
 def with_stages(workload: Workload, cells: Cells, packs: Sequence[Pack], rows: Sequence[Rows]) -> list[Pack]:
     """The packs of stages that these packs of rows share, parents first, and then these packs.
 
-    packs: with the seconds of everything that they need.
-    rows: the rows of each pack. Only stages whose ancestors are all kept become packs of stages. Stages that continue
-        each other and are needed by the same packs are one pack.
+    packs: with the seconds of everything that they need. rows: of each pack. Only stages whose ancestors are all kept
+        become packs of stages. Those that continue each other and are needed by the same packs are one pack.
     """
     users: dict[str, set[int]] = {}
     first: dict[str, tuple[int, int, list[RowStage]]] = {}
@@ -81,11 +78,8 @@ def _units(
     shared: Mapping[str, frozenset[int]],
     first: Mapping[str, tuple[int, int, list[RowStage]]],
 ) -> list[_Unit]:
-    """The shared stages in units, parents first.
-
-    shared: by stage, the numbers of the packs that need it.
-    first: by stage, the cell and the seed of a row that needs it, and what is needed for it, parents first.
-    """
+    """The shared stages, each with the numbers of the packs that need it, in units, parents first. first: by stage, the
+    cell and the seed of a row that needs it, and what is needed for it, parents first."""
     units: dict[tuple[Any, ...], _Unit] = {}
     of_stage: dict[str, _Unit] = {}
     for stage in sorted(shared, key=lambda stage: (first[stage][2][-1].index, first[stage][2][-1].before)):
@@ -122,10 +116,7 @@ def _merged(units: Sequence[_Unit]) -> list[list[_Unit]]:
 
 
 def _pack(cells: Cells, users: Sequence[Pack], units: Sequence[_Unit], place: Mapping[str, str]) -> Pack:
-    """The pack of these units, which continue each other. It gets the largest trial of those that wait for it.
-
-    place: the pack of each stage before.
-    """
+    """The pack of these units, which continue each other, with the largest trial of those that wait for it."""
     needs = max((pack.needs for pack in users), key=lambda needs: (needs.gpus, needs.cpus))
     stages = [stage for unit in units for stage in unit.stages]
     ids = tuple(stage.id for stage in stages)

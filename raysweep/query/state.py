@@ -47,7 +47,6 @@ class PendingRows:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(len(indices) for indices in self.indices.values())
 
 
@@ -287,7 +286,6 @@ class State:
         return have == len(self.space.seeds)
 
     def complete(self) -> Iterator[int]:
-        """The cells with every draw in the ledger, in plan order."""
         return (index for index in range(len(self.cells)) if self.is_complete(index))
 
     def add(self, rows: list[segments.Row]) -> list[int]:
@@ -320,11 +318,9 @@ class State:
         return [self.rows[key] for key in keys if key in self.rows]
 
     def curves(self, row: segments.Row) -> dict[str, segments.Curve]:
-        """The learning curves of a row, by stage."""
         return curves.of_row(row, self.shared_curves)
 
     def statuses(self) -> Counter[str]:
-        """How many rows have which status."""
         return Counter(row["status"] for row in self.rows.values())
 
     @property

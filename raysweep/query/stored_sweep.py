@@ -34,7 +34,6 @@ class StoredSweep:
 
     @property
     def name(self) -> str:
-        """The sweep's name."""
         return self.record.sweep
 
     @cached_property
@@ -44,7 +43,6 @@ class StoredSweep:
 
     @property
     def is_part(self) -> bool:
-        """Whether this is only a part of the recorded sweep."""
         return self._part is not None
 
     @property
@@ -78,11 +76,9 @@ class StoredSweep:
         return self.state().rows
 
     def statuses(self) -> Counter[str]:
-        """How many rows have which status."""
         return self.state().statuses()
 
     def failures(self) -> list[segments.Row]:
-        """Rows that failed, with their tracebacks."""
         return self.state().failures()
 
     def results(self, state: State | None = None) -> pandas.DataFrame:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError, shown
+from raysweep.fits.statistics import LEVEL
 from raysweep.ledger import sweep_record
 from raysweep.phrases import place
-from raysweep.query import questions, summary
 from raysweep.query import report as reports
+from raysweep.query import summary
 from raysweep.query.state import State
 from raysweep.query.stored_sweep import StoredSweep
+from raysweep.space import analysis_functions, user_files
+from raysweep.space.analyses import check_analysis
+from raysweep.space.checks import Context
 from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
+    import pandas
+
     from raysweep.analyses.finding import Finding
     from raysweep.report.answers import Fitted, Tabled
     from raysweep.report.report import Report
@@ -29,7 +36,9 @@ class Sweep(StoredSweep):
 
         Raises InputError for a metric that the workload does not have, and if there are no rows.
         """
-        return questions.best_cells(self, metric)
+        from raysweep.report.answers import tabled
+
+        return tabled("best", self._finding({"best": {"metric": metric}}, ""), self.workload)
 
     def fit(
         self,
@@ -49,7 +58,15 @@ class Sweep(StoredSweep):
 
         Raises InputError as for YAML, and with the reason if there is nothing to fit.
         """
-        return questions.fit(self, {"boundary": boundary, "inflection": inflection, "optimum": optimum})
+        from raysweep.report.answers import fitted
+
+        asked = {"boundary": boundary, "inflection": inflection, "optimum": optimum}
+        entry = {kind: options for kind, options in asked.items() if options is not None}
+        if len(entry) != 1:
+            given = " and ".join(entry) or "none"
+            raise InputError("fit", f"expected one of {', '.join(asked)}, like boundary={{…}}, got {given}")
+        (options,) = entry.values()
+        return fitted(self._finding(entry, "fit"), self.workload, float(options.get("level") or LEVEL))
 
     def analyse(self, function: Callable[..., Any] | str, **options: Any) -> Tabled:
         """What somebody else's analysis says of the rows: its sentences, `.table` and `.plot()`, as in the report.
@@ -61,7 +78,20 @@ class Sweep(StoredSweep):
         Raises InputError if there is no such function or no row, or if it returns something else; whatever the function
         raises is passed on.
         """
-        return questions.analyse(self, function, options)
+        from raysweep.analyses import user_function
+        from raysweep.report.answers import Tabled
+        from raysweep.report.figures.style import styled
+
+        if isinstance(function, str):
+            kind, files = function, analysis_functions.files_of([{function: None}], Path())
+            function = analysis_functions.find(kind, files, "analyse")
+        elif callable(function):
+            kind = analysis_functions.name_of(function)
+        else:
+            raise InputError("analyse", f"expected a function or the name of one, got {shown(function)}")
+        with styled():
+            returned = user_function.call(function, kind, self._rows(), options)
+        return Tabled(returned.table, user_function.finding(kind, function, returned), self.workload)
 
     def compare(self, other: Sweep) -> Tabled:
         """The other sweep less this one, paired by seed, in every cell that both have, for the metrics that their
@@ -70,7 +100,22 @@ class Sweep(StoredSweep):
 
         Raises InputError for a sweep of another workload, and with the reason if no rows can be paired.
         """
-        return questions.compare(self, other)
+        import pandas
+
+        from raysweep.analyses.comparison import compared
+        from raysweep.analyses.findings import designed
+        from raysweep.report.answers import tabled
+
+        if not isinstance(other, Sweep):
+            raise InputError("compare", f"expected another sweep, such as raysweep.open(NAME), got {shown(other)}")
+        if str(self.folder) == str(other.folder) and repr(self.space) == repr(other.space):
+            raise InputError("compare", f"expected another sweep than {self.name} itself")
+        labels, _, tables = reports.tables_of([self, other])
+        for label, table in zip(labels, tables, strict=True):
+            if table.empty:
+                raise InputError(label, "there are no rows yet")
+        design, workload = designed([sweep.space.as_dict() for sweep in (self, other)], labels)
+        return tabled("compare", compared(pandas.concat(tables, ignore_index=True), design, workload), workload)
 
     def __repr__(self) -> str:
         return summary.in_text(self)
@@ -83,7 +128,26 @@ class Sweep(StoredSweep):
 
         Raises InputError if there are no rows.
         """
-        return questions.findings(self)
+        from raysweep.analyses.findings import designed, findings_of
+
+        state = self.state()
+        rows = reports.with_times(self._rows(state), state)
+        design, workload = designed((self.space.as_dict(),), (self.name,))
+        files = user_files.recall_analyses(self.record.sweep_id)
+        return findings_of(rows, design, workload, lambda: self.curves(state, ()), files)
+
+    def _finding(self, entry: Mapping[str, Any], path: str) -> Finding:
+        """The finding of an entry that is checked as in YAML. path: the key of the entry, for errors."""
+        from raysweep.analyses.findings import one_finding
+
+        check_analysis(entry, path, Context(self.workload, self.space.axes, self.space.ranges))
+        return one_finding(self._rows(), self.space.as_dict(), entry, self.name)
+
+    def _rows(self, state: State | None = None) -> pandas.DataFrame:
+        table = self.results(state)
+        if table.empty:
+            raise InputError(self.name, "there are no rows yet")
+        return table.assign(sweep=self.name)
 
     def report(
         self,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.search.draws import Draws
     from raysweep.space.schema import Space
-    from raysweep.space.search_options import SearchOptions
 
 
-def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws: Draws) -> list[int]:
+def wanted(kind: str, options: Mapping[str, Any], space: Space, cells: Cells, draws: Draws) -> list[int]:
     """The cells of all rounds that the draws so far decide, at most as many as the option `budget`.
 
     kind: boundary or optimum.

@@ -23,8 +23,8 @@ def registry() -> Any:
 
 
 def opened(entry: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The kind of a checked entry and its options; an option that is null counts as not given, and a name under `by` or
-    `predictors` as a list of one (a function of somebody else gets what was given)."""
+    """The kind of a checked entry and its options: without those that are null, and with a name under `by` or
+    `predictors` as a list of one, except for a function of somebody else."""
     ((kind, given),) = entry.items()
     options = {key: value for key, value in (given or {}).items() if value is not None}
     for key in ("by", "predictors") if kind in registry().names() else ():
@@ -46,10 +46,8 @@ def along_training(kind: str, given: Mapping[str, Any], workload: Workload) -> b
 
 
 def check_analysis(entry: Any, path: str, context: Context) -> None:
-    """Raise InputError for an entry of `analysis` that cannot be made; it names the key at or below `path`.
-
-    context: the axes that the entry may name. Their values are checked only if the context has them.
-    """
+    """Raise InputError, at the key at or below `path`, for an entry of `analysis` that cannot be made. context: the
+    axes that it may name; their values are checked only if it has them."""
     kinds = registry().names()
     expected = f"one of {', '.join(kinds)} with its options, like {{boundary: {{metric: …, x: …}}}}"
     expect(isinstance(entry, Mapping) and len(entry) == 1, path, expected, entry)
@@ -80,7 +78,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     if taken := [name for name in context.axes if name in analysis.columns and name != engine]:
         raise InputError(path, f"its tables have a column {taken[0]}; give this parameter another name")
     x = given.get(analysis.along, "")
-    if why := no_best_place(analysis.above, x, context.axes.get(x, [])):
+    if why := _no_best_place(analysis.above, x, context.axes.get(x, [])):
         raise InputError(f"{path}.{analysis.along}", why)
 
 
@@ -90,18 +88,14 @@ def _check_function(kind: str, given: Any, path: str, context: Context) -> None:
         checks.named(kind, path, "analysis", [*registry().names(), *analysis_functions.installed()])
     given = checks.mapping(given, path, "option to value")
     for key, check in (("where", allowed.where), ("question", allowed.question)):
-        if given.get(key) is not None:
-            check(given[key], f"{path}.{key}", context)
+        checks.unless_null(check)(given.get(key), f"{path}.{key}", context)
     if not analysis_functions.is_in_file(kind):
         function = analysis_functions.find(kind, {}, path)
         analysis_functions.check_options(function, analysis_functions.options_of(given), path)
 
 
-def no_best_place(above: float | None, x: str, values: Iterable[Any]) -> str:
-    """Why the best value cannot be sought on an axis with these values; "" if it can, or if it is not asked for.
-
-    above: as in `Analysis`.
-    """
+def _no_best_place(above: float | None, x: str, values: Iterable[Any]) -> str:
+    """Why the best value cannot be sought on an axis; "" if it can, or if it is not asked for (above is None)."""
     for value in values if above is not None else ():
         if not above < value < math.inf:
             log = above == 0

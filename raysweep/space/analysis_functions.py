@@ -32,24 +32,18 @@ def installed() -> list[str]:
 
 
 def is_in_file(kind: str) -> bool:
-    """Whether an analysis of this name is a function in a file."""
     return _IN_FILE.fullmatch(kind) is not None
 
 
 def files_of(analysis: list[dict[str, Any]], folder: Path) -> dict[str, Path]:
-    """The files of the functions that the entries name, by what the entries call the functions.
-
-    folder: that of the space in which the user named them.
-    """
+    """The files of the functions that entries name, by what these call them. folder: that of the space of the user."""
     matches = {kind: _IN_FILE.fullmatch(str(kind)) for entry in analysis for kind in entry}
     return {kind: (folder / match["file"]).resolve() for kind, match in matches.items() if match}
 
 
 def find(kind: str, files: Mapping[str, Path], path: str) -> Function:
     """The function of an analysis. A file is executed only if it stands in `files`, which holds what the user named.
-
-    path: the key for errors. Raises InputError if it is not there, cannot be imported or is no function.
-    """
+    InputError, at the key `path`, if it is not there, cannot be imported or is no function."""
     if match := _IN_FILE.fullmatch(kind):
         if kind not in files:
             raise InputError(
@@ -101,6 +95,5 @@ def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def name_of(function: Function) -> str:
-    """The name with which the function was defined."""
     inner = function.func if isinstance(function, functools.partial) else function
     return str(getattr(inner, "__name__", type(inner).__name__))

@@ -91,10 +91,6 @@ def curves_x(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
 
 
-def stage(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "stage", context.workload.chain.names)
-
-
 def logged(value: Any, path: str, context: Context) -> Any:
     """Metrics that a stage logs. Their names are known only from its rows."""
     listed = value if isinstance(value, list) else [value]
@@ -102,24 +98,17 @@ def logged(value: Any, path: str, context: Context) -> Any:
     return value
 
 
-def scale(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "scale", SCALES)
-
-
-def sample(value: Any, path: str, context: Context) -> Any:
-    return checks.named(value, path, "sample", SAMPLES)
-
-
 def called(value: Any, path: str, context: Context) -> Any:
     expect(isinstance(value, str) and bool(value.strip()), path, "what the steps are, such as layer", value)
     return value
 
 
-def one_logged(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, str), path, "the name of a logged metric", value)
-    return value
+def stage(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "stage", context.workload.chain.names)
 
 
+scale, sample = checks.one_of("scale", SCALES), checks.one_of("sample", SAMPLES)
+one_logged = partial(checks.text, expected="the name of a logged metric")
 number_axis = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 BY_LEVEL: dict[str, Check] = {"by": axes, "level": level}
 METRIC_X: dict[str, Check] = {"metric": checks.metric, "x": number_axis}

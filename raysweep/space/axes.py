@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import InputError, as_typed
-from raysweep.space import checks, former_names
+from raysweep.space import checks
 from raysweep.space.checks import Context, expect
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
@@ -43,7 +43,6 @@ stands after the axes that its condition names."""
 
 def check(given: Any, workload: Workload) -> dict[str, list[Any]]:
     """The values on every axis; InputError names the key."""
-    former_names.check(given, "axes", workload, lambda values, path: _opened(values, path)[1])
     parameters = {parameter.name: partial(_values, parameter) for parameter in workload.parameters}
     return checks.keys(given, "axes", Context(workload, {}), parameters, noun=f"parameter of {workload.name}")
 
@@ -92,7 +91,6 @@ def _opened(spec: Any, path: str) -> tuple[str, Any]:
 
 
 def _range(spec: Mapping[str, Any], path: str) -> list[float]:
-    """The two ends of a range."""
     pair, log = spec["range"], spec.get("log", False)
     two = isinstance(pair, list) and len(pair) == 2
     good = two and all(checks.is_finite(end) and abs(end) <= MAX_END for end in pair) and pair[0] < pair[1]
@@ -103,11 +101,8 @@ def _range(spec: Mapping[str, Any], path: str) -> list[float]:
 
 
 def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
-    """The axes that are ranges, each with the scale on which a search draws from it: log or linear.
-
-    given: the axes as the user wrote them.
-    recorded: the ranges in a record, by axis.
-    """
+    """The axes that are ranges, each with the scale, log or linear, on which a search draws from it. given: the axes as
+    the user wrote them. recorded: the ranges in a record, by axis."""
     scales = {
         name: "log" if axis.get("log") else "linear"
         for name, axis in (given or {}).items()
@@ -127,7 +122,7 @@ def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
 
 def within(parameter: Parameter, span: Sequence[float], scale: str, share: float) -> Any:
     """The value of a range at a share of its length, from 0 (the low end) to 1. Whole numbers are equally likely for
-    shares that are drawn uniformly."""
+    uniform shares."""
     low, high = span
     whole = parameter.type is int or parameter.whole
     above = high + 1 if whole else high  # so that the last whole number has its share too
@@ -159,13 +154,9 @@ def _spaced(kind: str, numbers: Any, path: str) -> list[float]:
 
 
 def conditions(given: Any, recorded: Any, context: Context) -> Conditions:
-    """The conditions of the axes, in an order in which each comes after those that it depends on.
-
-    given: the axes as the user wrote them.
-    recorded: the conditions in a record, by axis.
-
-    InputError if a condition names no axis or no value of it, depends on itself, or can never hold.
-    """
+    """The conditions of the axes, each after those that it depends on. given: the axes as the user wrote them.
+    recorded: the conditions in a record, by axis. InputError if one names no axis or no value of it, depends on itself,
+    or can never hold."""
     whens = {name: axis["when"] for name, axis in (given or {}).items() if isinstance(axis, Mapping) and "when" in axis}
     paths = {name: f"axes.{name}.when" for name in whens}
     for name, condition in checks.mapping(recorded, "when", "axis to its condition").items():
@@ -180,8 +171,7 @@ def conditions(given: Any, recorded: Any, context: Context) -> Conditions:
 
 
 def _ordered(conditions: Conditions, paths: Mapping[str, str]) -> Conditions:
-    """The same conditions, each after those that it depends on. InputError for a circle, and for a condition that
-    contradicts the conditions of the axes that it names."""
+    """Each condition after those that it depends on. InputError for a circle, or for one that contradicts another."""
     needs: Conditions = {}  # what must hold altogether
     ordered: Conditions = {}
 

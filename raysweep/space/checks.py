@@ -18,7 +18,7 @@ from raysweep.workloads.function_description import check_metric
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may use: the workload, the values on each axis, and the axes that are ranges."""
+    """The workload, the values on each axis, and the axes that are ranges."""
 
     workload: Workload
     axes: Mapping[str, list[Any]]
@@ -40,7 +40,6 @@ def keys(
 
     table: the check of every key that is allowed.
     defaults: values of keys that are not given; None for a key that must be given.
-    noun: the word for a key in the message about an unknown key.
     """
     given = mapping(given, path, f"{noun} to value")
     for key in given:
@@ -71,9 +70,23 @@ def mapping(value: Any, path: str, what: str) -> dict[str, Any]:
 
 
 def text(value: Any, path: str, context: Context, expected: str = "text") -> str:
-    """Any text. wanted: what it should say, for the message."""
+    """Any text. expected: what it should say, for the message."""
     expect(isinstance(value, str), path, expected, value)
     return str(value)
+
+
+def one_of(noun: str, names: Collection[str]) -> Check:
+    return lambda value, path, context: named(value, path, noun, names)
+
+
+def boolean(value: Any, path: str, context: Context) -> bool:
+    expect(isinstance(value, bool), path, "true or false", value)
+    return bool(value)
+
+
+def above_0(value: Any, path: str, context: Context, expected: str = "a number above 0") -> float:
+    expect(is_finite(value) and value > 0, path, expected, value)
+    return float(value)
 
 
 def is_whole(value: Any) -> bool:
@@ -87,7 +100,6 @@ def is_finite(value: Any) -> bool:
 
 
 def whole(value: Any, path: str, context: Context, least: int, most: int | None = None) -> Any:
-    """A whole number of at least `least` and at most `most`."""
     expect(is_whole(value) and value >= least, path, f"a whole number of at least {least}", value)
     expect(most is None or value <= most, path, f"a whole number of at most {most}", value)
     return value
@@ -107,7 +119,6 @@ def metric(value: Any, path: str, context: Context) -> str:
 
 
 def axis(value: Any, path: str, context: Context) -> str:
-    """One of the axes."""
     return named(value, path, "axis", context.axes)
 
 

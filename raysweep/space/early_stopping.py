@@ -34,7 +34,7 @@ def check(value: Any, context: Context, search: Mapping[str, Any]) -> dict[str, 
         raise InputError("early_stopping", f"{context.workload.name} logs no learning curve; leave it out")
     options: dict[str, Check] = {
         "metric": _metric,
-        "rule": lambda rule, path, context: checks.named(rule, path, "rule", RULES),
+        "rule": checks.one_of("rule", RULES),
         "grace": _grace,
         "reduction": partial(checks.whole, least=2),
         "first": partial(checks.whole, least=1),

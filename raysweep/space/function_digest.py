@@ -29,10 +29,8 @@ PLAIN = (int, float, str, bool, tuple, type(None))
 
 
 def of_file(text: bytes, file: Path, name: str) -> str:
-    """The digest of the function of this name in a file, by its text; nothing is executed.
-
-    12 hexadecimal digits. Of the whole text if it is not Python or has no such name.
-    """
+    """The digest of the function of this name in a file: 12 hexadecimal digits, of the whole text if it is not Python
+    or has no such name. Nothing is executed."""
     try:
         statements, modules = _named(ast.parse(text), {name}, file)
     except (SyntaxError, ValueError):

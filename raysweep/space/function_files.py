@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import inspect
 import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.abc import SourceLoader
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,12 +30,8 @@ _NAMED = re.compile(r"(?P<file>.+\.py)(:(?P<name>.*))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class Given:
-    """A function that the user gave.
-
-    call: the function.
-    digest: of what it does, as in `function_digest`.
-    file, name: where it was imported from; None and "" if it was given in Python.
-    """
+    """A function that the user gave, and the digest of what it does. file, name: where it was imported from; None and
+    "" if it was given in Python."""
 
     call: Callable[..., Any]
     digest: str
@@ -58,10 +51,8 @@ Check = Callable[[str, str], None]
 
 
 def find(workload: Any, folder: Path, path: str = "workload", check: Check = lambda digest, name: None) -> Given:
-    """The function: itself, or imported from FILE.py:NAME, where the file is relative to `folder`.
-
-    path: the key for errors. InputError for a file that cannot be imported or that has no such function.
-    """
+    """The function: itself, or imported from FILE.py:NAME, relative to `folder`. InputError, at the key `path`, for a
+    file that cannot be imported or has no such function."""
     if not isinstance(workload, str):
         given = Given(workload, function_digest.of_function(workload))
         check(given.digest, getattr(workload, "__name__", ""))
@@ -73,9 +64,8 @@ def find(workload: Any, folder: Path, path: str = "workload", check: Check = lam
 
 
 def imported(file: Path, name: str, shown_as: str, path: str, check: Check = lambda digest, name: None) -> Given:
-    """The function of this name in this file, which is executed as if it was imported.
-
-    shown_as, path: the file and the key for errors.
+    """The function of this name in this file, which is executed as if it was imported. shown_as, path: the file and the
+    key for errors.
     """
     try:
         text = file.read_bytes()
@@ -102,38 +92,22 @@ _IMPORTED: list[Path] = []
 """The files that are imported at this moment."""
 
 
-class _Loader(SourceLoader):
-    """Imports a file as it was read once, so that its digest is that of what is executed."""
-
-    def __init__(self, file: Path, text: bytes) -> None:
-        self._file, self._text = file, text
-
-    def get_filename(self, fullname: str) -> str:
-        """The path of the file."""
-        return str(self._file)
-
-    def get_data(self, path: str | bytes) -> bytes:
-        """The text of the file."""
-        return self._text
-
-
 def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
-    """The module of a file. Files next to it can be imported from it, as from a script."""
+    """The module of a file, from the text of which its digest is. Files next to it can be imported from it, as from a
+    script."""
     plain = re.sub(r"\W", "_", file.stem)
     suffix = hashlib.sha256(str(file).encode()).hexdigest()[:6]  # the file may be called like an installed module
     name = f"_raysweep_{plain}_{suffix}"
-    spec = ModuleSpec(name, _Loader(file, text), origin=str(file))
-    spec.has_location = True
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(file)
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:
-        assert spec.loader is not None
         _IMPORTED.append(file)
         with contextlib.chdir("."):  # as on Ray, what the file does to the working directory is not kept
-            spec.loader.exec_module(module)
+            exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -142,8 +116,7 @@ def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
             sys.modules[name] = before
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         if isinstance(error, SyntaxError) and error.filename == str(file):
-            lines, error.filename = [error.lineno], None
-            error = type(error)(error.msg)
+            lines, error = [error.lineno], type(error)(error.msg)
         where = f", line {lines[-1]}" if lines else ""
         if isinstance(error, RunsWhileImported):
             raise InputError(
@@ -162,11 +135,8 @@ def check_not_imported() -> None:
 
 
 def described(data: Mapping[str, Any], given: Given, name: str | None = None) -> dict[str, Any]:
-    """The space with the function's description instead of its code.
-
-    data: the space as plain data; its types are not checked yet.
-    name: the name of the function if it has none itself.
-    """
+    """The space, as plain data whose types are not checked yet, with the function's description instead of its code.
+    name: that of a function that has none itself."""
     source = data["workload"] if isinstance(data["workload"], str) else ""
     title = getattr(given.call, "__name__", "")
     description = functions.describe(

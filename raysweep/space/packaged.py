@@ -8,10 +8,7 @@ FOLDER = "search_spaces"
 
 
 def folder() -> Path:
-    """The folder of the packaged spaces: `raysweep/search_spaces` of an installation, `search_spaces` of a checkout.
-
-    FileNotFoundError if neither exists.
-    """
+    """`raysweep/search_spaces` of an installation, `search_spaces` of a checkout; FileNotFoundError without either."""
     package = Path(__file__).parents[1]
     installed, checkout = package / FOLDER, package.parent / FOLDER
     if installed.is_dir():

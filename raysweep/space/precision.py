@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from raysweep.errors import InputError, shown
@@ -37,7 +38,7 @@ def check(value: Any, context: Context) -> dict[str, Any]:
     """The `precision` of a space with defaults filled in, empty if it is not given; InputError names the key."""
     if value is None or value == {}:
         return {}
-    options: dict[str, Check] = {**dict.fromkeys(KINDS, _size), POINTWISE: _pointwise}
+    options: dict[str, Check] = {**dict.fromkeys(KINDS, checks.above_0), POINTWISE: checks.boolean}
     checked = checks.keys(value, "precision", context, options)
     if not any(kind in checked for kind in KINDS):
         raise InputError("precision", f"expected {' or '.join(KINDS)} with a number, such as {{boundary: 1.0}}")
@@ -59,10 +60,8 @@ def check_alone(precision: Mapping[str, Any], search: Any, early_stopping: Any) 
 def check_axes(
     precision: Mapping[str, Any], analysis: Sequence[Any], scale: Mapping[str, str], context: Context
 ) -> None:
-    """InputError if no analysis of a kind is asked for, or if its axis cannot give the precision.
-
-    scale: the scales that the space states for its axes.
-    """
+    """InputError if no analysis of a kind is asked for, or if its axis cannot give the precision. scale: as in
+    `Space`."""
     for kind in (kind for kind in KINDS if kind in precision):
         path, size, bound_to = f"precision.{kind}", precision[kind], list(bound(kind, analysis))
         if not bound_to:
@@ -90,26 +89,14 @@ def located_on(values: Sequence[Any]) -> list[float]:
 
 
 def is_logarithmic(fit: str, values: Sequence[float], declared: bool | None) -> bool:
-    """Whether an axis is read in log, as the fit of this analysis does.
-
-    values: the finite ones, sorted. declared: whether the space or the workload says so; None if neither says.
-    """
+    """Whether the fit of this analysis reads an axis in log. values: the finite ones, sorted. declared: what the space
+    or the workload says, or None."""
     import numpy as np  # which a space without a precision need not load
 
     from raysweep.fits.draws import decades, even_in_log
 
     above = np.asarray([value for value in values if value != 0])
     return even_in_log(above, declared) or bool(declared is None and fit == "optimum" and decades(above))
-
-
-def _size(value: Any, path: str, context: Context) -> float:
-    expect(checks.is_finite(value) and value > 0, path, "a number above 0", value)
-    return float(value)
-
-
-def _pointwise(value: Any, path: str, context: Context) -> bool:
-    expect(isinstance(value, bool), path, "true or false", value)
-    return bool(value)
 
 
 def _check_size(path: str, size: float, options: Mapping[str, Any], logarithmic: bool | None, context: Context) -> None:
@@ -138,7 +125,7 @@ def check_budget(
         return {}
     if not precision:
         raise InputError("budget", "is for a space with a precision; a search has a budget of its own, a grid has none")
-    options: dict[str, Check] = {"rows": _rows, **dict.fromkeys(HOURS, _size)}
+    options: dict[str, Check] = {"rows": partial(checks.whole, least=1), **dict.fromkeys(HOURS, checks.above_0)}
     budget = checks.keys(value, "budget", context, options)
     trials = [resources, *(resources.get("where") or [])]
     on_gpus = [bool(rule.get("gpus_per_trial")) for rule in trials if "gpus_per_trial" in rule]
@@ -152,7 +139,3 @@ def check_budget(
         if key in budget and not there:
             raise InputError(f"budget.{key}", f"expected rows or hours of another kind, since {why}")
     return budget
-
-
-def _rows(value: Any, path: str, context: Context) -> int:
-    return int(checks.whole(value, path, context, least=1))

@@ -11,24 +11,14 @@ resources:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any
 
 from raysweep.errors import InputError
 from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 
-
-class ResourceOptions(TypedDict):
-    """The resolved `resources` of a space."""
-
-    gpus_per_trial: int
-    cpus_per_trial: int
-    gang: NotRequired[int]
-    where: NotRequired[list[dict[str, Any]]]
-
-
 MOST = 1024
-DEFAULTS: ResourceOptions = {"gpus_per_trial": 0, "cpus_per_trial": 1}
+DEFAULTS = {"gpus_per_trial": 0, "cpus_per_trial": 1}
 AMOUNTS: dict[str, Check] = {
     "gpus_per_trial": partial(checks.whole, least=0, most=MOST),
     "cpus_per_trial": partial(checks.whole, least=1, most=MOST),
@@ -37,11 +27,11 @@ AMOUNTS: dict[str, Check] = {
 """The amounts that can be asked for."""
 
 
-def check(value: Any, context: Context) -> ResourceOptions:
+def check(value: Any, context: Context) -> dict[str, Any]:
     """The `resources` of a space with defaults filled in; InputError names the key."""
     options = {**AMOUNTS, "where": checks.unless_null(_rules)}
     checked = checks.keys(value, "resources", context, options, DEFAULTS, noun="resource")
-    return cast(ResourceOptions, {key: entry for key, entry in checked.items() if entry is not None})
+    return {key: entry for key, entry in checked.items() if entry is not None}
 
 
 def _rules(value: Any, path: str, context: Context) -> list[dict[str, Any]]:

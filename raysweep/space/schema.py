@@ -19,12 +19,10 @@ from typing import Any
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import axes, checks, early_stopping, former_names, precision, resources, search_options
+from raysweep.space import axes, checks, early_stopping, precision, resources, search_options
 from raysweep.space.analyses import check_analysis
 from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
-from raysweep.space.resources import ResourceOptions
-from raysweep.space.search_options import SearchOptions
 from raysweep.workloads import function_description, functions
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
@@ -39,13 +37,12 @@ class Space:
     """A validated space.
 
     axes: name -> values, in file order (the first axis varies slowest). An axis that is a range has its two ends.
-    ranges: log or linear, for each axis that is a range: the scale on which a search draws from it.
+    ranges: the scale, log or linear, on which a search draws from each axis that is a range.
     when: the conditions of the axes that are not in all cells (see `raysweep.space.axes`).
     scale: log or linear, for each axis whose scale in figures and fits the space states.
     fixed: all other parameters of the workload, defaults filled in.
     seeds: the draws of each cell; with a precision, the most that a cell may get.
-    precision, budget: as in `raysweep.space.precision`; empty if no precision is asked for.
-    early_stopping: as in `raysweep.space.early_stopping`; empty if no row is stopped.
+    precision, budget, early_stopping: as in the modules of these names; empty if they are not asked for.
     keep: the stages whose artifacts are kept in the store, in addition to those that always are.
     function: the description of the Python function that the workload is, as plain data; None for any other workload.
     """
@@ -62,26 +59,22 @@ class Space:
     fixed: dict[str, Any]
     seeds: list[int]
     keep: list[str] = field(default_factory=list)
-    search: dict[str, SearchOptions]
+    search: dict[str, dict[str, Any]]
     precision: dict[str, Any] = field(default_factory=dict)
     budget: dict[str, Any] = field(default_factory=dict)
     early_stopping: dict[str, Any] = field(default_factory=dict)
-    resources: ResourceOptions
+    resources: dict[str, Any]
     analysis: list[dict[str, Any]]
     function: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The resolved space as plain data.
-
-        The keys in LATER are left out if they are empty, so that an earlier release, which does not know them, can read
-        the record.
-        """
+        """The resolved space as plain data, without keys in LATER that are empty, so that an earlier release can read
+        it."""
         plain = asdict(self)
         return {key: value for key, value in plain.items() if value or key not in LATER}
 
     @functools.cached_property
     def declaration(self) -> Workload:
-        """The declaration of its workload."""
         return declared({"workload": self.workload, "function": self.function})
 
     @property
@@ -100,7 +93,7 @@ class Space:
         return list(dict.fromkeys(zipped.get(name, (name,)) for name in self.axes))
 
     def count_upper_bound(self) -> int:
-        """Number of cells before `exclude`; computed without enumerating them. If it is open, what the search may ask
+        """Number of cells before `exclude`, without enumerating them; if the space is open, what its search may ask
         for."""
         if self.open:
             ((_, options),) = self.search.items()
@@ -186,23 +179,17 @@ def validate(data: Mapping[str, Any]) -> Space:
 def unknown_key(path: str, key: object, data: Mapping[str, Any]) -> InputError:
     """The error for an unknown key of a space; for a parameter of the workload it says where parameters belong."""
     name = data.get("workload")
-    if isinstance(name, str) and name in workloads.names():
-        workload = workloads.get(name)
-        if key in workload.by_name:
-            return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
-        if former := former_names.find(key, workload):
-            return former_names.error(path, former, data.get(str(key)))
+    if isinstance(name, str) and name in workloads.names() and key in workloads.get(name).by_name:
+        return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
     return unknown(path, "key", key, KEYS)
 
 
 def restore(record: Mapping[str, Any]) -> Space:
     """The Space of a record that `as_dict` wrote in this release or an earlier one; InputError if that is impossible.
 
-    Parameters that a later release added get the value that means "absent". Those that it renamed are converted.
-    Analyses are not checked: they change no row, and an analysis that this release does not know must not hide the
-    rows.
+    Parameters that a later release added get the value that means "absent". Analyses are not checked: they change no
+    row, and an analysis that this release does not know must not hide the rows.
     """
-    record = former_names.converted(record, declared(record))
     axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
     absent = {p.name: p.absent for p in declared(record).parameters if p.late and p.name not in axes}
     bound = dict.fromkeys(("precision", "budget"))  # as valid as the analyses that they are about
@@ -223,11 +210,8 @@ def plain_name(value: Any, path: str) -> str:
 
 
 def _no_password(value: Any, path: str, seen: set[int]) -> None:
-    """Raise InputError if a space contains a password, because a space is recorded, mirrored and shown in reports.
-
-    seen: the ids of mappings and lists that were checked already, because YAML's aliases can repeat one list a billion
-        times.
-    """
+    """Raise InputError if a space, which is recorded, mirrored and shown, contains a password. seen: the ids of what
+    was checked, because YAML's aliases can repeat one list a billion times."""
     if isinstance(value, str) and has_password(value):
         raise InputError(
             path,
@@ -245,8 +229,8 @@ def _no_password(value: Any, path: str, seen: set[int]) -> None:
 
 
 def declared(data: Mapping[str, Any]) -> Workload:
-    """The declaration of the workload of a space, given as plain data. Nothing but raysweep and the workloads of
-    installed packages is imported. InputError if there is no such workload."""
+    """The declaration of the workload of a space, given as plain data. Only raysweep and the workloads of installed
+    packages are imported. InputError if there is no such workload."""
     if data.get("function") is not None:
         return functions.declared(function_description.read(data["function"]))
     name = data.get("workload")
@@ -258,7 +242,6 @@ def declared(data: Mapping[str, Any]) -> Workload:
 def _fixed(given: Any, context: Context) -> dict[str, Any]:
     """The values of all parameters that are not on an axis, defaults filled in."""
     parameters = context.workload.parameters
-    former_names.check(given, "fixed", context.workload)
     values = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
     fixed = checks.keys(given, "fixed", context, values, noun=f"parameter of {context.workload.name}")
     return {**{p.name: p.default for p in parameters if p.name not in context.axes}, **fixed}
@@ -290,10 +273,8 @@ def _scale(name: str, value: Any, path: str, context: Context) -> str:
 
 
 def _zip(groups: Any, context: Context) -> list[list[str]]:
-    """Groups of axes of equal length; no axis is in two groups.
-
-    An axis outside the groups must not repeat a value. A group must not repeat a combination of values.
-    """
+    """Groups of axes of equal length, in which no axis is twice. An axis outside of them must not repeat a value, nor a
+    group a combination."""
     lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
     expect(lists, "zip", f"a list of lists of axes, such as [[{', '.join(list(context.axes)[:2])}]]", groups)
     seen: set[str] = set()

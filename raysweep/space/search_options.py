@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from functools import partial
-from typing import Any, TypedDict, cast
+from typing import Any
 
 from raysweep.errors import InputError
 from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
-
-
-class SearchOptions(TypedDict, total=False):
-    """The options of a space's search; the kind of the search decides which of them are there."""
-
-    metric: str
-    x: str
-    budget: int
-    start: int
-    cells: int
-    sampler: str
-
 
 START = 5
 """Number of cells of a slice with which a search begins: both ends, the middle, and the middles of both halves."""
@@ -53,7 +41,7 @@ IN_RANGES = ("random", "optuna")
 """The searches that take axes that are ranges. The others choose among listed values."""
 
 
-def check(value: Any, context: Context) -> dict[str, SearchOptions]:
+def check(value: Any, context: Context) -> dict[str, dict[str, Any]]:
     """The `search` of a space as {kind: options}, defaults filled in; InputError names the key."""
     if isinstance(value, str):
         value = {value: {}}
@@ -70,5 +58,4 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
         )
     usual = context.workload.searched(kind)
     defaults = {"x": usual if usual in context.axes else None, "start": START, "sampler": "tpe"}
-    options = checks.keys(given, f"search.{kind}", context, table, {key: defaults.get(key) for key in table})
-    return {kind: cast(SearchOptions, options)}
+    return {kind: checks.keys(given, f"search.{kind}", context, table, {key: defaults.get(key) for key in table})}

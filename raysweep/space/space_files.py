@@ -22,11 +22,8 @@ def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None 
 def read_with_function(
     source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None, name: str | None = None
 ) -> tuple[Space, Given | None]:
-    """A space as `read` gives it, and the Python function that it names. The function's file is imported, and so are
-    the files of functions that `analysis` names.
-
-    name: the name of a function that has none itself.
-    """
+    """A space as `read` gives it, and the Python function that it names, whose file is imported, as are those of
+    functions that `analysis` names. name: that of a function that has none itself."""
     folder = Path()
     if isinstance(source, Mapping):
         data = _plain(source)
@@ -41,26 +38,21 @@ def read_with_function(
         raise InputError("search", f"{IMPORTED} stands in records only; `raysweep import` makes such a sweep")
     if "function" in data:
         raise InputError("function", "stands in records only; name the function in workload: my_file.py:train")
-    if not function_files.is_named(data.get("workload")):
-        return _with_analyses(validate(data), folder), None
-    for key in data:
-        if key not in (allowed := (*KEYS, *function_files.FUNCTION_KEYS)):
-            raise unknown(key, "key", key, allowed)
-    given = function_files.find(data["workload"], folder)
-    return _with_analyses(validate(function_files.described(data, given, name)), folder), given
-
-
-def _with_analyses(space: Space, folder: Path) -> Space:
-    """The space, if the functions in files that its analyses name can be imported and called."""
+    given = None
+    if function_files.is_named(data.get("workload")):
+        for key in data:
+            if key not in (allowed := (*KEYS, *function_files.FUNCTION_KEYS)):
+                raise unknown(key, "key", key, allowed)
+        given = function_files.find(data["workload"], folder)
+        data = function_files.described(data, given, name)
+    space = validate(data)
     analysis_functions.check_files(space.analysis, folder)
-    return space
+    return space, given
 
 
 def analysis_files(space: Space, source: object) -> dict[str, Path]:
-    """The files of the functions that the analyses of a space name, by what the space calls them.
-
-    source: from what the space was read; the files are relative to the folder of its file, or to the current folder.
-    """
+    """The files of the functions that a space's analyses name, by what it calls them. source: from what the space was
+    read; they are relative to the folder of its file, or to the current one."""
     folder = locate(source).parent if isinstance(source, (str, Path)) else Path()
     return analysis_functions.files_of(space.analysis, folder)
 

@@ -47,7 +47,6 @@ def _read(name: str, folder: str) -> dict[str, Any]:
 
 
 def remember(sweep_id: str, given: Given) -> None:
-    """Note where the function of a sweep is."""
     if given.file is not None:
         _write(sweep_id, WORKLOAD, {"file": str(given.file), "name": given.name})
 
@@ -76,7 +75,6 @@ def remember_server(address: str) -> None:
 
 
 def gave_server(address: str) -> bool:
-    """Whether this user gave this address before."""
     return _read(_digest(address), SERVERS) == {"address": address}
 
 
@@ -85,7 +83,6 @@ def _digest(address: str) -> str:
 
 
 def forget(sweep_id: str) -> None:
-    """Remove the notes of a deleted sweep."""
     for folder in (WORKLOAD, ANALYSES):
         with contextlib.suppress(OSError, RuntimeError):
             _note(sweep_id, folder).unlink(missing_ok=True)

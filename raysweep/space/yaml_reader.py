@@ -101,9 +101,7 @@ _Reader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 def parse(text: str, source: str, below: str = "") -> Any:
     """The data in a YAML text; InputError names the key (or else `source`, a file or an option), and line and column.
-
-    below: the path of the key whose value the text is, if the text is not a whole file.
-    """
+    below: the path of the key whose value the text is, if it is not a whole file."""
     try:
         return _Reader(text, source, [below] if below else []).get_single_data()  # a SafeLoader: plain data only
     except yaml.MarkedYAMLError as error:

@@ -26,10 +26,9 @@ OF_DRIVER = "sqlite:///mlflow.db"
 
 
 def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | None:
-    """The MLflow to log to: the one that was asked for, else the recorded one, else a database in the storage.
-
-    A bucket cannot hold a database, so the default is then ./mlflow.db on the machine that drives the sweep. It is
-    complete there, because it is replayed from the ledger.
+    """The MLflow to log to: the one that was asked for, else the recorded one, else a database in the storage; for a
+    bucket ./mlflow.db on the machine that drives the sweep, where it is complete, because it is replayed from the
+    ledger.
 
     Returns None if the sweep is logged nowhere. Raises InputError for a recorded server that this user did not give,
     and where the folder's name has a letter that the address of a database gives another meaning.
@@ -73,11 +72,8 @@ def recorded(uri: str | None, storage: AnyPath) -> str | None:
 
 
 def check(uri: str | None, record: Record | None, storage: AnyPath, say: Callable[[str], None]) -> None:
-    """Check that the MLflow to log to can be reached, and note that this user gave it.
-
-    Raises InputError if not. If the sweep was logged there before, an unreachable server is only reported: the sweep
-    does not wait for it, and the missing runs are written later.
-    """
+    """Check that the MLflow to log to can be reached, and note that this user gave it. Raises InputError if not. If the
+    sweep was logged there before, an unreachable server is only reported, and the missing runs are written later."""
     if uri is None:
         return
     try:

@@ -32,11 +32,8 @@ Cell = tuple[int, Mapping[str, Any], Sequence[Row]]
 
 @dataclass(frozen=True)
 class Content:
-    """The content of one run.
-
-    status: FINISHED or FAILED.
-    digest: a hash of everything that the content was made from, except seconds.
-    """
+    """The content of one run. status: FINISHED or FAILED. digest: a hash of everything that it was made from, except
+    seconds."""
 
     name: str
     status: str
@@ -60,8 +57,8 @@ def of_cell(
     draw's value is in the artifact results.csv. A numeric axis is a metric too, because MLflow sorts parameters as text
     (13.5 before 4.5). The status is FAILED if a draw failed or no draw is ok.
 
-    A metric or an axis of the sweep keeps its name. What is added gives way: if a metric is called acc_se,
-    the standard error of acc is raysweep.acc_se.
+    A metric or an axis of the sweep keeps its name. What is added gives way: if a metric is called acc_se, the standard
+    error of acc is raysweep.acc_se.
 
     rows: their `curves` are those of all stages; the learning curves become histories (histories.py).
     """
@@ -105,10 +102,8 @@ def of_cell(
 
 
 def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content:
-    """The content of one run for many complete cells, for sweeps with too many cells for one run each.
-
-    NAME and every numeric axis have one point per cell; the step is the cell's position in the plan.
-    """
+    """The content of one run for many complete cells. NAME and every numeric axis have one point per cell; the step is
+    the cell's position in the plan."""
     parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
     params = [part.params for _, part in parts]
     return Content(
@@ -155,10 +150,8 @@ def _mean(values: list[float]) -> tuple[float, float]:
 
 
 def _tags(name: str, rows: Sequence[Row]) -> dict[str, str]:
-    """The tags of a run: the name by which it is found, how many draws have which status, and the logs of its trials.
-
-    The paths of the logs are relative to the folder in the tag raysweep.folder.
-    """
+    """The name by which a run is found, how many draws have which status, and the logs of its trials, relative to the
+    folder in the tag raysweep.folder."""
     counts = Counter(str(row["status"]) for row in rows)
     tags = {
         "raysweep.cell": name,

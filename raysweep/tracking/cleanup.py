@@ -8,10 +8,8 @@ from raysweep.tracking.server import Unreachable, check, is_absent, reason
 
 
 def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
-    """Delete a sweep's parent and child runs. MLflow keeps deleted runs until `mlflow gc`.
-
-    Raises Unreachable, whatever the error of MLflow, its database or its server: one line without credentials.
-    """
+    """Delete a sweep's parent and child runs. MLflow keeps deleted runs until `mlflow gc`. Raises Unreachable, whatever
+    the error of MLflow, its database or its server: one line without credentials."""
     check(tracking_uri)
     try:
         if is_absent(tracking_uri):

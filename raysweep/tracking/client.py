@@ -30,10 +30,7 @@ class Run:
 
 
 class Client:
-    """MLflow by its client, which takes two seconds to import.
-
-    together: how many runs `add` is best given at once.
-    """
+    """MLflow by its client, which takes two seconds to import. together: how many runs `add` is best given at once."""
 
     together = 1
 
@@ -46,10 +43,8 @@ class Client:
         return experiment and str(experiment.experiment_id)
 
     def experiment(self, name: str, artifacts: str | None) -> str:
-        """The id of an experiment, which is created, restored and marked as model training where necessary.
-
-        artifacts: where the artifacts of a new one are kept; None if MLflow decides.
-        """
+        """The id of an experiment, which is created, restored and marked as model training where necessary. artifacts:
+        where the artifacts of a new one are kept; None if MLflow decides."""
         experiment = self._client.get_experiment_by_name(name)
         if experiment is None:
             try:

@@ -36,8 +36,8 @@ class Rows(Protocol):
 
 
 def check_runs_per(asked: str | None, record: Record | None, cells: Cells) -> None:
-    """Raise InputError for an unknown choice, or for a choice that differs from the recorded one: the sweep would be in
-    MLflow twice."""
+    """InputError for an unknown choice, or one that differs from the recorded one: the sweep would be in MLflow
+    twice."""
     if asked is None:
         return
     if asked not in CELLS_PER_RUN:

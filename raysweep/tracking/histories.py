@@ -31,9 +31,8 @@ DESCRIPTION = (
 
 
 def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
-    """The histories of a cell: for each STAGE/METRIC the means over draws.
-
-    draws: the learning curves of each ok draw, by stage.
+    """The histories of a cell: for each STAGE/METRIC the means over its ok draws, given the learning curves of each, by
+    stage.
 
     A history of more than LONGEST points is thinned evenly; its first and last point stay. MLflow's steps are whole
     numbers: if a stage logged at others, the points are numbered from 0. Points that are not finite are left out.

@@ -56,10 +56,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _End:
-    """How the sweep's own run is to end.
-
-    since, deadline: when the end was asked for, and until when it may take (as time.monotonic).
-    """
+    """How the sweep's own run is to end, since when, and until when it may take (as time.monotonic)."""
 
     status: Status
     artifacts: Mapping[str, Path]
@@ -157,13 +154,12 @@ class Mirror:
             return sum(self._handed.values())
 
     def finish(self, status: Status, artifacts: Mapping[str, str | Path], summary: Mapping[str, Any]) -> str | None:
-        """Write the remaining cells and the parent run's artifacts, summary and status.
+        """Write the remaining cells and the parent run's artifacts, summary and status. Returns a warning if something
+        is missing, else None.
 
         status: KILLED means that somebody is waiting; it takes ten seconds at most then.
         artifacts: maps top-level names to files or folders.
         summary: numbers and texts for the parent run.
-
-        Returns a warning if something is missing, else None.
         """
         killed = status == "KILLED"
         with self._changed:
@@ -230,11 +226,9 @@ class Mirror:
                     return list(itertools.islice(self._tasks, most))
 
     def _put_off(self, task: _Task, failures: int, success: float) -> bool:
-        """Put a failed task to the back and pause. After the end was asked for, give it up after ATTEMPTS failures.
-        failures: in a row. success: the moment of the last one.
-
-        Returns False if `finish` has waited PATIENCE seconds without a success.
-        """
+        """Put a failed task to the back and pause; after the end was asked for, give it up after ATTEMPTS failures.
+        Returns False if `finish` has waited PATIENCE seconds without a success. failures: in a row. success: the moment
+        of the last one."""
         with self._changed:
             self._tasks.rotate(-1)
             wait = 0.25 * 2.0 ** min(failures, 10)

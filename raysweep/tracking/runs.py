@@ -27,7 +27,6 @@ class SweepRun:
 
     space: the resolved space (`name`, `axes`, `fixed` and `workload` are used).
     sweep, sweep_id: the sweep's name, and the id by which its runs are found again.
-    code_version: the version of the workload's code.
     artifacts: folder or URI for the artifacts of a new experiment; a tracking server uses its own place instead.
     folder: the sweep's folder, which holds its logs.
     """
@@ -42,11 +41,7 @@ class SweepRun:
 
 @dataclass(frozen=True)
 class Child:
-    """A child run as MLflow has it.
-
-    rows: the digest of the content that it was made from.
-    metrics: the last value of each.
-    """
+    """A child run as MLflow has it. rows: the digest of its content. metrics: the last value of each."""
 
     run_id: str
     rows: str
@@ -54,8 +49,8 @@ class Child:
     params: Mapping[str, str]
 
     def agrees(self, content: Content) -> bool:
-        """Whether it was made from this content and still shows it: all parameters, and the last value of each metric.
-        What somebody added does not matter."""
+        """Whether it was made from this content and still shows it: all parameters, and the last value of each
+        metric."""
         return (
             self.rows == content.digest
             and content.params.items() <= self.params.items()
@@ -64,11 +59,8 @@ class Child:
 
 
 class Runs:
-    """The experiment, the parent run and the child runs of a sweep.
-
-    The experiment and the parent run are found again or created, and the parent run is set to RUNNING. `children` has
-    the run of each cell.
-    """
+    """The experiment, the parent run and the child runs of a sweep: the first two are found again or created, and the
+    parent run is set to RUNNING. `children` has the run of each cell."""
 
     def __init__(self, tracking_uri: str, sweep: SweepRun) -> None:
         self._store = store = tracking_store(tracking_uri)

@@ -83,12 +83,9 @@ def is_absent(tracking_uri: str) -> bool:
 
 
 def connect(tracking_uri: str) -> MlflowClient:
-    """Return an MLflow client that prints nothing. A missing SQLite database is created first.
-
-    The first call imports MLflow and takes seconds. Environment variables that turn off MLflow's telemetry, its prints
-    and its long retrying are set, unless the user has set them. The global tracking URI and the active run are not
-    changed.
-    """
+    """An MLflow client that prints nothing. A missing SQLite database is created first. The first call imports MLflow
+    and takes seconds. Environment variables that turn off MLflow's telemetry, its prints and its long retrying are set,
+    unless the user has set them. The global tracking URI and the active run are not changed."""
     create_if_absent(tracking_uri)
     return _client(tracking_uri)
 
@@ -138,8 +135,8 @@ def _create(path: Path) -> None:
 
 
 def _template(folder: Path) -> Path:
-    """An empty MLflow database, kept in the user's cache by MLflow's version, since its migrations take seconds. Where
-    the cache cannot be written, it is made in this folder."""
+    """An empty MLflow database, kept in the user's cache by MLflow's version, since its migrations take seconds; made
+    in this folder where the cache cannot be written."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysweep"
     kept = cache / f"mlflow-{metadata.version('mlflow')}.db"
     if kept.is_file():
@@ -270,10 +267,8 @@ def _check_database(tracking_uri: str) -> None:
 
 
 def runs_page(folder: AnyPath, tracking_uri: str | None) -> list[str]:
-    """A line that says where to see the runs of the sweep in this folder; empty if that is not known.
-
-    Without `workflowType=machine_learning` in its address, MLflow's page opens on traces, and a sweep has none.
-    """
+    """A line that says where to see the runs of the sweep in this folder; empty if that is not known. Without
+    `workflowType=machine_learning` in its address, MLflow's page opens on traces, and a sweep has none."""
     mirrored = signs.mirrored(folder)
     if mirrored is None or tracking_uri is None or mirrored.tracking_uri != tracking_uri:
         return []

@@ -33,10 +33,7 @@ seconds."""
 
 
 def answers(report: Path) -> dict[str, str]:
-    """The sentence of each finding of a report, by the name of its tag `finding.NAME`; empty if there is no report.
-
-    report: its report.json.
-    """
+    """The sentence of each finding of a report.json, by the name of its tag `finding.NAME`; empty if there is none."""
     if not report.is_file():
         return {}
     findings = json.loads(report.read_text(encoding="utf-8"))["findings"]
@@ -44,13 +41,10 @@ def answers(report: Path) -> dict[str, str]:
 
 
 class Session:
-    """Logs one sweep to MLflow in the background while its driver works.
-
-    It logs every cell that is complete already, each cell that `complete` is called for, and at the end what belongs to
-    the whole sweep.
+    """Logs one sweep to MLflow in the background while its driver works: every cell that is complete already, each cell
+    that `complete` is called for, and at the end what belongs to the whole sweep.
 
     uri: the MLflow to log to.
-    folder, record, space, cells: the sweep.
     rows: gives access to the rows of complete cells.
     """
 
@@ -111,13 +105,12 @@ class Session:
         shown: contextlib.AbstractContextManager[object],
         say: Callable[[str], None],
     ) -> str | None:
-        """Log what belongs to the whole sweep, wait until everything is written, and end the sweep's own run.
+        """Log what belongs to the whole sweep, wait until everything is written, and end the sweep's own run. Returns a
+        line about what MLflow lacks then, or None.
 
         results: the table of all rows, as CSV. statuses: how many rows have which status.
         shown: a context manager that is open during the wait and shows the progress (see `counts`).
         say: called with a line that says that Ctrl-C is safe, if the wait is long.
-
-        Returns a line about what MLflow lacks then, or None.
         """
         # cells that a search left out never become complete, but may share a run with complete cells
         for group in grouping.groups(self._size, self._cells):
@@ -158,8 +151,8 @@ class Session:
 
     @contextlib.contextmanager
     def _reassuring(self, say: Callable[[str], None]) -> Iterator[None]:
-        """Say that Ctrl-C is safe now: at once if more than MANY cells are left, else if the block takes longer than
-        LONG seconds."""
+        """Say that Ctrl-C is safe now: at once if more than MANY cells are left, else after LONG seconds of the
+        block."""
 
         def tell() -> None:
             waiting = self.mirror.pending

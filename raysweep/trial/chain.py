@@ -76,22 +76,15 @@ def reach(
     stages: Collection[str],
     errors: Errors | None = None,
 ) -> None:
-    """Put kept stages of some rows into the store, and nothing else. Stages that continue each other come in order.
-
-    columns, seeds, store, keep, errors: as in `compute`. FailedBefore and InputError too.
-    stages: the ids of the stages. All stages before them must be kept.
-    """
+    """Put kept stages of some rows into the store, and nothing else. stages: their ids; those that continue each other
+    come in order, and all stages before them must be kept. The rest as in `compute`."""
     walk = _Walk(workload, columns, seeds, store, keep, frozenset(stages), errors=errors)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
 
 
 @dataclass
 class _Instance:
-    """A distinct stage of some rows.
-
-    rows: the numbers of the rows, the first of which stands for all.
-    parent: what it starts from.
-    """
+    """A distinct stage of some rows, the first of which stands for all, and what it starts from."""
 
     rows: np.ndarray
     parent: Artifact | None
@@ -102,10 +95,8 @@ class _Instance:
 
 
 class _Walk:
-    """One walk of some rows through the chain.
-
-    only: the kept stages that are computed; None for everything that the rows need.
-    """
+    """One walk of some rows through the chain. only: the kept stages that are computed; None for all that the rows
+    need."""
 
     def __init__(
         self,
@@ -159,8 +150,7 @@ class _Walk:
     def _points(
         self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]
     ) -> Iterator[tuple[np.ndarray, list[Artifact | None]]]:
-        """Rows that have come to their last point of a stage, with what it left there. Rows share the points that they
-        have in common."""
+        """Rows that have come to their last point of a stage, with what it left there. Points in common are shared."""
         chains = {row: self._row_stages(index, row) for row in rows.tolist()}
         starts = dict(zip(rows.tolist(), parents, strict=True))
         open_: list[tuple[list[int], int]] = [(rows.tolist(), 0)]
@@ -296,8 +286,7 @@ class _Walk:
         return self._looked[stage]
 
     def _needed(self, stage: RowStage, row: int) -> bool:
-        """Whether a stage that is not in the store must be computed for a row: its metrics are asked for, or a later
-        stage needs it."""
+        """Whether a row needs a stage that is not in the store: for its metrics, or for a later stage."""
         if self._only is not None:
             return stage.id in self._only
         stages = self._stages.of_row(row, int(self._seeds[row]))
@@ -383,8 +372,7 @@ def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> li
 
 
 def _function(path: str) -> Callable[..., Any]:
-    """The function with this path, "module:function". InputError, because it would be an error of every row, if it
-    cannot be imported."""
+    """The function "module:function". InputError, as it would be an error of every row, if it cannot be imported."""
     module, _, name = path.partition(":")
     try:
         function: Callable[..., Any] = getattr(importlib.import_module(module), name)

@@ -35,7 +35,7 @@ class Raised(Exception):
 
 
 def possible() -> bool:
-    """Whether a child of this process could compute. CUDA does not work in a fork of a process that uses it, and
+    """Whether a child of this process could compute: CUDA does not work in a fork of a process that uses it, and
     derivatives do not once torch has begun threads for them."""
     torch = sys.modules.get("torch")
     return torch is None or (not torch.cuda.is_initialized() and _differentiates(torch))
@@ -55,9 +55,7 @@ def _differentiates(torch: Any) -> bool:
 
 def results(work: Iterator[T]) -> Iterator[T]:
     """What an iterator yields in a child process, one by one as it comes. If this one is closed, the child is killed.
-
     Nothing in the child may use more than one thread of OpenMP: a pool of threads is not copied, and is waited for.
-
     Raises Died if the child ended too early; RaysweepError and leases.Held as the child did; Raised for other errors.
     """
     ear, mouth = Pipe(duplex=False)

@@ -53,11 +53,8 @@ class Computation:
         )
 
     def enter(self, stage: str, rows: Sequence[np.ndarray], result: Checked, curve: context.Curve) -> None:
-        """Enter the result of one call of a stage that is not kept.
-
-        rows: for each entry of the result the numbers of the rows that share it.
-        curve: what the call logged.
-        """
+        """Enter the result of one call of a stage that is not kept, and what it logged. rows: for each entry of the
+        result the numbers of the rows that share it."""
         each = np.concatenate(rows)
         entry = np.repeat(np.arange(len(rows)), [len(some) for some in rows])
         for name, values in result.metrics.items():
@@ -73,11 +70,8 @@ class Computation:
     def enter_stored(
         self, stage: str, identity: str, rows: np.ndarray, meta: Mapping[str, Any], declared: Collection[str], code: str
     ) -> None:
-        """Enter a kept stage of some rows.
-
-        meta: what the store has of it besides its tensors; empty if it is not there and not needed.
-        declared: the metrics that are declared for it. code: the present version of its code.
-        """
+        """Enter a kept stage of some rows. meta: what the store has of it besides its tensors; empty if it is not there
+        and not needed. declared: its metrics. code: the present version of its code."""
         lacks = set(declared) - meta.get("metrics", {}).keys() if meta.get("status") == OK else set()
         for row in rows.tolist():
             if lacks:

@@ -43,10 +43,8 @@ class Curve:
         return bool(self._points)
 
     def add(self, step: float, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Log one point. Returns the values as they are kept: one number for all rows, or one per row.
-
-        InputError if the step is not finite, if a metric is neither, or if none can have its name (BadName).
-        """
+        """Log one point. Returns the values as they are kept: one number for all rows, or one per row. InputError if
+        the step is not finite, if a metric is neither, or if none can have its name (BadName)."""
         if not math.isfinite(step):
             raise InputError(f"{self._stage}.log", f"expected a finite number as the step, got {float(step)}")
         values = {}
@@ -165,9 +163,8 @@ class Context:
         return self.stopped.copy() if self._together else bool(self.stopped.all())
 
     def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
-        """Save the state of an unfinished stage, so that it goes on from here if the process dies.
-
-        May be called at every step: it saves at most every CHECKPOINT_SECONDS, and only in a stage that is kept.
+        """Save the state of an unfinished stage, so that it goes on from here if the process dies. May be called at
+        every step: it saves at most every CHECKPOINT_SECONDS, and only in a stage that is kept.
 
         state: a nested mapping of arrays, numbers and words, or a function that returns it and is called only if it is
             time. All workers of a gang call `checkpoint` at the same steps, and so this function; the first one saves.
@@ -189,8 +186,8 @@ class Context:
         return tree["state"]
 
     def meet(self) -> None:
-        """Wait until all workers of the gang are here, for half an hour if need be. Elsewhere they wait ten minutes for
-        each other: call it on all of them before they exchange anything, where one may be late by more."""
+        """Wait until all workers of the gang are here, for half an hour if need be: elsewhere they wait ten minutes for
+        each other. All of them call it before they exchange anything where one may be later."""
         if self.workers > 1:
             from raysweep.training import parallel
 
@@ -225,11 +222,9 @@ class Log:
         self._context = context
 
     def __call__(self, step: float, **metrics: Any) -> None:
-        """As `Context.log`."""
         self._context.log(step, **metrics)
 
     def stop(self) -> Any:
-        """As `Context.stop`."""
         return self._context.stop()
 
 

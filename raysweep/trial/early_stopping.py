@@ -34,10 +34,8 @@ Table = tuple[list[float], list[float]]
 @dataclass
 class Rule:
     """How rows are stopped: by a logged metric, and a rule (median or asha) with grace and reduction as above.
-
-    maximize: whether more of the metric is better.
-    tables: for each stage that logs the metric, the thresholds for the rows that are computed now.
-    """
+    maximize: whether more of the metric is better. tables: for each stage that logs it, the thresholds for the rows
+    that are computed now."""
 
     metric: str
     maximize: bool

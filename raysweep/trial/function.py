@@ -33,13 +33,9 @@ class Unusable(TypeError):
 
 @dataclass(frozen=True)
 class Function:
-    """A Python function as a trial gets it.
-
-    description: what the sweep knows of it.
-    code: the function. Ray makes a new one of it for every trial.
-    run: unique for each run of the sweep. The first function of a run in a process is used for all its trials there,
-        so that what it keeps in globals (a data set) is there for the next pack.
-    """
+    """A Python function as a trial gets it: what the sweep knows of it, and the code, which Ray makes anew for every
+    trial. run: unique for each run of the sweep. The first function of a run in a process is used for all its trials
+    there, so that what it keeps in globals (a data set) is there for the next pack."""
 
     description: Description
     code: Callable[..., Any]
@@ -54,13 +50,12 @@ class Function:
         return functions.declared(self.description)
 
     def compute(self, columns: Columns, seeds: np.ndarray, rule: Rule | None = None) -> Computation:
-        """Call the function for these rows: once for each, or once for all if it is vectorized.
+        """Call the function for these rows: once for each, or once for all if it is vectorized. Raises whatever it
+        raises, and Unusable if it returns anything but its metrics. A row with a number that is not finite is diverged.
+        A metric that a stopped row lacks, or that is None, is NaN.
 
         columns, seeds: one entry per row.
         rule: how rows are stopped early; None if none is.
-
-        Raises whatever the function raises, and Unusable if it returns anything but its metrics. A row with a number
-        that is not finite is diverged. A metric that a stopped row lacks, or that is None, is NaN.
         """
         call = _OF_RUN.setdefault(self.run, self.code) if self.run else self.code
         seed, logs = _asks(call, self.vectorized)
@@ -95,8 +90,8 @@ class Function:
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-        """What a call returns. What would end the whole sweep is an error of its row, and the next row finds the
-        working directory that this one found."""
+        """What a call returns. What would end the whole sweep is an error of its row, which keeps the working
+        directory."""
         try:
             with processes.children_end(), contextlib.chdir("."):
                 return call(**given)

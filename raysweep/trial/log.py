@@ -27,10 +27,8 @@ _CLOCKS = 5.0  # seconds by which the clocks of two machines may differ
 
 
 class _Log(io.TextIOWrapper):
-    """A text stream that removes passwords, because a workload may print an address that has one.
-
-    Text that cannot be written (the disk is full) is dropped, so that a log or a print never ends a trial.
-    """
+    """A text stream that removes passwords, because a workload may print an address that has one. Text that cannot be
+    written (the disk is full) is dropped, so that a log or a print never ends a trial."""
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):
@@ -43,11 +41,9 @@ class _Log(io.TextIOWrapper):
 
 
 class _Stream:
-    """Stands for stdout or stderr in all captured trials of this process, and goes to the log of the present one.
-
-    A workload may keep it, as a handler of `logging` does, and use it in later trials. After a trial it goes to the
-    stream that the process began with.
-    """
+    """Stands for stdout or stderr in all captured trials of this process, and goes to the log of the present one, since
+    a workload may keep it, as a handler of `logging` does. After a trial it goes to the stream that the process began
+    with."""
 
     log: _Log | None = None
 
@@ -75,8 +71,7 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
     """Append to a log file what the logger `raysweep` receives inside the block.
 
     path: the log file. If it cannot be opened (the disk is full, or the path is a symbolic link), there is no log.
-    pack: the id of the pack.
-    what: what it has to compute, in words: 12 rows.
+    what: what the pack of this id has to compute, in words: 12 rows.
     capture: whether stdout and stderr also go to the log.
     """
     with contextlib.ExitStack() as stack:
@@ -138,12 +133,9 @@ def _close(stream: io.TextIOWrapper) -> None:
 
 
 def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[float, str]]:
-    """The packs that began after `since` (seconds of the epoch) and whose rows are not there yet.
-
-    finished: names of logs in the folder (PACK-ATTEMPT) of packs whose rows are there.
-
-    Returns for each pack how many seconds ago it began and the first line of its log, the oldest first.
-    """
+    """The packs that began after `since` (seconds of the epoch) and whose rows are not there yet: how many seconds ago
+    each began, and the first line of its log, the oldest first. finished: names of logs (PACK-ATTEMPT) of packs whose
+    rows are there."""
     packs = []
     now = datetime.now(UTC).timestamp()
     for path in folder.glob("*.log"):

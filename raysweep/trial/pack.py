@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter, time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from raysweep.redaction import error_text
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.training.sizes import Halvings
-from raysweep.trial import log, short_memory
+from raysweep.trial import child_process, log, short_memory
 from raysweep.trial.chain import TRIES, Errors
 from raysweep.trial.compute import compute, open_store
 from raysweep.trial.early_stopping import Rule
@@ -43,13 +43,11 @@ DEADLY = "the process computing "
 class Job:
     """What all trials of one sweep share.
 
-    workload: the name of the workload.
     columns, cell_ids: the table of cells; packs hold positions in it.
     ledger, logs: the folders for segments and logs.
     store: the address of the stage store.
     sweep: the name under which the sweep refers to its stages.
     attempt: the number of this attempt at the rows, from 1.
-    code_version: the version of the workload's code.
     cpus, gpus: cores and GPUs of a trial that this process may use.
     keep: the stages that the space keeps in addition to those that always are.
     failed: for this trial, the stages that it needs and that failed before, each with its error.
@@ -116,8 +114,8 @@ class WorkerLost(Exception):
 
 
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
-    """Write rows to the ledger. Adds to each row its pack (which names its log), the host, and when it was finished
-    (seconds of the epoch). Raises Halted if the ledger cannot be written."""
+    """Write rows to the ledger, each with its pack (which names its log), the host, and when it was finished (seconds
+    of the epoch). Raises Halted if the ledger cannot be written."""
     host, now = socket.gethostname(), round(time(), 3)
     try:
         finished: list[Row] = [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
@@ -167,26 +165,43 @@ def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any
     return rows
 
 
+class Failed(NamedTuple):
+    """How a row ended that cannot be computed. seconds: of the last attempt."""
+
+    error: str
+    seconds: float = 0.0
+
+
 def compute_rows(
     job: Job,
     cells: np.ndarray,
     seeds: np.ndarray,
     attempt: Callable[[Job, np.ndarray, np.ndarray], list[Row]] = attempt,
-    is_half: bool = False,
 ) -> list[Row]:
-    """Compute all rows together; if that fails, compute each half by itself, down to single rows.
-
-    A single row that fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have
-    failed with its error, and the others go on.
-
-    attempt: computes rows together and raises any error.
-    is_half: whether the rows are a part of a pack that failed before.
-    """
+    """Compute all rows together; if that fails, compute each half by itself, down to single rows. A single row that
+    fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have failed with its
+    error, and the others go on. attempt: computes rows together and raises any error."""
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
-        alone = [(cells[i : i + 1], seeds[i : i + 1]) for i in range(len(seeds))]
-        return [row for cell, seed in alone for row in compute_rows(job, cell, seed, attempt, is_half)]
-    if not is_half and not job.function:  # a function has no stages
-        job = replace(job, errors={})
+        return [
+            row for i in range(len(seeds)) for row in compute_rows(job, cells[i : i + 1], seeds[i : i + 1], attempt)
+        ]
+    computed = outcomes(job if job.function else replace(job, errors={}), cells, seeds, attempt, "row")
+    return [
+        failed_row(job, cell, seed, *one) if isinstance(one, Failed) else one
+        for cell, seed, one in zip(cells, seeds, computed, strict=True)
+    ]
+
+
+def outcomes(
+    job: Job,
+    cells: np.ndarray,
+    seeds: np.ndarray,
+    attempt: Callable[[Job, np.ndarray, np.ndarray], list[Any]],
+    noun: str,
+    is_half: bool = False,
+) -> list[Any]:
+    """What `attempt` gives for each row, or how the row failed. attempt: works for rows together and raises any error.
+    noun: what it works on, for the log. is_half: whether the rows are a part of others for which it failed."""
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
@@ -197,6 +212,8 @@ def compute_rows(
             return attempt(job, cells, seeds)
         except (RaysweepError, WorkerLost, leases.Held):  # not caused by the rows: a full disk, a lost process
             raise
+        except (child_process.Died, child_process.Raised) as error:
+            trace = str(error)
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             trace = traceback.format_exc(limit=0 if brief else None)
         if smaller := short_memory.smaller(job.halvings, trace):
@@ -204,23 +221,17 @@ def compute_rows(
             free_memory()
             continue
         tries -= 1
-        together = f"{counted(len(seeds), 'row')} cannot be computed together"
-        problem = problem_of(trace, together if len(seeds) > 1 else "a row cannot be computed", brief)
+        together = f"{counted(len(seeds), noun)} cannot be computed together"
+        problem = problem_of(trace, together if len(seeds) > 1 else f"a {noun} cannot be computed", brief)
         errors = errors_of_stages(job, cells, seeds)
         if any(errors):
-            failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
             left = np.asarray([not error for error in errors])
-            others = iter(compute_rows(job, cells[left], seeds[left], attempt, is_half=True) if left.any() else [])
-            pairs = zip(failed, errors, strict=True)
-            return [{**row, "error": error} if error else next(others) for row, error in pairs]
+            others = iter(outcomes(job, cells[left], seeds[left], attempt, noun, True) if left.any() else [])
+            return [Failed(error) if error else next(others) for error in errors]
     if len(seeds) == 1:
-        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, perf_counter() - started, {})
-        return [{**row, "error": problem}]
-    middle = len(seeds) // 2
-    return [
-        *compute_rows(job, cells[:middle], seeds[:middle], attempt, is_half=True),
-        *compute_rows(job, cells[middle:], seeds[middle:], attempt, is_half=True),
-    ]
+        return [Failed(problem, perf_counter() - started)]
+    halves = zip(np.array_split(cells, [len(seeds) // 2]), np.array_split(seeds, [len(seeds) // 2]), strict=True)
+    return [one for half in halves for one in outcomes(job, *half, attempt, noun, is_half=True)]
 
 
 def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
@@ -237,11 +248,8 @@ def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str
 def errors_of_rows(
     job: Job, cells: np.ndarray, seeds: np.ndarray, failed: Mapping[str, str], is_there: Callable[[str], bool]
 ) -> list[str]:
-    """For each row the error of a kept stage that it needs and that has failed, or "".
-
-    failed: the stages that have failed, each with its error.
-    is_there: whether a stage need not be computed.
-    """
+    """For each row the error of a kept stage that it needs and that has failed, or "". failed: the errors by stage.
+    is_there: whether a stage need not be computed."""
     workload = job.declaration()
     stages = RowStages(workload, job.columns, job.keep)
     errors = []
@@ -253,10 +261,8 @@ def errors_of_rows(
 
 
 def problem_of(trace: str, what: str, brief: bool = False) -> str:
-    """A traceback as it is recorded (see `error_text`). Says it in the log, and frees memory if that was short.
-
-    brief: whether the log says it only if memory was short.
-    """
+    """A traceback as it is recorded (see `error_text`). Says it in the log, if `brief` only where memory was short, and
+    frees memory there."""
     problem = error_text(trace)
     out_of_memory = short_memory.is_short(trace)
     if out_of_memory or not brief:
@@ -278,10 +284,11 @@ def died(times: int) -> str:
 
 def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, ending: str) -> list[Row]:
     """Failed rows for a pack whose process died every time. ending: as in `lost`."""
-    return [
-        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": lost("this row", ending)}
-        for cell, seed in zip(cells, seeds, strict=True)
-    ]
+    return [failed_row(job, cell, seed, lost("this row", ending)) for cell, seed in zip(cells, seeds, strict=True)]
+
+
+def failed_row(job: Job, cell: int, seed: int, error: str, seconds: float = 0.0) -> Row:
+    return {**new_row(job, int(cell), int(seed), FAILED, seconds, {}), "error": error}
 
 
 def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:

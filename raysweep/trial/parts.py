@@ -79,10 +79,8 @@ def put_stages(
     view: Callable[[Any], Any] = lambda store: store,
     workers: int = 1,
 ) -> None:
-    """Put those of these stages that some rows need into the store. Errors of the workload are not caught.
-
-    view: as in `compute`. workers: how many compute each stage together.
-    """
+    """Put those of these stages that some rows need into the store. Errors of the workload are not caught. view: as in
+    `compute`. workers: how many compute each stage together."""
     columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
     store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
     with short_memory.less(job.halvings):

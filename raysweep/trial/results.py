@@ -15,10 +15,7 @@ from raysweep.workloads.rows import Result, Rows
 
 
 class Checked:
-    """The result of one call of a stage.
-
-    metrics, status: one entry per row.
-    """
+    """The result of one call of a stage. metrics, status: one entry per row."""
 
     def __init__(self, tensors: Any, metrics: dict[str, np.ndarray], status: np.ndarray) -> None:
         self.metrics, self.status = metrics, status
@@ -43,11 +40,8 @@ class Checked:
 
 
 def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
-    """The result of the stage at this place of the chain.
-
-    InputError, which begins with the stage, if the result does not fit the declaration. RuntimeError, which names the
-    row, if a metric is not a number.
-    """
+    """The result of the stage at this place of the chain. InputError, which begins with the stage, if it does not fit
+    the declaration. RuntimeError, which names the row, if a metric is not a number."""
     stage = workload.chain.stages[index]
     path, count = f"{workload.name}.{stage.name}", len(rows)
     if not isinstance(result, Result):
@@ -75,10 +69,8 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
 
 
 def number(value: Any) -> float:
-    """The one number that a value is: a number of any kind, or an array or a tensor with one entry.
-
-    ValueError if it is anything else, such as text or a list.
-    """
+    """The one number that a value is: a number of any kind, or an array or a tensor with one entry. ValueError
+    otherwise."""
     try:
         value = value.item() if hasattr(value, "item") else value
         if not isinstance(value, (str, bytes, bytearray)):
@@ -111,12 +103,8 @@ def _numbers(path: str, metric: str, values: Any, rows: Rows, together: Any) -> 
 
 
 def one_number_a_row(path: str, metric: str, values: Any, columns: Columns, seeds: np.ndarray) -> np.ndarray:
-    """A metric as an array of numbers, shape (rows,).
-
-    path: the workload or stage, for errors.
-
-    InputError if there is not one entry per row. RuntimeError, which names the row, for a value that is not a number.
-    """
+    """A metric as an array of numbers, shape (rows,). path: the workload or stage, for errors. InputError if there is
+    not one entry per row. RuntimeError, which names the row, for a value that is not a number."""
     with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths do not make an array
         array = np.asarray(values)
         if array.shape == (len(seeds),) and array.dtype.kind in "fiub":

@@ -8,42 +8,28 @@ from __future__ import annotations
 
 import functools
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raysweep.errors import RaysweepError
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.pack import Pack
 from raysweep.plan.row_stages import RowStages
 from raysweep.storage import leases
 from raysweep.training import devices
-from raysweep.trial import child_process, log, short_memory, threads
-from raysweep.trial.pack import (
-    Job,
-    WorkerLost,
-    died,
-    errors_of_rows,
-    errors_of_stages,
-    free_memory,
-    lost,
-    new_row,
-    problem_of,
-    publish,
-)
+from raysweep.trial import child_process, log, threads
+from raysweep.trial.pack import Failed, Job, died, errors_of_rows, failed_row, lost, outcomes, publish
 from raysweep.trial.parts import compute_parts
-from raysweep.workloads.declaration import FAILED
 
 
 @dataclass(frozen=True)
 class Ended:
     """How a trial ended. Without any of these, its rows are in the ledger, or its stages in the store.
 
-    held: a stage that it needs and that somebody else computes. The trial has ended because of it, and is to be run
-        again once nobody does; what it has put into the store stays there.
+    held: a stage that it needs and that somebody else computes. The trial is to be run again once nobody does; what it
+        has put into the store stays there.
     failed: stages of its pack that cannot be computed, each with its error.
     seconds: how long the trial took.
     """
@@ -59,14 +45,12 @@ By = Callable[[Job, Pack, np.ndarray, np.ndarray], list[Row]]
 
 def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None, apart: bool = False) -> Ended:
     """Compute a pack: publish its rows as one segment of the ledger, or put its stages into the store. If the rows take
-    too long, the segment has only the first of them.
+    too long, the segment has only the first of them. A trial never waits for a stage that somebody else computes: it
+    ends and says so. Raises Halted if the rows cannot be written.
 
     capture: whether stdout and stderr go to the trial's log.
     by: computes instead of this process, for example with a gang.
     apart: whether a child process computes, with one thread, because rows may kill it.
-
-    A trial never waits for a stage that somebody else computes: it ends and says so.
-    Raises Halted if the rows cannot be written.
     """
     started = time.perf_counter()
     if is_done(job, pack):
@@ -111,68 +95,35 @@ def _held_elsewhere(job: Job, pack: Pack) -> str:
 
 
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
-    """The rows of a pack, or the first of them. Rows that need a stage which failed before have failed with its
-    error."""
+    """The rows of a pack, or the first of them. Those that need a stage which failed before have its error."""
     errors = _earlier_errors(job, pack)
-    rows: list[Row | None] = [
-        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": error} if error else None
-        for cell, seed, error in zip(pack.cells, pack.seeds, errors, strict=True)
-    ]
     left = np.asarray([not error for error in errors])
     computed = iter(by(job, pack, pack.cells[left], pack.seeds[left]) if left.any() else [])
-    published: list[Row] = []
-    for row in rows:
-        if (complete := row or next(computed, None)) is None:
+    rows: list[Row] = []
+    for cell, seed, error in zip(pack.cells, pack.seeds, errors, strict=True):
+        row = failed_row(job, cell, seed, error) if error else next(computed, None)
+        if row is None:
             break
-        published.append(complete)
-    return published
+        rows.append(row)
+    return rows
 
 
 def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
     """Put the stages of a pack into the store. Returns those that cannot be computed, each with its error."""
-    failed: dict[str, str] = {}
 
-    def enter(errors: np.ndarray, cells: np.ndarray, seeds: np.ndarray) -> None:
-        for error in dict.fromkeys(errors[errors != ""]):
-            failed.update(dict.fromkeys(_lacking(job, pack, cells[errors == error], seeds[errors == error]), error))
-
-    def compute(job: Job, cells: np.ndarray, seeds: np.ndarray) -> None:
-        left = 2 if len(seeds) == 1 else 1
-        while left:
-            try:
-                by(job, pack, cells, seeds)
-                return
-            except (RaysweepError, WorkerLost, leases.Held):
-                raise
-            except (child_process.Died, child_process.Raised) as error:
-                trace = str(error)
-            except Exception:
-                trace = traceback.format_exc()
-            if smaller := short_memory.smaller(job.halvings, trace):
-                job = replace(job, halvings=smaller)
-                free_memory()
-                continue
-            left -= 1
-            problem = problem_of(trace, f"{content(pack)} cannot be computed")
-            stage_errors = np.asarray(errors_of_stages(job, cells, seeds) or [""] * len(seeds), dtype=object)
-            if (stage_errors != "").any():
-                enter(stage_errors, cells, seeds)
-                cells, seeds = cells[stage_errors == ""], seeds[stage_errors == ""]
-                if len(seeds):
-                    compute(job, cells, seeds)
-                return
-        if len(seeds) == 1:
-            failed.update(dict.fromkeys(_lacking(job, pack, cells, seeds), problem))
-            return
-        middle = len(seeds) // 2
-        compute(job, cells[:middle], seeds[:middle])
-        compute(job, cells[middle:], seeds[middle:])
+    def put(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[Failed]:
+        by(job, pack, cells, seeds)
+        return [Failed("")] * len(seeds)
 
     errors = np.asarray(_earlier_errors(job, pack), dtype=object)
-    enter(errors, pack.cells, pack.seeds)
-    if (errors == "").any():
-        compute(replace(job, errors={}), pack.cells[errors == ""], pack.seeds[errors == ""])
-    return failed
+    if (left := errors == "").any():
+        ended = outcomes(replace(job, errors={}), pack.cells[left], pack.seeds[left], put, "stage")
+        errors[left] = [one.error for one in ended]
+    return {
+        stage: error
+        for error in dict.fromkeys(errors[errors != ""])
+        for stage in _lacking(job, pack, pack.cells[errors == error], pack.seeds[errors == error])
+    }
 
 
 def _earlier_errors(job: Job, pack: Pack) -> list[str]:

@@ -39,10 +39,8 @@ def less(halvings: Halvings) -> Iterator[None]:
 
 
 def smaller(halvings: Halvings, problem: str) -> Halvings | None:
-    """How much less to compute at a time after an error; None if that would not help. Says it in the log.
-
-    problem: the traceback of the error, of this process or of a worker.
-    """
+    """How much less to compute at a time after an error, given its traceback; None if that would not help. Says it in
+    the log."""
     if not is_short(problem):
         return None
     noted = [tuple(map(int, match)) for match in _NOTED.findall(problem)]

@@ -73,7 +73,7 @@ def _parameter(plain: Mapping[str, Any]) -> Parameter:
         infinite=kind is float,
         # whether a number is whole is only inferred from the values at hand: 1 and 1.0 are one cell, so that more
         # values on an axis extend a sweep
-        formerly=Former(name, new=float, old=_whole) if kind is float else None,
+        formerly=Former(name, _whole) if kind is float else None,
     )
 
 

@@ -23,12 +23,10 @@ class Former:
     """An earlier form of a parameter. Cells keep the identity that they had in that form.
 
     name: its name then.
-    new: the present value of a value in that form.
     old: the value in that form of a present value.
     """
 
     name: str
-    new: Callable[[Any], Any]
     old: Callable[[Any], Any]
 
 

@@ -167,6 +167,17 @@ def test_stages_are_shared_by_rows_that_agree_in_them() -> None:
     assert shared == {"pretrain": [0, 0, 0, 3, 4], "finetune": [0, 1, 0, 3, 4], "evaluate": [0, 1, 2, 3, 4]}
 
 
+def test_a_parameter_that_was_renamed_keeps_the_names_of_its_cells() -> None:
+    """The angle between tasks was the share of target text that the source has too."""
+    workload = workloads.get("language")
+    now = {parameter.name: parameter.default for parameter in workload.parameters if not parameter.late}
+    then = {**now, "overlap": 0.5}
+    del then["overlap_angle"]
+    full = {parameter.name: parameter.default for parameter in workload.parameters}
+    cell = identity.cell_id(workload, {**full, "overlap_angle": 60.0})
+    assert cell == identity.content_id(["language", workload.identity_version, then])
+
+
 def sandbox_space(**fixed: Any) -> Space:
     return validate({"name": "a", "workload": "sandbox", "axes": {"x": [1, 2]}, "fixed": fixed})
 

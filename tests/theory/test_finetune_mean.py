@@ -140,15 +140,21 @@ def test_it_tends_to_its_limit_like_one_over_d():
         (480, 500, 5e-6),
     ],
 )
-def test_finer_rules_change_it_by_no_more_than_stated(n, d, error):
-    """finer_rules.csv was made once, with half as many nodes again in every variable and 40 for a heavy tail."""
-    table = np.genfromtxt(Path(__file__).with_name("finer_rules.csv"), delimiter=",", names=True)
-    table = table[(table["n"] == n) & (table["dim"] == d)]
-    depth, layer = table["depth"], table["layer"]
-    estimate = mean(table["angle"], n, d, table["noise"], depth, depth * np.log(layer))
-    assert len(estimate) == 54
-    scale = np.maximum(np.abs(estimate), 0.1 * (1 - n / d) * layer)
-    assert (np.abs(table["mean"] - estimate) / scale).max() < error
+def test_finer_rules_change_it_by_no_more_than_stated(n, d, error, monkeypatch):
+    """Half as many nodes again in every variable, and 40 for a heavy tail."""
+    settings = np.meshgrid([0.0, 25.0, 100.0], [0.0, 0.2, 1.5], [2.0, 5.0, 50.0], [0.3, 1.0])
+    angle, noise, depth, layer = (each.ravel() for each in settings)
+    estimate, counts = mean(angle, n, d, noise, depth, depth * np.log(layer)), finetune_mean._counts
+
+    def more(samples, dims):
+        finer = 2 * np.ceil(0.75 * counts(samples, dims)).astype(int)
+        finer[dims - samples < finetune_mean._HEAVY, 3] = 40
+        return finer
+
+    monkeypatch.setattr(finetune_mean, "_counts", more)
+    finer = mean(angle, n, d, noise, depth, depth * np.log(layer))
+    assert (finer != estimate).any()
+    assert (np.abs(finer - estimate) / np.maximum(np.abs(estimate), 0.1 * (1 - n / d) * layer)).max() < error
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""The kernel limit of two-layer ReLU networks, against integrals, random features and iteration; what D and T print."""
+"""Kernels of two-layer ReLU networks, and their limit in training, against integrals, random features and iteration."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,12 +12,90 @@ from scipy.integrate import quad
 
 from raysweep.theory import kernel_transfer, relu
 
-ANGLES = np.deg2rad([0, 1, 37, 90, 140, 179])
+
+def rows(count: int, dim: int, seed: int, unit: bool = True) -> np.ndarray:
+    result = np.random.default_rng(seed).standard_normal((count, dim))
+    return result / np.linalg.norm(result, axis=1, keepdims=True) if unit else result
 
 
-def sphere(samples: int, dim: int, seed: int) -> np.ndarray:
-    result = np.random.default_rng(seed).standard_normal((samples, dim))
-    return np.asarray(result / np.linalg.norm(result, axis=1, keepdims=True))
+@pytest.mark.parametrize("dim", [2, 5])
+def test_kernels_are_means_over_gaussian_inputs(dim: int) -> None:
+    left, right = rows(4, dim, 0, unit=False), rows(3, dim, 1, unit=False)
+    inputs = np.random.default_rng(2).standard_normal((1_000_000, dim))
+    seen, others = inputs @ left.T, inputs @ right.T
+    expected = np.maximum(seen, 0).T @ np.maximum(others, 0) / len(inputs)
+    error = np.sqrt((np.maximum(seen, 0) ** 2).T @ (np.maximum(others, 0) ** 2)) / len(inputs)
+    assert (np.abs(relu.activations(left, right) - expected) < 5 * error).all()
+    share = (seen > 0).T.astype(float) @ (others > 0) / len(inputs)
+    np.testing.assert_allclose(
+        relu.slopes(left, right), share * (left @ right.T), atol=3e-3 * np.abs(left @ right.T).max()
+    )
+
+
+def test_slopes_of_nearly_parallel_rows_keep_their_digits() -> None:
+    some = rows(200, 7, 3, unit=False)
+    squares = (some**2).sum(1)
+    np.testing.assert_allclose(relu.slopes(some, some).diagonal(), squares / 2, rtol=1e-15)
+    np.testing.assert_allclose(relu.slopes(some, -some).diagonal(), 0, atol=1e-15 * squares.max())
+    for turn in (1e-9, 1e-5, 9e-4, 2e-3):  # on both sides of where the cosine is not used any more
+        turned = np.array([[np.cos(turn), np.sin(turn)]])
+        expected = np.cos(turn) * (np.pi - turn) / (2 * np.pi)
+        np.testing.assert_allclose(relu.slopes(np.array([[1.0, 0.0]]), turned), [[expected]], rtol=1e-13)
+        np.testing.assert_allclose(
+            relu.slopes(np.array([[-1.0, 0.0]]), turned), [[-np.cos(turn) * turn / (2 * np.pi)]], atol=2e-14
+        )
+
+
+def test_at_equal_opposite_and_orthogonal_rows_they_are_known() -> None:
+    basis = np.eye(3)
+    np.testing.assert_allclose(
+        relu.activations(basis, basis), np.full((3, 3), 1 / (2 * np.pi)) + np.eye(3) * (0.5 - 1 / (2 * np.pi))
+    )
+    np.testing.assert_allclose(relu.activations(basis, -basis).diagonal(), 0, atol=1e-16)
+    np.testing.assert_allclose(relu.slopes(basis, basis), np.eye(3) / 2, atol=1e-17)
+    assert relu.activations(np.zeros((1, 3)), basis).tolist() == [[0, 0, 0]]
+
+
+def test_the_residual_is_that_of_least_squares_on_many_inputs() -> None:
+    features, teachers, weights = rows(6, 3, 3), rows(5, 3, 4), np.random.default_rng(5).standard_normal((4, 5))
+    inputs = np.random.default_rng(6).standard_normal((400_000, 3))
+    given, expected = np.maximum(inputs @ features.T, 0), np.maximum(inputs @ teachers.T, 0) @ weights.T
+    left = expected - given @ np.linalg.lstsq(given, expected, rcond=None)[0]
+    outside, whole = relu.residual(features, teachers, weights)
+    np.testing.assert_allclose(outside, (left**2).mean(0), rtol=0.03)
+    np.testing.assert_allclose(whole, (expected**2).mean(0), rtol=0.03)
+
+
+def test_copies_of_features_change_nothing_and_their_own_span_leaves_nothing() -> None:
+    features, weights = rows(20, 8, 7), np.random.default_rng(8).standard_normal((3, 30))
+    teachers = np.concatenate([features, rows(10, 8, 9)])
+    once = relu.residual(features, teachers, weights)[0]
+    copies = np.concatenate([features] * 10) + 1e-12 * rows(200, 8, 10)
+    np.testing.assert_allclose(relu.residual(copies, teachers, weights)[0], once, rtol=1e-6)
+    inside = np.concatenate([weights[:, :20], np.zeros((3, 10))], 1)
+    outside, whole = relu.residual(copies, teachers, inside)
+    assert (outside < 1e-9 * whole).all()
+    nothing, whole = relu.residual(np.zeros((0, 8)), teachers, weights)
+    assert (nothing == whole).all()
+
+
+def test_two_rows_in_the_plane_by_hand() -> None:
+    """σ(x) and σ(-x) together: |x| is in their span, and σ(y) is not: it shares 1/2π with each."""
+    features, teacher = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[0.0, 1.0]])
+    outside, whole = relu.residual(features, teacher, np.ones((1, 1)))
+    assert whole[0] == pytest.approx(0.5)
+    assert outside[0] == pytest.approx(0.5 - 2 * (1 / (2 * np.pi)) ** 2 / 0.5)
+
+
+def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_dependent() -> None:
+    features, teachers, weights = rows(12, 20, 11), rows(7, 20, 12), np.random.default_rng(13).standard_normal((5, 7))
+    across = relu.activations(features, teachers) @ weights.T
+    whole = np.einsum("fi,ij,fj->f", weights, relu.activations(teachers, teachers), weights)
+    solved = whole - (across * np.linalg.solve(relu.activations(features, features), across)).sum(0)
+    np.testing.assert_allclose(relu.residual(features, teachers, weights)[0], solved, rtol=1e-10)
+
+
+# Training
 
 
 def features(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -25,28 +104,24 @@ def features(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.asarray(fired.reshape(len(inputs), -1) / np.sqrt(len(weights)))
 
 
-@pytest.mark.parametrize("angle", ANGLES)
+@pytest.mark.parametrize("angle", [0.0, 1e-6, 0.3, np.pi / 2, 2.5, np.pi])
 def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angle: float) -> None:
     first, second = np.array([[1.0, 0.0]]), np.array([[np.cos(angle), np.sin(angle)]])
     edges = [-np.pi / 2, np.pi / 2, angle - np.pi / 2]  # where one of the two neurons is switched on or off
 
-    def mean(value: object) -> float:
-        whole = 0.0
-        assert callable(value)
-        end_points = sorted({-np.pi, np.pi, *edges})
-        for low, high in itertools.pairwise(end_points):
-            whole += quad(value, low, high, epsabs=1e-13)[0]
-        return whole / (2 * np.pi)
+    def mean(value: Callable[[float], float]) -> float:
+        parts = itertools.pairwise(sorted({-np.pi, np.pi, *edges}))
+        return sum(quad(value, low, high, epsabs=1e-14)[0] for low, high in parts) / (2 * np.pi)
 
     both = mean(lambda at: float(np.cos(at) > 0 and np.cos(at - angle) > 0))
     assert relu.slopes(first, second)[0, 0] == pytest.approx(np.cos(angle) * both, abs=1e-10)
     # E r² = 2 for the length r of a Gaussian vector in the plane
     product = mean(lambda at: 2 * max(np.cos(at), 0.0) * max(np.cos(at - angle), 0.0))
-    assert relu.activations(first, second)[0, 0] == pytest.approx(product, abs=1e-10)
+    assert relu.activations(first, second)[0, 0] == pytest.approx(product, abs=1e-15, rel=1e-10)
 
 
 def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
-    source, inputs = sphere(30, 5, 0), sphere(20, 5, 1)
+    source, inputs = rows(30, 5, 0), rows(20, 5, 1)
     labels = np.random.default_rng(2).standard_normal(30)
     kernel, across = relu.slopes(source, source), relu.slopes(inputs, source)
     outputs, others = np.zeros(30), np.zeros(20)
@@ -58,7 +133,7 @@ def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
 
 
 def test_random_features_approach_the_kernel_and_their_least_change_is_the_length() -> None:
-    source, target = sphere(12, 4, 3), sphere(8, 4, 4)
+    source, target = rows(12, 4, 3), rows(8, 4, 4)
     labels, expected = np.random.default_rng(5).standard_normal((2, 12))
     weights = np.random.default_rng(6).standard_normal((20_000, 4))
     of_source, of_target = features(source, weights), features(target, weights)
@@ -74,7 +149,7 @@ def test_random_features_approach_the_kernel_and_their_least_change_is_the_lengt
 
 @pytest.mark.long
 def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> None:
-    source, target = sphere(15, 4, 7), sphere(10, 4, 8)
+    source, target = rows(15, 4, 7), rows(10, 4, 8)
     source_labels, labels = source[:, 0], target[:, 1]
     both, random, scale = np.concatenate([source, target]), np.random.default_rng(9), 0.5
     squares, changes = [], []
@@ -93,7 +168,7 @@ def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> Non
 
 
 def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
-    inputs = np.concatenate([sphere(3, 4, 10), sphere(3, 4, 10)])  # each twice: the covariance is singular
+    inputs = np.concatenate([rows(3, 4, 10), rows(3, 4, 10)])  # each twice: the covariance is singular
     random = np.random.default_rng(11)
     result = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
     np.testing.assert_allclose(result[:, :3], result[:, 3:], atol=1e-4)
@@ -107,7 +182,7 @@ def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times(
     """T Cor. 6.2. H∞ is a quarter of the linear kernel plus a positive one, even in x·z: 2‖θ‖, reached in the end."""
     lengths = []
     for samples, dim in ((5, 8), (50, 8), (200, 4), (1500, 4)):
-        inputs = sphere(samples, dim, samples)
+        inputs = rows(samples, dim, samples)
         map_ = np.random.default_rng(12).standard_normal(dim)
         lengths.append(np.sqrt(length_squared(inputs, inputs @ map_)) / np.linalg.norm(map_))
     assert lengths == sorted(lengths)
@@ -125,7 +200,7 @@ def test_the_distance_of_the_kernel_at_start_falls_with_the_root_of_the_width_wh
 
 def test_ds_bound_from_scratch_lacks_a_root() -> None:
     """After Thm 2, yᵀH⁻¹y is said to bound ‖W(Q) - W(0)‖; the root does, and is larger for small labels."""
-    inputs = sphere(40, 10, 14)
+    inputs = rows(40, 10, 14)
     square = length_squared(inputs, 0.1 * inputs[:, 0])
     assert np.sqrt(square) > 4 * square
 
@@ -133,7 +208,7 @@ def test_ds_bound_from_scratch_lacks_a_root() -> None:
 def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass() -> None:
     """T Thm 6.1 asks for t ≥ c log(1/‖ỹ‖), below 0 once ‖ỹ‖ > 1; its bound does not hold before training."""
     dim, samples = 4, 2000
-    inputs, fresh = sphere(samples, dim, 15), sphere(4000, dim, 16)
+    inputs, fresh = rows(samples, dim, 15), rows(4000, dim, 16)
     apart = np.array([1.0, -1.0, 0.0, 0.0])  # θ_T - θ_S at 90°
     assert np.linalg.norm(inputs @ apart) > 1
     bound = 2 * np.sqrt(length_squared(inputs, inputs @ apart) / samples)

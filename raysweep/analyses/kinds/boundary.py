@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +44,9 @@ from raysweep.fits.comparison import joint
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Fit, Status
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_MAPS = 9
 DRAWN = 81
@@ -185,8 +183,6 @@ def against_theory(whole: pd.DataFrame, maps: Sequence[Map], x: str, y: str | No
     distance: their mean distance in x. mean, error: of the distances in units of the scatter of one draw. z, draws: as
     in `Joint`.
     """
-    import pandas as pd
-
     distances = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
     if (test := joint(distances)) is None:
         return {}

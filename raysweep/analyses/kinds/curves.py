@@ -14,14 +14,13 @@ from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means
 from raysweep.analyses.series import curves_plot
 from raysweep.errors import InputError
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import along_training, metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
 
     from raysweep.space.checks import Context
     from raysweep.workloads.declaration import Workload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,9 @@ from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws
 from raysweep.fits.turn import fit_turns
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def run(question: Question) -> Finding:
@@ -51,8 +49,6 @@ def run(question: Question) -> Finding:
 
 def turns_given_errors(question: Question, parts: Sequence[Part], keys: list[str], error: str, turn: str) -> Finding:
     """The turning points of curves with one run per point and given errors."""
-    import pandas as pd
-
     fit = fit_turns([rows for _, rows in parts], question.x, question.metric, error, question.level, turn=turn)
     whole = add_theory(fit.table, [np.empty(0)] * len(parts), question.level)
     settings = pd.DataFrame([where for where, _ in parts], columns=keys, index=whole.index)

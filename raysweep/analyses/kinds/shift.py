@@ -15,6 +15,7 @@ from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, groups
 from raysweep.fits.shift import Shift, fit_shift
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 
 
@@ -38,8 +39,6 @@ class ShiftPlot(Plot):
 
 def run(question: Question) -> Finding:
     """The factor of each setting against the first one of the design."""
-    import pandas as pd
-
     x, metric, over = question.x, question.metric, str(question.options["over"])
     keys = [key for key in question.keys(x, over) if key != over]
     parts = list(groups(question.rows, keys))

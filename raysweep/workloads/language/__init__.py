@@ -13,7 +13,7 @@ from typing import Any
 from raysweep.workloads.declaration import Former, Parameter, Stage, Workload, deferred
 from raysweep.workloads.language import corpus
 from raysweep.workloads.language.metrics import METRICS
-from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, trunk_points, vocabulary_of
+from raysweep.workloads.language.model_config import PRESETS, config_of, share_of, trunk_points, vocabulary_of
 
 Trunk, Pretraining, Finetuning, Evaluation = (
     partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
@@ -24,7 +24,7 @@ STEPS: dict[str, Any] = {"unit": "steps", "minimum": 0, "maximum": 10**9}
 BATCH: dict[str, Any] = {"unit": "sequences", "minimum": 1, "maximum": 65536}
 TOKENS: dict[str, Any] = {"unit": "tokens", "minimum": 1, "maximum": 10**9}
 LENGTH: dict[str, Any] = {**RATE, "unit": "tokens", "whole": True}
-FORMER = Former("overlap", angle_of, share_of)
+FORMER = Former("overlap", share_of)
 ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 90, "symbol": "θ", "formerly": FORMER}
 TUNED: dict[str, Any] = {**RATE, "symbol": "η", "searched_by": "optimum"}
 DROPOUT: dict[str, Any] = {"minimum": 0, "maximum": 0.9, "absent": 0.0}

@@ -36,11 +36,6 @@ def share_of(angle: float) -> float:
     return round(math.cos(math.radians(angle)), 12) + 0.0
 
 
-def angle_of(share: float) -> float:
-    """The overlap_angle (degrees) whose cosine is this share, to 12 digits after the point. ValueError for no share."""
-    return round(math.degrees(math.acos(share)), 12)
-
-
 def steps_of(parameters: Mapping[str, Any]) -> int:
     return round(parameters["pretrain_length"] / (config_of(parameters).context * int(parameters["pretrain_batch"])))
 

@@ -155,10 +155,3 @@ def test_the_cap_is_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch
     assert status == ["not_converged", "ok"]
     for name in ("risk_scratch", "risk_finetune"):
         assert capped[name][0] == pytest.approx(capped[name][1], rel=1e-12)
-
-
-def test_a_negative_multiple_behind_frozen_layers_ends_at_zero() -> None:
-    row = {"depth": 3, "gamma": 4.0, "dim": 12, "overlap_angle": 170.0, "frozen_layers": 1, "finetune_lr": 0.02}
-    metrics, status = run([row], [0])
-    assert status == ["ok"]
-    assert metrics["risk_finetune"][0] == pytest.approx(1.0, abs=1e-6)

@@ -1,4 +1,4 @@
-"""What the stages measure of a row besides its accuracy."""
+"""What the stages measure of a row besides its accuracy, and rows of masked pretraining."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 import workload_rows
+from conftest import run
+from scipy import ndimage
 from torch.nn.functional import cross_entropy
 from workload_rows import row_of
 
 from raysweep.trial.computation import Computation
-from raysweep.workloads.vision import examination, landscape, models, pixels, stages
+from raysweep.workloads.vision import eigen_cam, examination, landscape, masked, models, pixels, stages, training
 
 SMALL: dict[str, Any] = {
     "source_classes": "0-4",
@@ -116,3 +118,81 @@ def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: P
     assert np.isfinite(computation.metrics["sharpness_before"][0])
     assert np.isnan(computation.metrics["sharpness"][0])
     assert torch.isfinite(torch.tensor(computation.metrics["landscape_rise_before"][0]))
+
+
+# Masked pretraining and Eigen-CAM
+
+MASKED: dict[str, Any] = {"pretrain": "masked", "pretrain_length": 2, "pretrain_lr": 0.1}
+MASKED |= {"source_samples": 100, "target_samples": 20, "finetune_steps": 5}
+
+
+def masked_row() -> dict[str, Any]:
+    return row_of("vision", **MASKED, seed=3)
+
+
+def masked_rows(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
+    """The metrics of rows of the seed 3, all of which are ok."""
+    computation = workload_rows.computed("vision", storage, [MASKED | row for row in rows], [3] * len(rows))
+    assert computation.status.tolist() == ["ok"] * len(rows)
+    return {name: values.tolist() for name, values in computation.metrics.items()}
+
+
+def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path: Path) -> None:
+    computation = masked_rows(tmp_path, {"pretrain_length": 1}, {"pretrain_length": 3})
+    task = pixels.source(masked_row())
+    net = models.build("small_cnn", 3, (1, 8), 10, 3)
+    model = masked.Reconstruction(net.spatial, (1, 8), masked_row())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    expected = []
+    for epoch in (1, 2, 3):
+        batches = training.epoch_of(3, "source", epoch, 100, 32)
+        for number, places in enumerate(batches):
+            shown = pixels.scaled(task.train_pixels[torch.from_numpy(places)])
+            at = masked.masks(3, f"masks of epoch {epoch}, batch {number}", len(places), 8, 0.6)
+            optimizer.zero_grad()
+            masked.loss(model(shown, at), shown, at).backward()
+            optimizer.step()
+        expected.append(model.held_out_loss(task.test_pixels))
+    assert computation["reconstruction_loss"] == pytest.approx([expected[0], expected[2]], rel=1e-5)
+    assert computation["reconstruction_loss"][1] < computation["reconstruction_loss"][0]
+
+
+def test_masked_pretraining_learns_no_labels_and_changes_what_is_fine_tuned(tmp_path: Path) -> None:
+    computation = masked_rows(tmp_path, {}, {"pretrain": "none"}, {"pretrain": "supervised", "pretrain_lr": 0.01})
+    assert np.isfinite(computation["reconstruction_loss"]).tolist() == [True, False, False]
+    for name in ("source_accuracy", "source_loss", "source_accuracy_after", "source_loss_after"):
+        assert np.isfinite(computation[name]).tolist() == [False, False, True]
+    assert len(set(computation["target_loss"])) == 3
+    assert len(set(computation["target_loss_scratch"])) == 1
+    assert computation["transferability"][1] == 0
+    assert np.isnan(computation["eigen_cam_peaks"]).all()
+
+
+def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) -> None:
+    space = {
+        "name": "maps",
+        "workload": "vision",
+        "fixed": {**MASKED, "eigen_cam_images": 12},
+        "seeds": [3],
+        "keep": ["finetune", "examine"],
+    }
+    sweep = run(tmp_path, space)
+    (only,) = sweep.results().itertuples()
+    maps = torch.as_tensor(sweep.tensors("examine", only.cell, 3)["heat_maps"])
+    net = models.build("small_cnn", 3, (1, 8), 10, 3)
+    net.load_state_dict(
+        {name: torch.as_tensor(some) for name, some in sweep.tensors("finetune", only.cell, 3)["net"].items()}
+    )
+    shown = pixels.scaled(pixels.target(masked_row()).test_pixels[:12])
+    assert torch.allclose(maps, eigen_cam.heat_maps(net.eval().spatial(shown).detach(), 8))
+    assert only.eigen_cam_peaks == np.mean([ndimage.label(each > (each.min() + each.max()) / 2)[1] for each in maps])
+
+
+def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path) -> None:
+    messages: list[str] = []
+    for pretrain, ratio in (("supervised", 0.6), ("supervised", 0.3), ("masked", 0.6), ("masked", 0.3)):
+        fixed = MASKED | {"pretrain": pretrain, "mask_ratio": ratio, "pretrain_lr": 0.01, "pretrain_length": 1}
+        space = {"name": f"{pretrain}{ratio}", "workload": "vision", "fixed": fixed, "seeds": [3]}
+        run(tmp_path, space, say=messages.append)
+    stages = [line for line in messages if line.startswith("stages:")]
+    assert [", 0 reused" in line for line in stages] == [True, False, True, True]

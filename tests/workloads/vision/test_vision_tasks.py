@@ -15,6 +15,7 @@ from scipy import ndimage
 from workload_rows import row_of
 
 from raysweep.workloads import image_data
+from raysweep.workloads.image_data import ImageData, Images
 from raysweep.workloads.vision import PARAMETERS, pixels, tasks
 
 ANGLES = (0.0, 36.87, 53.13, 66.42, 78.46, 90.0)
@@ -90,6 +91,27 @@ def test_a_rotated_source_is_turned_against_the_clock(angle: float) -> None:
         expected = ndimage.rotate(before.astype(float), angle, reshape=False, order=1)
         inside = np.hypot(*(np.indices((28, 28)) - 13.5)) < 12
         assert np.abs(expected - after)[inside].max() <= 2
+
+
+def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_size() -> None:
+    plain, ranked = (pixels.source(row(label=label, source_samples=100)) for label in ("class", "brightness"))
+    assert torch.equal(plain.train_pixels, ranked.train_pixels)
+    light = ranked.train_pixels[:, 0, :4].double().mean((1, 2))
+    order = np.argsort(light.numpy(), kind="stable")
+    assert (np.diff(ranked.train_labels.numpy()[order]) >= 0).all()
+    assert ranked.classes == 10
+    assert np.abs(np.bincount(ranked.train_labels, minlength=10) - 10).max() <= 2
+
+
+def test_colour_labels_rank_images_by_hue_and_not_by_brightness(monkeypatch: pytest.MonkeyPatch) -> None:
+    light_and_dark = [(200, 20, 20), (10, 90, 10), (20, 20, 250), (60, 5, 5), (15, 120, 15), (9, 9, 70)]
+    painted = np.random.default_rng(0).integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
+    painted[:, :4] = np.tile(np.array(light_and_dark, np.uint8), (20, 1))[:, None, None]
+    some = Images(painted, np.arange(120) // 6 % 3)
+    monkeypatch.setattr(image_data, "load", lambda name, *_: ImageData(255, ("a", "b", "c"), some, some, digest=name))
+    task = pixels.source(row(source="painted", target="painted too", label="colour"))
+    blue_red_green = task.test_pixels[:, [2, 0, 1], 0, 0].argmax(1)
+    assert torch.equal(task.test_labels, blue_red_green)
 
 
 def test_the_target_takes_the_form_of_the_source(tmp_path: Path) -> None:

@@ -1,0 +1,173 @@
+"""`linear_covariance`: exact end points against dense solves and real layers; closed forms against draws; T's bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from linear_rows import integrate_layers
+from workload_rows import table_of
+
+from raysweep.theory import covariance, linear
+from raysweep.training import draws
+from raysweep.workloads.linear_covariance import closed_forms, engines
+from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read
+
+DIM = 24
+SPECTRA = ("1.5:5,0.3", "2:3,1:4,0.05", "7", "0.1:20,4:4")
+
+
+def columns(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
+    return table_of("linear_covariance", *({"dim": DIM, **row} for row in rows))
+
+
+def task(row: dict[str, Any], seed: int) -> tuple[np.ndarray, ...]:
+    """Inputs, labels, source, target and the eigenvalues of a row."""
+    values, counts = read(row["spectrum"], DIM)
+    eigenvalues = np.repeat(values, counts.astype(int))
+    directions = engines.vectors(seed, DIM, row["spectrum"])
+    target = row["target_norm"] * directions[:, engines.TARGET]
+    source = target - row["shift_norm"] * directions[:, 2 + SHIFTS.index(row["shift"])]
+    n = round(row["gamma"] * DIM)
+    inputs = draws.normal(seed, "inputs", n, DIM) * np.sqrt(eigenvalues)
+    return inputs, inputs @ target + row["noise"] * draws.normal(seed, "noise", n), source, target, eigenvalues
+
+
+def dense_risk(row: dict[str, Any], seed: int, start: np.ndarray) -> float:
+    """By a pseudo-inverse; deeper networks by bisection on the norm of their end point (T Thm 5.2)."""
+    inputs, labels, _, target, eigenvalues = task(row, seed)
+    inverse = np.linalg.pinv(inputs)
+    unmoved, fitted = start - inverse @ (inputs @ start), inverse @ labels
+    power = (row["depth"] - 1) / row["depth"]
+    low, high = 0.0, 1e6
+    for _ in range(300):
+        middle = (low + high) / 2
+        end = (middle / np.linalg.norm(start)) ** power * unmoved + fitted if start.any() else fitted
+        low, high = (middle, high) if np.linalg.norm(end) > middle else (low, middle)
+    return float((end - target) ** 2 @ eigenvalues)
+
+
+def rows_of_all_kinds() -> list[dict[str, Any]]:
+    stream = np.random.default_rng(0)
+    results = []
+    for i in range(60):
+        spectrum = SPECTRA[i % len(SPECTRA)]
+        results.append(
+            {
+                "spectrum": spectrum,
+                "shift": SHIFTS[i % 3] if "," in spectrum else ("top", "all")[i % 2],
+                "shift_norm": float(stream.uniform(0, 3)),
+                "target_norm": float(stream.uniform(0.1, 3)),
+                "noise": float(stream.choice([0.0, 0.4])),
+                "gamma": float(stream.choice([0.04, 0.25, 0.5, 0.9, 1.0, 1.1, 1.5])),
+                "depth": int(stream.choice([1, 2, 5])),
+            }
+        )
+    return results
+
+
+def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
+    rows = rows_of_all_kinds()
+    seeds = np.arange(len(rows)) % 3
+    metrics, status = engines.compute(columns(*rows), seeds)
+    assert set(status) == {"ok"}
+    for i, row in enumerate(rows):
+        source = task(row, int(seeds[i]))[2]
+        finetuned, scratch = (dense_risk(row, int(seeds[i]), start) for start in (source, np.zeros(DIM)))
+        size = finetuned + scratch + 1e-6
+        assert abs(metrics["risk_finetune"][i] - finetuned) < 1e-9 * size, row
+        assert abs(metrics["risk_scratch"][i] - scratch) < 1e-9 * size, row
+        assert metrics["transferability_finetune"][i] == metrics["risk_scratch"][i] - metrics["risk_finetune"][i]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_the_flow_of_real_layers_ends_there(depth: int) -> None:
+    """Balanced layers whose product is the source, trained on the target; T's theorem for any Σ."""
+    maps = {"spectrum": "1.5:5,0.3", "shift": "bottom", "shift_norm": 0.8, "target_norm": 1.2}
+    row = {**maps, "noise": 0.2, "gamma": 0.5, "depth": depth}
+    inputs, labels, source, target, eigenvalues = task(row, 0)
+    size = np.linalg.norm(source)
+    end = integrate_layers(inputs, labels, source / size, size ** (1 / depth), depth, 400, range(depth))
+    (metrics,) = engines.compute(columns(row), np.zeros(1, int))[0]["risk_finetune"]
+    assert metrics == pytest.approx(float((end - target) ** 2 @ eigenvalues), rel=1e-5)
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("counts", [[1000.0], [50.0, 950.0], [1.0, 9.0, 990.0]])
+def test_kappa_solves_its_equation(counts: list[float]) -> None:
+    values = np.array([30.0, 0.3, 1e-6][: len(counts)])
+    n = np.array([1.0, 10.0, 300.0, 999.0, 999.999, 1000.0])
+    kappa = covariance.resolvent(values, np.array(counts), n)
+    total = (values / (values + kappa[:, None])) @ np.array(counts)
+    np.testing.assert_allclose(total, n, rtol=1e-12)
+
+
+def test_without_a_covariance_it_is_the_limit_that_f_has() -> None:
+    """F Thm 3.5: (1-γ)|θ|² + σ²γ/(1-γ), and above d the exact expectation; s scales the bias and leaves the noise."""
+    dim, gamma, noise, scale = 800.0, np.array([0.1, 0.5, 0.9]), 0.7, 3.0
+    for eigenvalue in (1.0, scale):
+        length = np.full((3, 1), 2.0)
+        risks = covariance.risk(np.array([eigenvalue]), np.array([dim]), gamma * dim, noise, 0 * length, length, length)
+        np.testing.assert_allclose(risks, eigenvalue * 2 * (1 - gamma) + noise**2 * gamma / (1 - gamma), rtol=1e-10)
+    above = np.array([dim + 2, 2 * dim])
+    risks = covariance.risk(np.array([scale]), np.array([dim]), above, noise, *[np.zeros((2, 1))] * 3)
+    np.testing.assert_allclose(risks, linear.scratch_risk(above, dim, noise, 1.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spectrum", ["1.5:20,0.3", "4:10,1:90,0.1", "0.2:300,5"])
+def test_means_over_draws_are_the_limit_to_a_few_in_a_hundred(spectrum: str) -> None:
+    """At d = 400: within 2 % and four standard errors, at every depth, shift and noise; twice as near at twice d."""
+    rows = [
+        {"dim": 400, "spectrum": spectrum, "shift": shift, "shift_norm": 0.8, "gamma": gamma, "noise": noise}
+        | {"depth": depth}
+        for shift in ("top", "bottom", "all")
+        for gamma in (0.1, 0.5, 0.8, 1.2)
+        for noise in (0.0, 0.3)
+        for depth in (1, 4)
+    ]
+    draws = 40
+    table = columns(*rows * draws)
+    metrics, _ = engines.compute(table, np.repeat(np.arange(draws), len(rows)))
+    expected = closed_forms.risks(columns(*rows))
+    for name in ("risk_scratch", "risk_finetune"):
+        each = metrics[name].reshape(draws, len(rows))
+        error = each.std(0, ddof=1) / np.sqrt(draws)
+        assert (np.abs(each.mean(0) - expected[name]) <= 0.02 * expected[name] + 4 * error).all(), name
+
+
+def test_where_no_expectation_exists_it_is_inf_and_without_noise_0() -> None:
+    for noise, expected in ((0.5, [np.inf, np.inf]), (0.0, [0.0, 0.0])):
+        risks = closed_forms.risks(
+            columns(*({"dim": 20, "spectrum": "2:3,1", "gamma": n / 20, "noise": noise} for n in (20, 21)))
+        )
+        assert risks["risk_scratch"].tolist() == expected
+        assert risks["risk_finetune"].tolist() == expected
+
+
+def test_without_samples_the_source_is_kept_whole() -> None:
+    rows = columns(
+        *({"dim": 20, "spectrum": "2:5,1", "gamma": 0.0, "shift": "top", "depth": depth} for depth in (1, 3))
+    )
+    risks = closed_forms.risks(rows)
+    np.testing.assert_allclose(risks["risk_finetune"], 2.0)
+    np.testing.assert_allclose(risks["risk_scratch"], 0.25 * 2 + 0.75)
+
+
+def test_t_bound_is_its_formula_and_bounds_the_draws() -> None:
+    """Written out once for T's own figure; no draw of fine-tuning lies above it."""
+    rows = [
+        {"dim": 200, "spectrum": "1.5:10,0.3", "shift": shift, "gamma": n / 200}
+        for shift in ("top", "bottom")
+        for n in (5, 50, 150)
+    ]
+    metrics, _ = engines.compute(columns(*rows), np.zeros(6, int))
+    trace = 10 * 1.5 + 190 * 0.3
+    for i, n in enumerate((5, 50, 150)):
+        g = 1.5 * max((trace / (n * 1.5)) ** 0.5, trace / (n * 1.5), n**-0.5, 1 / n)
+        assert metrics["bound_thm42"][i] == pytest.approx(2 * g**3 / 1.5**2)
+        assert metrics["bound_thm42"][3 + i] == pytest.approx(2 * g)
+    assert (metrics["risk_finetune"] < metrics["bound_thm42"]).all()
+    assert np.isnan(closed_forms.bounds(columns({"dim": 20, "spectrum": "1:5,2"}))).all()
