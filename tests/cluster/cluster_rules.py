@@ -1,7 +1,8 @@
 """What Ray's schema of a cluster file misses, as rules: each answers with sentences of what is wrong, none if right.
 
-Ray takes any key below `node_config`, the legacy `min_workers` at the top, and says nothing of money or security. Keys of EC2's RunInstances and of Compute Engine's Instance and Scheduling are those of botocore 1.44
-and of the compute v1 discovery document.
+Ray takes any key below `node_config`, the legacy `min_workers` at the top, and says nothing of money or security. Keys
+of EC2's RunInstances and of Compute Engine's Instance and Scheduling are those of botocore 1.44 and of the compute v1
+discovery document.
 """
 
 from __future__ import annotations
