@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mode_descent import descended, followed, matrix_descent, multiplied
-from scipy.optimize import minimize_scalar
 
 from raysweep.theory import modes, spectrum
 
@@ -29,12 +28,6 @@ def test_a_mode_follows_its_differential_equation(depth):
     for time in (0.3, 2.0, 9.0):
         end = followed(start, goal, time, depth)
         np.testing.assert_allclose(modes.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
-
-
-def test_two_layers_learn_along_the_logistic_of_the_paper():
-    time, small = 1.7, 0.01
-    expected = SOURCE / (1 + (SOURCE / small**2 - 1) * np.exp(-4 * SOURCE * time))
-    np.testing.assert_allclose(modes.pretrained(SOURCE, time, small, 2) ** 2, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -71,18 +64,6 @@ def test_two_layers_under_noise_have_the_formula_of_the_paper():
     noise = np.array([0.3, 0.05])
     expected = 2 * 3 * noise**2 * learned.sum(1) + 27 * noise**4
     np.testing.assert_allclose(spectrum.noise_excess(np.sqrt(learned), noise, 2), expected, rtol=1e-13)
-
-
-def test_a_mode_is_best_under_noise_at_its_value_less_d_noise_squared():
-    noise = 0.2
-    for sigma in SOURCE:
-
-        def loss(s, sigma=sigma):
-            weights = np.array([np.sqrt(s), *np.zeros(5)])
-            return (s - sigma) ** 2 + float(spectrum.noise_excess(weights, noise, 2))
-
-        best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-9}).x
-        assert best == pytest.approx(max(0.0, sigma - 6 * noise**2), abs=1e-5)
 
 
 def test_noise_inflection_is_the_first_rise_over_whole_modes():
