@@ -6,7 +6,7 @@ difference to a fitted place is given in units of the error of the fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -86,23 +86,20 @@ def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: s
     return np.array([place]) if np.isfinite(place) else np.empty(0)
 
 
-def distances(table: pd.DataFrame, expected: Iterable[float], level: float) -> np.ndarray:
+def distances(table: pd.DataFrame, expected: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
     """z of each row: (estimate - expected) in units of the error on that side of the estimate.
 
     z is scaled so that |z| exceeds the normal quantile of the level exactly if the interval does not contain the
     expected place. So it means the same for any number of draws. It is NaN unless both places are known.
     """
-    out = []
-    rows = table[["estimate", "low", "high"]].itertuples(index=False, name=None)
-    for (estimate, low, high), place in zip(rows, expected, strict=True):
-        half = estimate - low if place < estimate else high - estimate
-        if not (np.isfinite(estimate) and np.isfinite(place)):
-            out.append(np.nan)
-        elif half > 0:
-            out.append(normal_quantile(level) * (estimate - place) / half)
-        else:
-            out.append(0.0 if abs(estimate - place) <= 1e-6 * max(abs(place), 1e-12) else np.inf)
-    return np.array(out, dtype=np.float64)
+    estimate, low, high = table[["estimate", "low", "high"]].to_numpy(float).T
+    place = np.asarray(expected, dtype=float)
+    apart = estimate - place
+    half = np.where(place < estimate, estimate - low, high - estimate)
+    equal = np.abs(apart) <= 1e-6 * np.maximum(np.abs(place), 1e-12)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.where(half > 0, normal_quantile(level) * apart / half, np.where(equal, 0.0, np.inf))
+    return np.where(np.isfinite(apart), z, np.nan)
 
 
 def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +19,8 @@ from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import along_training, metrics_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from raysweep.space.checks import Context
-    from raysweep.workloads.declaration import Workload
+from raysweep.space.checks import Context
+from raysweep.workloads.declaration import Workload
 
 OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
 
