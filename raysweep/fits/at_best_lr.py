@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from raysweep.fits.reasons import because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import half_width, standard_error, t_quantile, two_way_anova
 from raysweep.fits.trend import every_step
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +54,6 @@ def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
     The columns are the length; `rate`, the fitted optimum or, if it was not located, the best rate of the grid;
     `censored`, whether the fit knows only a bound of the optimum; and `limit`, the `diverged_from` of the fit.
     """
-    import pandas as pd
-
     lines = []
     for row in fit.table.to_dict("records"):
         length, limit, rate, censored = row[rows.length], row["diverged_from"], row["estimate"], False

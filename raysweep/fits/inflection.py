@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from raysweep.fits.reasons import Reason, because, message
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 COLUMNS = (
     *("estimate", "low", "high", "status", "method_spread"),
@@ -58,8 +55,6 @@ def fit_inflection(
 
     Raises ValueError for an unknown column, level or turn.
     """
-    import pandas as pd
-
     check_options(level, turn)
     rows, dropped = usable(frame, y, [x, seed])
     notes = repeated(rows, [x, seed], "x")

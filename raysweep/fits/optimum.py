@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import DIVERGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEAR = 2  # heights within this many grid points of the lowest point are not compressed
 FLATTENED = 0.9  # if the slope at an edge is below this share of the slope elsewhere, an optimum may lie beyond it
@@ -81,8 +78,6 @@ def fit_optimum(
     Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and, if `logarithmic`, for a
     rate below 0.
     """
-    import pandas as pd
-
     check_options(level, turn)
     keys = [] if by is None else [by] if isinstance(by, str) else list(by)
     frame = frame.reset_index(drop=True)

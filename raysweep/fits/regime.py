@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,7 @@ from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.few_draws import fit_of, has_few_draws
 from raysweep.fits.surface.law import SPARE, fit_law
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 class Verdict(StrEnum):

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 class Status(StrEnum):
@@ -100,8 +99,6 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
 def fitted(kind: str, table: pd.DataFrame, **fields: Any) -> Fit:
     """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`; points and
     draws are those of the slice with the most if they are not given."""
-    import pandas as pd
-
     usual: dict[str, Any] = {"dropped": {}, "scale": "linear", "crossings": pd.DataFrame()}
     usual |= {name: int(table[name].max()) for name in ("points", "draws") if name not in fields}
     return Fit(kind=kind, table=table, **{**usual, **overall(table), **fields})
@@ -115,8 +112,6 @@ def merged(fits: Sequence[Fit], table: pd.DataFrame) -> Fit:
 
     points and draws are those of the setting with the most; rows and dropped rows are added up.
     """
-    import pandas as pd
-
     dropped: Counter[str] = Counter()
     for fit in fits:
         dropped.update(fit.dropped)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.fits.posterior.conditional import conditional, sample_paths
+from raysweep.fits.posterior.conditional import conditional
 from raysweep.fits.posterior.curve import KEPT, PATHS, SEED, CurvePosterior, curve_particles
 from raysweep.fits.posterior.places import Places, interval, minimum_places
 from raysweep.fits.posterior.prior import curve_parameters
@@ -98,10 +98,10 @@ def expected_width(posterior: CurvePosterior, places: Places, level: float) -> E
 
 def _future(posterior: CurvePosterior, path: int) -> CurvePosterior:
     """The posterior after AHEAD times the draws, if the path with this number is the true curve."""
-    data, shown, given = posterior.data, posterior.shown, posterior.given
+    data, shown = posterior.data, posterior.shown
     rng = np.random.default_rng([path, SEED])
     particle, which = divmod(path, PATHS)
-    truth = sample_paths(given, data.t[None], posterior.normal(len(data.t)))[particle, which]
+    truth = posterior.paths(data.t[None])[particle, which]
     structure = int(rng.integers(len(shown.covariance)))
     variance, directions = np.linalg.eigh(shown.covariance[structure] / AHEAD)  # its rank may be one, but for rounding
     noise = directions @ (np.sqrt(np.clip(variance, 0, None)) * rng.standard_normal(len(variance)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from raysweep.fits.between_points import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 @dataclass(frozen=True, kw_only=True)

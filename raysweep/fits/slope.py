@@ -13,8 +13,6 @@ intervals let expect, the slope's interval is shorter, by the same kind of compr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from raysweep.fits.at_best_lr import RateRows
@@ -23,9 +21,7 @@ from raysweep.fits.posterior.curve import SEED, curve_posterior
 from raysweep.fits.posterior.places import minimum_places
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 EXACT_PLACES = 1440  # places between the ends of an interval without noise, all equally likely
 INDEPENDENT = 4.0  # degrees of freedom that the independence of lengths is worth

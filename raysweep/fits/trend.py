@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from raysweep.fits.statistics import (
     two_sided,
     two_way_anova,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
 PER_DRAW, POOLED = "per draw: Student's t on each draw's slope", "additive: pooled variance, draw effect removed"

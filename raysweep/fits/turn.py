@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -18,9 +17,7 @@ from scipy.optimize import isotonic_regression
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, holm, normal_quantile
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 SIMULATED, MORE = 199, 1999
 """Curves without a turn; more for a p up to `PROMISING`."""
@@ -91,8 +88,6 @@ def fit_turns(
     parts: the rows of each curve, ok or not; runs at one x are averaged. The table has a row per curve, with p, p_holm,
     base, fall, fall_low and fall_high besides the columns of all places.
     """
-    import pandas as pd
-
     lines, rows = [], 0
     for part in parts:
         good = part[(part["status"] == "ok") & np.isfinite(part[y].to_numpy(float)) & (part[error] > 0)]

@@ -16,7 +16,7 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import edges_of, groups, is_number
 from raysweep.analyses.series import Panel
 from raysweep.fits.boundary import fit_boundary
-from raysweep.fits.meeting import fit_meeting
+from raysweep.fits.power_law import fit_meeting
 from raysweep.fits.result import Status
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
