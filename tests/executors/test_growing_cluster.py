@@ -18,9 +18,8 @@ from spaces import GRID, sandbox_space, small_space, written
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE, wait_for
 
-EMPTY = ("initialization_commands", "setup_commands", "cluster_synced_files") + tuple(
-    f"{node}_{what}_commands" for node in ("head", "worker") for what in ("setup", "start_ray")
-)
+COMMANDS = [f"{node}_{what}_commands" for node in ("head", "worker") for what in ("setup", "start_ray")]
+EMPTY = ("initialization_commands", "setup_commands", "cluster_synced_files", *COMMANDS)
 STARTS = 3  # between the choice of a free port and Ray's opening it, another process may take it
 
 
