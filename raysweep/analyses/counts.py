@@ -6,16 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
+from raysweep.lazy import pd
 from raysweep.numbers import NOTHING
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 EXPLAINED = 0.5
 """The least share of the variance of estimates that lies between the values of an axis that is named beside them."""
@@ -171,8 +169,6 @@ def ways(finding: Finding) -> Counter[Way]:
 def telling_axis(finding: Finding) -> str:
     """The axis whose values tell most about the outcome and the estimate of a setting: by the share of the variance
     between its values, of the outcomes as indicators and of the ranks of estimates."""
-    import pandas as pd
-
     table = finding.table
     indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
 

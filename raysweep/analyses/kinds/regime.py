@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
-from raysweep.analyses.outcomes import outcome, takes
+from raysweep.analyses.outcomes import outcome, takes, with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
@@ -36,13 +36,11 @@ from raysweep.fits.regime import FEWEST_LENGTHS, FEWEST_OF_LAW, Regime, Verdict,
 from raysweep.fits.result import Status
 from raysweep.fits.surface.few_draws import has_few_draws
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOT_IN_ROWS = ("verdict", "slope", "note", "tuned_turn_low", "tuned_turn_high")
 BEST = "best"  # what stands for a rate in the setting of a line at the best one
@@ -58,8 +56,6 @@ OUTCOMES = {
 
 def run(question: Question) -> Finding:
     """The regime of each setting."""
-    import pandas as pd
-
     lr, length, metric = (str(question.options[name]) for name in ("lr", "length", "metric"))
     metrics = list(dict.fromkeys([metric, *metrics_of(question.options)]))
     # A loss that the base model has too is the pretraining loss: fine-tuning changes it.
@@ -89,7 +85,7 @@ def run(question: Question) -> Finding:
     score = {"inside": int(np.nansum(hits)), "of": int(np.isfinite(hits).sum()), "settings": len(scored)}
 
     def plots() -> Sequence[Plot]:
-        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length))
+        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length, edges=edges))
         out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, length, metric, "optimum", len(parts))]
         pairs = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
         for name in metrics:
@@ -118,12 +114,15 @@ def run(question: Question) -> Finding:
     )
 
 
-def rates_line(where: Where, one: Regime, length: str) -> PlaceLine:
-    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides."""
-    table = positive(one.optimum.table, length)
-    edges = table[length].to_numpy(float)[[0, -1] if np.isfinite(one.slope) and len(table) else []]
-    edges = edges if one.verdict != Verdict.UNDETERMINED else edges[:0]
-    return PlaceLine(where, table, edges, np.exp(one.intercept) * edges**one.slope)
+def rates_line(where: Where, one: Regime, length: str, edges: tuple[float, float]) -> PlaceLine:
+    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides.
+
+    edges: the smallest and the largest rate.
+    """
+    table = with_outcomes(positive(one.optimum.table, length), edges)
+    decides = one.verdict != Verdict.UNDETERMINED and np.isfinite(one.slope) and len(table)
+    ends = table[length].to_numpy(float)[[0, -1] if decides else []]
+    return PlaceLine(where, table, ends, np.exp(one.intercept) * ends**one.slope)
 
 
 def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
