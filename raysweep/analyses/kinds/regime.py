@@ -14,7 +14,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
-from raysweep.analyses.outcomes import outcome, takes
+from raysweep.analyses.outcomes import outcome, takes, with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
@@ -88,7 +88,7 @@ def run(question: Question) -> Finding:
     score = {"inside": int(np.nansum(hits)), "of": int(np.isfinite(hits).sum()), "settings": len(scored)}
 
     def plots() -> Sequence[Plot]:
-        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length))
+        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length, edges=edges))
         out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, length, metric, "optimum", len(parts))]
         pairs = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
         for name in metrics:
@@ -117,12 +117,15 @@ def run(question: Question) -> Finding:
     )
 
 
-def rates_line(where: Where, one: Regime, length: str) -> PlaceLine:
-    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides."""
-    table = positive(one.optimum.table, length)
-    edges = table[length].to_numpy(float)[[0, -1] if np.isfinite(one.slope) and len(table) else []]
-    edges = edges if one.verdict != Verdict.UNDETERMINED else edges[:0]
-    return PlaceLine(where, table, edges, np.exp(one.intercept) * edges**one.slope)
+def rates_line(where: Where, one: Regime, length: str, edges: tuple[float, float]) -> PlaceLine:
+    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides.
+
+    edges: the smallest and the largest rate.
+    """
+    table = with_outcomes(positive(one.optimum.table, length), edges)
+    decides = one.verdict != Verdict.UNDETERMINED and np.isfinite(one.slope) and len(table)
+    ends = table[length].to_numpy(float)[[0, -1] if decides else []]
+    return PlaceLine(where, table, ends, np.exp(one.intercept) * ends**one.slope)
 
 
 def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
