@@ -26,30 +26,9 @@ PROCESSES = {  # the names of joblib that send work to processes of its own, thr
     "joblib.externals.loky": {"get_reusable_executor"},
 }
 BUILTINS = {"eval", "exec", "compile", "__import__"}
-CALLS = {
-    ("yaml", name)
-    for name in (
-        "load",
-        "load_all",
-        "full_load",
-        "full_load_all",
-        "unsafe_load",
-        "unsafe_load_all",
-        "Loader",
-        "FullLoader",
-        "UnsafeLoader",
-        "CLoader",
-    )
-}
-CALLS |= {
-    ("os", "system"),
-    ("os", "popen"),
-    ("pandas", "read_pickle"),
-    ("pd", "read_pickle"),
-    ("pandas", "eval"),
-    ("pd", "eval"),
-    ("subprocess", "getoutput"),
-}
+OF_YAML = "load load_all full_load full_load_all unsafe_load unsafe_load_all Loader FullLoader UnsafeLoader CLoader"
+CALLS = {("yaml", name) for name in OF_YAML.split()} | {("os", "system"), ("os", "popen"), ("subprocess", "getoutput")}
+CALLS |= {(module, name) for module in ("pandas", "pd") for name in ("read_pickle", "eval")}
 MUST_SAY = {
     ("torch", "load"): ("weights_only", True),
     ("np", "load"): ("allow_pickle", False),
@@ -91,7 +70,11 @@ def test_no_module_can_execute_what_it_reads() -> None:
     package = Path(raysweep.__file__).parent
     modules = [*package.rglob("*.py")]
     assert len(modules) > 100
-    assert {str(path): result for path in modules if (result := list(executes(path.read_text())))} == {}
+    found = {path.name: result for path in modules if (result := list(executes(path.read_text())))}
+    # the one place that executes something: a file that the user names, never a storage (tests/driver/test_function_*)
+    assert {name: [line.split()[1] for line in lines] for name, lines in found.items()} == {
+        "function_files.py": ["exec", "compile"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -233,15 +216,8 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
     evil = pickle.dumps(Canary(canary))
-    for name in (
-        "tune/tuner.pkl",
-        "tune/trainable.pkl",
-        "tune/searcher-state-1.pkl",
-        "tuner.pkl",
-        "trainable.pkl",
-        "tune/search_gen_state-1.json",
-        "tune/experiment_state-1.json",
-    ):
+    inner = ["tuner.pkl", "trainable.pkl", "searcher-state-1.pkl", "search_gen_state-1.json", "experiment_state-1.json"]
+    for name in ("tuner.pkl", "trainable.pkl", *(f"tune/{name}" for name in inner)):
         path = small / "tune" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(evil)

@@ -114,10 +114,10 @@ def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(
             "small",
             cell,
             "9",
-            "--to",
-            tmp_path / "new",
             "--stage",
             "pretrain",
+            "--to",
+            tmp_path / "new",
         ),
     }.items():
         refused(call("export", *arguments, "--storage", storage), begins)
