@@ -223,7 +223,6 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
-    """Where the best values of both axes lie, each in how many settings it is located."""
     workload, text = as_called(finding, workload), ""
     for axis, table in finding.table.groupby("axis", sort=False):
         part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
@@ -244,7 +243,6 @@ def _order(group: Group, finding: Finding) -> int:
 
 
 def _fitting(*texts: str) -> str:
-    """The first text that is short enough, else the last."""
     return next((text for text in texts if len(text.split()) <= MOST), texts[-1])
 
 

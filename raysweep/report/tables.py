@@ -181,7 +181,6 @@ def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
 
 
 def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:
-    """A column for each axis of a search, the most important first."""
     return [
         (called(name, workload), True, [NOTHING if row[name] is None else number(row[name]) for row in rows])
         for name in finding.facts["axes"]
@@ -201,7 +200,6 @@ def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequenc
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
-    """Another metric of the same setting."""
     values = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
     unit = unit_of(name, workload)
     return called(name, workload), True, [_estimate({**one, "estimate": one["mean"]}, unit) for one in values]

@@ -240,7 +240,6 @@ def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Wh
 
 
 def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:
-    """The metric over x, with up to six panels of slices."""
     x, metric, y = question.x, question.metric, question.options.get("y")
     of_y = [y] if y else []
     slices: list[Part] = [({**label, **where}, part) for where, rows in parts for label, part in groups(rows, of_y)]
