@@ -67,7 +67,7 @@ def test_the_demo_ends_with_the_quoted_answer(call: Call, tmp_path: Path, monkey
     assert done.code == 0, done.err
     block = README.split("    make demo\n")[1].split("\n![")[0]
     quoted = " ".join(" ".join(re.findall(r"^ {4}(.*)$", block, re.MULTILINE)).split())
-    assert "hurts above for γ ≤ 0.9; no effect for γ ≥ 1; theory agrees" in quoted
+    assert "hurts above; no effect for γ ≥ 1; theory agrees" in quoted
     for line in f"{done.out}\n{done.err}".splitlines():
         quoted = quoted.replace(" ".join(line.split()) or " ", " ")
     assert quoted.split() == []

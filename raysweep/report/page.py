@@ -125,7 +125,6 @@ def policy(script: str) -> str:
 
 
 def embedded(path: Path) -> str:
-    """A PNG as the address that contains it."""
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 

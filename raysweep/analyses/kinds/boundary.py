@@ -13,7 +13,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
 from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.outcomes import outcome, with_outcomes
 from raysweep.analyses.places import (
     EVERYWHERE,
     FITTED,
@@ -30,6 +30,7 @@ from raysweep.analyses.rows import (
     Part,
     Where,
     comparable,
+    edges_of,
     groups,
     heavy_rows,
     is_exact,
@@ -89,10 +90,10 @@ def run(question: Question) -> Finding:
     parts = list(groups(rows, keys))
     level = question.read_at("boundary")
     fit_one = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload, error=error)
-    tables, fits = list[pd.DataFrame](), list[Fit]()
+    tables, fits, edges = list[pd.DataFrame](), list[Fit](), edges_of(rows, x)
     for (where, _), (fit, expected) in zip(parts, mapped(fit_one, [rows for _, rows in parts]), strict=True):
         fits.append(replace(fit, crossings=in_front(fit.crossings.assign(**where), keys)))
-        table = add_theory(fit.table, expected, question.level)
+        table = with_outcomes(add_theory(fit.table, expected, question.level), edges)
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         tables.append(add_lines(table, question.lines, question.level))
@@ -239,7 +240,6 @@ def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Wh
 
 
 def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:
-    """The metric over x, with up to six panels of slices."""
     x, metric, y = question.x, question.metric, question.options.get("y")
     of_y = [y] if y else []
     slices: list[Part] = [({**label, **where}, part) for where, rows in parts for label, part in groups(rows, of_y)]
