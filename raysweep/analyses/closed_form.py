@@ -122,9 +122,9 @@ def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float
 def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
     """Add for each reference line the columns `z NAME` (distance to the line) and `excluded NAME` to the table."""
     for name, value in lines.items():
-        expected = np.full(len(table), value)
-        outside = misses(table, expected) & can_say(table)
-        table = table.assign(**{f"z {name}": distances(table, expected, level), f"excluded {name}": outside})
+        outside = ((value < table["low"]) | (value > table["high"])) & can_say(table)
+        z = distances(table, np.full(len(table), value), level)
+        table = table.assign(**{f"z {name}": z, f"excluded {name}": outside})
     return table
 
 
@@ -132,21 +132,6 @@ def can_say(table: pd.DataFrame) -> np.ndarray:
     """Whether each slice can be compared with the closed form: located or censored, and a fit of the mean."""
     comparable = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
     return (comparable & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else comparable.to_numpy()
-
-
-def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
-    """Whether each interval excludes the expected place. A place that is located where none is expected counts too."""
-    outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
-    return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
-
-
-def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
-    """(number of slices whose interval excludes the expected place, number of slices that can be compared).
-
-    Where neither a place is located nor one is expected there is nothing to compare.
-    """
-    asked = can_say(table) & (np.isfinite(expected) | (table["status"] == Status.LOCATED).to_numpy())
-    return int((misses(table, expected) & asked).sum()), int(asked.sum())
 
 
 def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
