@@ -16,7 +16,7 @@ from raysweep.errors import printable
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.report.clauses import needed_words
-from raysweep.report.names import axis_label, called, in_short, unit_of
+from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
@@ -58,7 +58,16 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     out = table_of(finding, workload, rows)
     every = len(table) * len(out.rows) // len(rows)
     shown = f"{len(out.rows)} of {counted(every, NOUNS.get(finding.kind, 'setting'))}; all are below."
-    return replace(out, note=shown if len(rows) < len(table) else "")
+    return replace(out, note=shown if len(rows) < len(table) else " ".join(_of_search(finding, workload)))
+
+
+def _of_search(finding: Finding, workload: Workload) -> Iterator[str]:
+    """What else the rows of a search tell: that each ran once, and which is the best by another metric."""
+    if finding.facts.get("one_draw"):
+        yield "Each ran once: small differences may be chance."
+    for name, (way, place) in finding.facts.get("elsewhere", {}).items():
+        where = f"in row {place}" if place <= len(finding.table) else "in none of these"
+        yield f"{capitalized(called(name, workload))} is {'highest' if way == 'max' else 'lowest'} {where}."
 
 
 def first_rows(finding: Finding, most: int = FIRST) -> list[int]:

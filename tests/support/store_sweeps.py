@@ -7,22 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import run
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dict[str, Any]]]:
     """The rows of a space where nothing goes wrong, each space run once."""
-    from raysweep import sweep
-
     reference: dict[str, list[dict[str, Any]]] = {}
 
     def rows_of(space: Path) -> list[dict[str, Any]]:
         text = space.read_text()
         if text not in reference:
             storage = tmp_path_factory.mktemp("sound")
-            sweep.run(
-                space, storage=storage, report=False, tracking_uri="none", executor="inline", say=lambda line: None
-            )
+            run(storage, space)
             reference[text] = rows(storage)
         return reference[text]
 
