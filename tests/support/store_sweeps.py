@@ -26,8 +26,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[
     return rows_of
 
 
-def rows(storage: Path) -> list[dict[str, Any]]:
-    """The rows of the sweep `small` of a storage."""
+def rows(storage: Path, name: str = "small") -> list[dict[str, Any]]:
+    """The rows of a sweep of a storage, whatever its name is."""
     import raysweep
 
-    return raysweep.open("small", storage).results().drop(columns=["sweep"]).to_dict("records")
+    return raysweep.open(name, storage).results().drop(columns="sweep").to_dict("records")
