@@ -107,6 +107,26 @@ def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
     np.testing.assert_allclose(kernel_transfer.carried(source, labels, inputs), others, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.long
+def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> None:
+    source, target = rows(15, 4, 7), rows(10, 4, 8)
+    source_labels, labels = source[:, 0], target[:, 1]
+    both, random, scale = np.concatenate([source, target]), np.random.default_rng(9), 0.5
+    squares, changes = [], []
+    for _ in range(4000):
+        start = scale * kernel_transfer.outputs_at_start(both, random.standard_normal(25))
+        after = start[15:] + kernel_transfer.carried(source, source_labels - start[:15], target)
+        squares.append(length_squared(target, labels - after))
+        changes.append(((labels - after) ** 2).sum() - ((labels - start[15:]) ** 2).sum())
+    carried = kernel_transfer.carried(source, source_labels, target)
+    added, less = (scale**2 * each for each in kernel_transfer.mean_excess(source, target))
+    for seen, expected in (
+        (squares, length_squared(target, labels - carried) + added),
+        (changes, ((labels - carried) ** 2).sum() - labels @ labels + less),
+    ):
+        assert abs(np.mean(seen) - expected) < 4 * np.std(seen) / np.sqrt(4000)
+
+
 def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
     inputs = np.concatenate([rows(3, 4, 10), rows(3, 4, 10)])  # each twice: the covariance is singular
     random = np.random.default_rng(11)
