@@ -50,7 +50,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         limits = (grid.x[0], grid.x[-1]) if missing else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in curve:
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
-        draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]))
+        draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]), joined=not curve)
         references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
         panel.set(xlim=limits[0], ylim=limits[1], title=title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
@@ -64,7 +64,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     positive, negative = regions.region_words(metric, workload)
     colours = {1: "#4393C3", -1: "#D6604D"}
     outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
-    several = any((one.table["outcome"] == Outcome.LOCATED).sum() > 1 for one in maps)
+    several = not any(curves) and any((one.table["outcome"] == Outcome.LOCATED).sum() > 1 for one in maps)
     shared = f"with its {100 * level:g} % interval (pointwise: for one slice, not for all at once)"
     entries = [
         any((signs == 1).any() for signs in cells) and Patch(facecolor=colours[1], label=positive),
@@ -95,7 +95,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         and (Patch(color=MISSING, label="not computed"), "Grey: not computed, or no row is ok."),
     ]
     text = drawing.legend_below(figure, entries, 3)
-    words = [(1, positive), (-1, negative), (0, "equal to 0")]
+    words = [(1, positive), (-1, negative), (0, "no effect")]
     (width, height), columns = figure.get_size_inches(), drawing.columns_of_panels(axes)
     inches = width / columns, height / -(-len(axes) // columns)
     for panel, grid, signs in zip(axes, grids, cells, strict=True):
@@ -112,16 +112,17 @@ BEYOND = {"low": ">", "high": "<"}
 OPEN: dict[str, Any] = {"color": FIT, "markerfacecolor": "white", "markersize": 6, "zorder": 4, "clip_on": False}
 
 
-def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float]) -> None:
-    """Draw the fitted zeros, joined, with their intervals and a band between neighbouring slices, cut at the map's
-    edges; and the slices whose zero lies beyond a value as open triangles at it."""
+def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float], joined: bool) -> None:
+    """Draw the fitted zeros, perhaps joined, with their intervals and a band between neighbouring slices, cut at the
+    map's edges; and the slices whose zero lies beyond a value as open triangles at it."""
     located = (table["outcome"] == Outcome.LOCATED).to_numpy()
     place, at = table["estimate"].to_numpy(float), table[y].to_numpy(float)
     low, high = (np.where(located, np.clip(table[end].to_numpy(float), *reach), np.nan) for end in ("low", "high"))
     if located.sum() > 2:
         panel.fill_betweenx(at, low, high, color=FIT, alpha=0.16, linewidth=0, zorder=2)
     if located.any():
-        panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
+        if joined:
+            panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
         interval = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
         drawing.points(panel, place[located], at[located], interval, FIT, 4, 1.3, 2, across=True, **look)
