@@ -223,14 +223,16 @@ def _towards_kinks(
     """The places of draws, moved towards a kink where one side is much steeper than the other.
 
     Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend. It lies no farther
-    than where the line of the steep side meets the level of the lowest point, if the curve is convex there.
+    than where the line of the steep side meets the level of the lowest point, if the curve is convex there. Where the
+    other side ends too near, nothing is moved.
     """
     rooms, slopes = zip(
         *(_up_to_the_line(side * points[::side], heights[:, ::side], side * place, gap, cap) for side in (-1, 1)),
         strict=True,
     )
     contrast = (slopes[1] - slopes[0]) / np.maximum(slopes[1] + slopes[0], 1e-300)
-    room = np.where(contrast > 0, rooms[1], -rooms[0])
+    above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
+    room = np.where(contrast > 0, rooms[1] * below, -rooms[0] * above)
     return np.asarray(place + contrast**2 * room * np.sqrt(rng.random(len(place))))
 
 
