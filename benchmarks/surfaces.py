@@ -40,6 +40,8 @@ SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "cusp": lambda u: np.sqrt(u**2 + 0.05) - np.sqrt(0.05),
     "plateau": lambda u: 1 - np.exp(-0.5 * u**2),
     "asymmetric": lambda u: np.where(u < 0, 0.08, 0.5) * u**2,
+    "hinge": lambda u: np.where(u < 0, -0.05, 0.8) * u,
+    "edge of stability": lambda u: np.where(u < 0, 0.02 * u**2, np.expm1(np.clip(u, 0, 9))),
 }
 """The loss above its lowest value, at 0, over octaves from the best value."""
 LEVEL_SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {

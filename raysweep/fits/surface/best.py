@@ -174,10 +174,10 @@ def _read(
         estimate = low = high = np.nan
     elif status == Status.CENSORED_HIGH:
         down, _ = _up_to_the_line(-points[::-1], heights[:, ::-1], -points[alike][0], gap, cap)
-        estimate, low, high = np.nan, min(low, float(points[alike][0] - np.quantile(down, 1 - tail))), np.inf
+        estimate, low, high = np.nan, min(low, float(points[alike][0] - np.median(down))), np.inf
     elif status == Status.CENSORED_LOW:
         up, _ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
-        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.quantile(up, 1 - tail)))
+        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.median(up)))
     bottom = heights.min(1, keepdims=True)
     regret = _regret(surface, s, regretted)
     chosen = int(regret.mean(0).argmin())
