@@ -5,22 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, files_of, refused
+from conftest import QUIET, Call, files_of, refused
 from spaces import small_space
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.stages import references
 from raysweep.stages.store import Store
-
-Call = Callable[..., Outcome]
-
 
 BAD_NAMES = [
     "..",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, refused
+from conftest import QUIET, Call, refused
 from spaces import small_space
 
 import raysweep
@@ -19,8 +19,6 @@ from raysweep.report.page import TEMPLATES
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged, seal, unseal
-
-Call = Callable[..., Outcome]
 
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal", "jsonpickle"}
 PROCESSES = {  # the names of joblib that send work to processes of its own, through pipes, and read no file
@@ -185,19 +183,6 @@ def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, chan
     refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
 
 
-def test_a_pickle_in_the_ledger_is_damage_and_computed_again(call: Call, canary: Path, small: Path) -> None:
-    before = call("results", "small", "--storage", small.parent).out
-    for path in list((small / "ledger").iterdir()):
-        path.write_bytes(pickle.dumps(Canary(canary)))
-    (small / "ledger" / "more.jsonl").write_bytes(pickle.dumps(Canary(canary), protocol=0))
-    status = call("status", "small", "--storage", small.parent)
-    assert status.code == 0
-    assert all(path.name in status.out for path in (small / "ledger").iterdir())
-    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
-    after = call("results", "small", "--storage", small.parent).out
-    assert len(after.splitlines()) == len(before.splitlines()) == 19
-
-
 def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, tmp_path: Path) -> None:
     evil = pickle.dumps(Canary(canary))
     store = Store(tmp_path / "store")
@@ -243,13 +228,6 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
     with pytest.raises(BadText, match=str(path)) as raised:
         files.tokens(f"tokens:300:0:{path}")
     assert "\n" not in str(raised.value)
-
-
-def test_a_pickle_for_the_mlflow_database_is_one_line(call: Call, canary: Path, storage: Path, tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
-    storage.mkdir()
-    (storage / "mlflow.db").write_bytes(pickle.dumps(Canary(canary)) * 20)
-    refused(call("run", tmp_path / "small.yaml", "--storage", storage), "--tracking-uri: ", "not a database")
 
 
 @pytest.mark.long

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 KEYS, LISTED = 2, 3
 """The most axes of a condition, and the most values that one lists."""
@@ -127,8 +125,6 @@ def ways(finding: Finding) -> Counter[Way]:
 def telling_axis(finding: Finding) -> str:
     """The axis whose values tell most about the outcome and the estimate of a setting: by the share of the variance
     between its values, of the outcomes as indicators and of the ranks of estimates."""
-    import pandas as pd
-
     table = finding.table
     indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
 

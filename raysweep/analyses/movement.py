@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from raysweep.analyses.finding import Move
 from raysweep.analyses.rows import groups
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 PLACED = (Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from raysweep.analyses.rows import Part, Where, edges_of, finite_values
 from raysweep.analyses.series import CurvesPlot, Panel, Series, by_panel, laid_out
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Fit, Status
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 FEWEST = 2  # places or bounds in a figure of places
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
@@ -75,8 +73,6 @@ class PlacesPlot(Plot):
 
 def joined(parts: Iterable[Part]) -> pd.DataFrame:
     """Concatenate the tables of several settings, with the values of the keys as columns."""
-    import pandas as pd
-
     return pd.concat([table.assign(**where) for where, table in parts], ignore_index=True)
 
 

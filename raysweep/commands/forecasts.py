@@ -9,7 +9,7 @@ from typing import Any
 
 from raysweep import plain_json
 from raysweep.errors import InputError
-from raysweep.fits.reasons import MESSAGES
+from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
@@ -80,7 +80,7 @@ def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
         lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
     for one in scored["not_scored"]:
-        reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
+        reason = OUTCOMES.get(one["reason"]) or Reason(one["reason"]).text
         lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines
 

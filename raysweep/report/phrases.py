@@ -317,8 +317,8 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
-    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, more than the "
-    "known errors explain (p, adjusted over all curves by Holm); the fall to the last point alone is less certain. A "
+    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond "
+    "what errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points. A "
     "curve that stays near its first value, as at chance level, has no turn. The CSV has each fall.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
     "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, refused, rows, run
+from conftest import QUIET, Call, files_of, refused, rows, run
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
 
 WHOLE = small_space(
     axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [1, 2, 3]},

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows
+from conftest import QUIET, Call, assert_same_rows
 from spaces import STEP, language_space, written
 
 import raysweep
@@ -25,8 +25,6 @@ from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 from raysweep.workloads.declaration import Cost
-
-Call = Callable[..., Outcome]
 
 CHAIN = ("pretrain", "finetune", "evaluate")
 

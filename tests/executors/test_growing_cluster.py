@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, rows, run
+from conftest import QUIET, Outcome, assert_same_rows, command, halted, rows, run
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -143,12 +143,8 @@ def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
         tmp_path,
         sandbox_space(tmp_path, ["compute"], workload="together", name="three", resources={"gpus_per_trial": 3}),
     )
-    refused = on(growing_cluster, three, "--storage", storage)
-    assert refused.code == 2
-    last = refused.err.splitlines()[-1]
-    assert last.startswith("resources.gpus_per_trial: ")
-    assert "3 workers" in last
-    assert "2 x 1 GPU and 1 CPU" in last
+    few = on(growing_cluster, three, "--storage", storage)
+    halted(few, "resources.gpus_per_trial: ", "3 workers", "2 x 1 GPU and 1 CPU")
     asked = sandbox_space(tmp_path, ["compute"] * 2, workload="together", seeds=2, resources={"gpus_per_trial": 2})
     done = on(growing_cluster, written(tmp_path, asked), "--storage", storage)
     assert done.code == 0, done.err

@@ -238,14 +238,13 @@ def test_noise_at_a_single_value_or_a_single_point_is_noise() -> None:
         assert extremum.low <= 0.42 <= extremum.high
 
 
-def test_paths_are_joint_and_follow_the_units_of_the_values() -> None:
+def test_paths_are_joint_and_hold_the_curve() -> None:
     values = draws(10)
-    paths = curve_posterior(T, 50 * values).paths(np.linspace(0, 1, 31))
-    assert paths.shape[1] == 31
-    inner = paths[:, 3:-3]
-    assert np.abs(np.diff(paths, 2, axis=1)).mean() < 0.2 * np.abs(inner - inner.mean(axis=0)).mean() + 50 * 0.02
+    paths = curve_posterior(T, 50 * values).paths(np.linspace(0, 1, 31)[None]).reshape(-1, 31)
+    inner, scale = paths[:, 3:-3], np.ptp(values.mean(axis=0))  # of scaled values the mean curve has the range 1
+    assert np.abs(np.diff(paths, 2, axis=1)).mean() < 0.2 * np.abs(inner - inner.mean(axis=0)).mean() + 0.02 / scale
     drop = np.quantile(paths[:, 0] - paths[:, 12], [0.001, 0.999])
-    assert drop[0] <= 50 * 3 * (0.42**2 - 0.02**2) <= drop[1]
+    assert drop[0] <= 3 * (0.42**2 - 0.02**2) / scale <= drop[1]
 
 
 def test_every_parameter_of_the_noise_is_a_finite_number() -> None:

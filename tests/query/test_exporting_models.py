@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Outcome, process, refused
+from conftest import Call, Outcome, process, refused
 from language_rows import QUICK
 
 import raysweep
 from raysweep.workloads.language import corpus, model
 from raysweep.workloads.language.model_config import config_of
 
-Call = Callable[..., Outcome]
 LENGTHS = [float(16 * 8 * 16), float(40 * 8 * 16)]
 TEXTS = ["", "plain words, 12\n", "Grüße, 世界 🎉 \u200d é", "\0 Ā <|endoftext|>", "\r\n\tx  y"]
 

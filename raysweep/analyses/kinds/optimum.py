@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,16 +16,14 @@ from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_plac
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import groups, is_exact, is_logarithmic, is_number, with_choice
 from raysweep.analyses.series import marked_panels
+from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
-from raysweep.search.completed import completed_rows
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def run(question: Question) -> Finding:

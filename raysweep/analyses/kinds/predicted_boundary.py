@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from raysweep.analyses.question import Question
 from raysweep.analyses.rows import edges_of, groups, is_number
 from raysweep.analyses.series import Panel
 from raysweep.fits.boundary import fit_boundary
-from raysweep.fits.meeting import fit_meeting
+from raysweep.fits.power_law import fit_meeting
 from raysweep.fits.result import Status
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURED = ("status", "estimate", "low", "high", "note")
 PREDICTED = ("predicted", "predicted_low", "predicted_high", "beyond")
@@ -32,8 +30,6 @@ SOURCE = "zero"
 
 def run(question: Question) -> Finding:
     """The measured and the predicted zero of a metric over x, one pair per setting."""
-    import pandas as pd
-
     x, keys = question.x, question.keys(question.x)
     settings = [(where, *both_places(part, question)) for where, part in groups(question.rows, keys)]
     whole = pd.DataFrame([{**where, **row} for where, row, *_ in settings])

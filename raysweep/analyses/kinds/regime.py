@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +36,11 @@ from raysweep.fits.regime import FEWEST_LENGTHS, FEWEST_OF_LAW, Regime, Verdict,
 from raysweep.fits.result import Status
 from raysweep.fits.surface.few_draws import has_few_draws
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOT_IN_ROWS = ("verdict", "slope", "note", "tuned_turn_low", "tuned_turn_high")
 BEST = "best"  # what stands for a rate in the setting of a line at the best one
@@ -58,8 +56,6 @@ OUTCOMES = {
 
 def run(question: Question) -> Finding:
     """The regime of each setting."""
-    import pandas as pd
-
     lr, length, metric = (str(question.options[name]) for name in ("lr", "length", "metric"))
     metrics = list(dict.fromkeys([metric, *metrics_of(question.options)]))
     # A loss that the base model has too is the pretraining loss: fine-tuning changes it.

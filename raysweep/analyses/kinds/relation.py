@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from raysweep.analyses.rows import MEANS, Where, groups, heavy_rows, means_table
 from raysweep.fits import rank
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEWEST = 3
 """Cells of a draw below which it has no rank correlation."""
@@ -69,8 +67,6 @@ class RelationPlot(Plot):
 
 def run(question: Question) -> Finding:
     """One setting per group of cells (option `by`); of several, the correlation over all cells is a fact."""
-    import pandas as pd
-
     x, y, frame, workload = question.x, str(question.options["y"]), question.rows, question.workload
     by = question.by + [key for key in question.design.between() if key not in question.by and frame[key].nunique() > 1]
     ok = frame[frame["status"] == "ok"]

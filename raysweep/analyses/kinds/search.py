@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from raysweep.analyses.kinds.best import about, differences, outcome, single_err
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
+from raysweep.lazy import pd
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
 from raysweep.workloads.declaration import OK, STOPPED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN = 8
 """Configurations in the table."""
@@ -105,8 +103,6 @@ def run(question: Question) -> Finding:
     Configurations are compared by the differences of equal draws; with one draw of each, by the error of a run, if that
     is given or can be pooled over a grid. One in which most draws diverged, failed or were stopped is never the best.
     """
-    import pandas as pd
-
     rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
     keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
     table = means_table(rows, keys, metric, workload)

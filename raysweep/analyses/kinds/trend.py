@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from raysweep.analyses.series import curves_plot, grid_theory
 from raysweep.fits.draws import log_axis
 from raysweep.fits.statistics import ROUNDING, holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, Trend, fit_trend, slope_weights, trend_verdict
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COURSE = ("p_against", "p_along", "p_throughout")
 ADJUSTED = ("p_holm", *(f"{each}_holm" for each in COURSE))
@@ -50,8 +48,6 @@ def run(question: Question) -> Finding:
     estimate: the slope, per factor of ten if `logarithmic`. theory: that of the closed form at the same values.
     turns_back: whether a change against the slope is clear. throughout: whether every step goes the way of the slope.
     """
-    import pandas as pd
-
     x, metric, workload, rows = question.x, question.metric, question.workload, question.rows
     keys = question.keys(x)
     parts = list(groups(rows, keys))

@@ -108,11 +108,8 @@ def moments(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sample_paths(c: Conditional, at: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Joint sample paths of the curve given the draws, in scaled units: (particles, paths, n).
-
-    at: (particles or 1, n), points in [0, 1].
-    normal: (particles, paths, n), standard normal numbers.
-    """
+    """Joint sample paths of the curve given the draws, in scaled units, at (particles or 1, n) points in [0, 1], from
+    standard normal numbers: both (particles, paths, n)."""
     mean, spread = moments(c, at)
     size = np.diagonal(spread, axis1=1, axis2=2).max(axis=1)[:, None, None]
     identity = np.eye(spread.shape[1])

@@ -75,12 +75,10 @@ def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
 def seen(p: NoiseParameters, data: CurveData) -> Seen:
     """What the draws say of the mean curve under each particle's noise."""
     covariance = structured(p, data)
-    return from_scatter(p, covariance, data) if data.complete else from_patterns(covariance, data)
-
-
-def hidden(data: CurveData) -> float:
-    """The variance of a contrast of the mean of the draws that is not part of the covariance."""
-    return float((HIDDEN * data.deviation) ** 2 / len(data.residual))
+    hidden = float((HIDDEN * data.deviation) ** 2 / len(data.residual))
+    if np.isfinite(data.residual).all():
+        return from_scatter(p, covariance, data, hidden)
+    return from_patterns(covariance, data, hidden)
 
 
 def log_determinant(matrix: np.ndarray) -> np.ndarray:
@@ -89,7 +87,7 @@ def log_determinant(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
 
 
-def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) -> Seen:
+def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData, hidden: float) -> Seen:
     """Without missing values: the covariance of a draw is marginalized.
 
     Given the scatter W of n draws, the mean of the draws has a multivariate Student t distribution about the curve,
@@ -113,10 +111,10 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
     )
     freedom = p.freedom + draws - 1
     covariance = total / (draws * freedom)[:, None, None]
-    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence, hidden(data))
+    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence, hidden)
 
 
-def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
+def from_patterns(covariance: np.ndarray, data: CurveData, hidden: float) -> Seen:
     """With missing values: generalized least squares over draws with the structured covariance."""
     contrasts, points = data.contrasts, len(data.t)
     particles = len(covariance)
@@ -146,4 +144,4 @@ def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
     estimate = (spread @ projected[:, :, None])[:, :, 0]
     evidence += 0.5 * (projected * estimate).sum(axis=1)
     evidence += np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    return Seen(estimate, spread, np.full(particles, np.inf), evidence, hidden(data))
+    return Seen(estimate, spread, np.full(particles, np.inf), evidence, hidden)

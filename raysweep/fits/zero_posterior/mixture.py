@@ -47,7 +47,7 @@ class _Given:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The posterior of a mean curve; x is scaled to t in 0..1 and values by `scale`.
+    """The posterior of a mean curve; x is scaled to t in 0..1, and values so that the largest |mean| is 1.
 
     t: (points,). weights: (components,), adding to 1.
     shapes: the shape of each component. curve: the indices of `data` for each component.
@@ -56,7 +56,6 @@ class Mixture:
     """
 
     t: np.ndarray
-    scale: float
     weights: np.ndarray
     shapes: list[Shape]
     noise: np.ndarray
@@ -64,13 +63,9 @@ class Mixture:
     bent: Drawn
     number: np.ndarray
 
-    def moments(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) of each component at t (n,), scaled, each (components, n)."""
-        return self._moments(t, self._now)
-
     def positive(self, t: np.ndarray) -> np.ndarray:
         """The chance that the curve is above zero at each t."""
-        mean, deviation = self.moments(t)
+        mean, deviation = self._moments(t, self._now)
         return np.asarray(self.weights @ ndtr(mean / deviation))
 
     def jump_chances(self) -> np.ndarray:
@@ -85,7 +80,7 @@ class Mixture:
         That is what vanishes if the posterior mean at the points is the truth.
         """
         at = np.array([t])
-        expected = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
+        expected = np.broadcast_to(self.weights @ self._moments(self.t, self._now)[0], self.data.mean.shape)
         change, jump, place = (self._middle(each) for each in (self.bent.change, self.bent.jump, self.bent.place))
         bent = Drawn(change, jump, np.where(jump == 0, place, self.bent.place))  # draws do not say where a jump is
         truth = replace(self.data, mean=expected, covariance=np.zeros_like(self.data.covariance))
@@ -96,6 +91,7 @@ class Mixture:
         return 1 - min(variances[1] / variances[0], 1.0)
 
     def _moments(self, t: np.ndarray, given: _Given) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation) of each component at t (n,), each (components, n)."""
         across = np.stack([shape.covariance(self.t, t) for shape in given.distinct])
         alone = np.stack([shape.variance(t) for shape in given.distinct])
         gain = given.inverse @ across[given.shape]  # (pairs, points, n)
@@ -165,18 +161,11 @@ def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False, errors: np.n
         # Kinks that the draws would put outside of their cells do not exist, however well they would fit.
         outside = np.array([k for k in np.unique(number[number >= 0]) if ratio[number == k].mean() < RARE], dtype=int)
         excluded[1 + (outside if attempt < ATTEMPTS - 2 else np.flatnonzero(~bent.jumps))] = -np.inf
+    data = with_tails(data, np.bincount(noise, weights=ratio, minlength=len(data.mean)), rng)
     whole = ratio > 0
-    weight = np.bincount(noise, weights=ratio, minlength=len(data.mean))
-    return Mixture(
-        t,
-        scale,
-        ratio[whole] / ratio.sum(),
-        [every[kept[k]] for k in shape[whole]],
-        noise[whole],
-        with_tails(data, weight, rng),
-        Drawn(broken.change[whole], broken.jump[whole], broken.place[whole]),
-        number[whole],
-    )
+    bends = Drawn(broken.change[whole], broken.jump[whole], broken.place[whole])
+    chosen = [every[kept[k]] for k in shape[whole]]
+    return Mixture(t, ratio[whole] / ratio.sum(), chosen, noise[whole], data, bends, number[whole])
 
 
 def _picked(evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
