@@ -18,29 +18,8 @@ from raysweep.errors import InputError
 from raysweep.stages import references
 from raysweep.stages.store import Store
 
-BAD_NAMES = [
-    "..",
-    "../small",
-    "/small",
-    "a/b",
-    "a\\b",
-    "a\0b",
-    "",
-    " ",
-    ".hidden",
-    "-x",
-    "x" * 65,
-    "a\u2215b",
-    "a\uff0fb",
-    "a\u2028b",
-    "a\nb",
-    "~root",
-    "$HOME",
-    "\u202egnp",
-    "a\x1b[2Jb",
-]
-
-
+BAD_NAMES = ["..", "../small", "/small", "a/b", "a\\b", "a\0b", "", " ", ".hidden", "-x", "x" * 65, "a\u2215b"]
+BAD_NAMES += ["a\uff0fb", "a\u2028b", "a\nb", "~root", "$HOME", "\u202egnp", "a\x1b[2Jb"]
 RESERVED = ["store", "mlflow.db", "mlflow-artifacts"]
 
 

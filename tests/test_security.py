@@ -26,30 +26,9 @@ PROCESSES = {  # the names of joblib that send work to processes of its own, thr
     "joblib.externals.loky": {"get_reusable_executor"},
 }
 BUILTINS = {"eval", "exec", "compile", "__import__"}
-CALLS = {
-    ("yaml", name)
-    for name in (
-        "load",
-        "load_all",
-        "full_load",
-        "full_load_all",
-        "unsafe_load",
-        "unsafe_load_all",
-        "Loader",
-        "FullLoader",
-        "UnsafeLoader",
-        "CLoader",
-    )
-}
-CALLS |= {
-    ("os", "system"),
-    ("os", "popen"),
-    ("pandas", "read_pickle"),
-    ("pd", "read_pickle"),
-    ("pandas", "eval"),
-    ("pd", "eval"),
-    ("subprocess", "getoutput"),
-}
+OF_YAML = "load load_all full_load full_load_all unsafe_load unsafe_load_all Loader FullLoader UnsafeLoader CLoader"
+CALLS = {("yaml", name) for name in OF_YAML.split()} | {("os", "system"), ("os", "popen"), ("subprocess", "getoutput")}
+CALLS |= {(module, name) for module in ("pandas", "pd") for name in ("read_pickle", "eval")}
 MUST_SAY = {
     ("torch", "load"): ("weights_only", True),
     ("np", "load"): ("allow_pickle", False),
@@ -233,15 +212,8 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
     evil = pickle.dumps(Canary(canary))
-    for name in (
-        "tune/tuner.pkl",
-        "tune/trainable.pkl",
-        "tune/searcher-state-1.pkl",
-        "tuner.pkl",
-        "trainable.pkl",
-        "tune/search_gen_state-1.json",
-        "tune/experiment_state-1.json",
-    ):
+    inner = ["tuner.pkl", "trainable.pkl", "searcher-state-1.pkl", "search_gen_state-1.json", "experiment_state-1.json"]
+    for name in ("tuner.pkl", "trainable.pkl", *(f"tune/{name}" for name in inner)):
         path = small / "tune" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(evil)

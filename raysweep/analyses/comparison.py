@@ -134,7 +134,6 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
 def difference_plot(
     name: str, table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
 ) -> CurvesPlot:
-    """The differences over x: a line per value of the first key, a panel per setting of the others."""
     table, at, categories = places_on(table, x, workload, design)
 
     def line(where: Where, rows: pd.DataFrame) -> Series:

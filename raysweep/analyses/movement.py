@@ -57,17 +57,8 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
             theory[float(np.sign(step)) * (abs(step) > 1e-6 * abs(first["theory"]))] += 1
     if not fitted:
         return None
-    return Move(
-        key,
-        first=min(compared),
-        last=max(compared),
-        rises=fitted["rises"],
-        falls=fitted["falls"],
-        both=fitted["both"],
-        open=fitted["open"],
-        theory=(theory[1.0], theory[-1.0], theory[0.0]),
-        by_bounds=by_bounds,
-    )
+    ways = fitted["rises"], fitted["falls"], fitted["both"], fitted["open"]
+    return Move(key, min(compared), max(compared), *ways, (theory[1.0], theory[-1.0], theory[0.0]), by_bounds)
 
 
 def turns(rows: pd.DataFrame) -> bool:

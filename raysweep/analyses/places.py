@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.movement import PLACED, moves
-from raysweep.analyses.outcomes import needed, outcome, takes
+from raysweep.analyses.outcomes import needed, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Part, Where, edges_of, finite_values
 from raysweep.analyses.series import CurvesPlot, Panel, Series, by_panel, laid_out
@@ -96,7 +96,7 @@ def places_finding(
 ) -> Finding:
     """The finding of the places of a question.
 
-    whole: one row per setting: keys, the table of its fit, theory and z.
+    whole: one row per setting: keys, the table of its fit, theory, z and outcome.
     stops: what a `precision` calls such a place, boundary or optimum.
     one_of_two: it is asked which of two curves is better, so nothing is open beyond the grid.
     """
@@ -138,7 +138,7 @@ def _rows(
     names = [*keys, "reason", "estimate", "low", "high", *(name for name in (*FURTHER, *lines) if name in whole)]
     out = []
     for row, wide in zip(whole.to_dict("records"), too_wide(question, whole, stops), strict=True):
-        result = outcome(row["status"], row["reason"])
+        result = row["outcome"]
         bounds = (row["high"], row["low"]) if result in (Outcome.OK_LOW, Outcome.OK_HIGH) else edges
         decides = {} if result in closed else needed(result, row["reason"], bounds[0], bounds[1], seeds)
         decides = takes(Needed.MORE_DRAWS, seeds or np.nan) if wide else decides

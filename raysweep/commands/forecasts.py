@@ -33,10 +33,7 @@ def values(texts: Sequence[str]) -> dict[str, float]:
 
 
 def forecast(sweep: StoredSweep, at: Mapping[str, float], target: AnyPath | None = None) -> list[str]:
-    """Make and freeze a forecast. Returns the lines for the user. A file that exists is never overwritten.
-
-    target: None for a dated file in the folder of the sweep.
-    """
+    """Make and freeze a forecast, in a new file; None for a dated one in the sweep's folder. Returns lines."""
     if target is not None and target.exists():
         raise InputError(str(target), EXISTS)
     if reason := files.why_not_writable(target.parent if target else sweep.folder):

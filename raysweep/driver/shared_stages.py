@@ -14,7 +14,7 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
-from raysweep.query.code_note import code_note
+from raysweep.query.changed_content import code_note
 from raysweep.query.stage_store import absolute, address, in_words, user
 from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
@@ -70,8 +70,7 @@ class SharedStages:
         self._claims: dict[str, leases.Claim] = {}
 
     def add_metrics(self) -> None:
-        """Have metrics measured that the workload has gained, where the store has what they are measured from. Says
-        so."""
+        """Have metrics measured that the workload has gained, where the store has what is needed."""
         if note := added_metrics.renew(self._state, self._store, self._on_code_change):
             self._say(f"note: {note}")
 
@@ -134,8 +133,7 @@ class SharedStages:
         return holder is not None
 
     def progress(self) -> tuple[int, int]:
-        """How many of the stages that were to be computed when rows were claimed last are there now, and how many these
-        are. Raises RaysweepError if the store cannot be read."""
+        """How many stages that were to be computed are there, and how many they are. RaysweepError if unreadable."""
         if self._store is None or not self._new:
             return 0, 0
         new = self._new
@@ -149,7 +147,6 @@ class SharedStages:
 
 
 def release(folder: AnyPath, record: Record) -> None:
-    """Remove the references of a deleted sweep to its stages."""
     store = Store(address(folder, record))
     if store.exists():
         references.forget(store, user(record))

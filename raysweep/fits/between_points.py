@@ -74,14 +74,6 @@ def curvatures(u: np.ndarray, curve: np.ndarray, index: int) -> np.ndarray:
     return np.array([(slopes[k] - slopes[k - 1]) / (u[k + 1] - u[k - 1]) * 2 for k in nodes])
 
 
-def unevenness(bends: np.ndarray) -> float:
-    """The smallest ratio of two curvatures, at most UNEVEN, that explains all `bends`; UNEVEN if there are too few."""
-    if len(bends) < 2:
-        return UNEVEN
-    ratios = np.geomspace(1, UNEVEN, 9)[:-1]
-    return next((float(ratio) for ratio in ratios if bends.max() < ratio * bends.min()), UNEVEN)
-
-
 def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> list[float]:
     """[low, high] of the possible minima of all curves that are convex around their lowest grid point `index`.
 
@@ -106,14 +98,16 @@ def uneven_range(u: np.ndarray, curve: np.ndarray, index: int, bends: np.ndarray
     """(low, high) of the possible minima of curves that may be steeper on one side of the minimum than on the other.
 
     The curve goes through the lowest grid point `index` and its two neighbours. Around the minimum it is a power
-    (POWERS) of the distance. One side may be steeper by the ratio that the curvatures allow (`unevenness`);
-    if they allow UNEVEN, the minimum may also be a corner. Next to an edge of the grid more shapes are allowed
-    (EDGE_POWERS, EDGE_UNEVEN), because the curve is unknown beyond the edge.
+    (POWERS) of the distance. One side may be steeper by the smallest ratio, at most UNEVEN, that explains all bends
+    (UNEVEN if there are too few); at UNEVEN the minimum may also be a corner. Next to an edge of the grid more shapes
+    are allowed (EDGE_POWERS, EDGE_UNEVEN), because the curve is unknown beyond the edge.
     """
     if not 0 < index < len(u) - 1:
         return float(u[index]), float(u[index])
     beside_edge = index in (1, len(u) - 2)
-    ratio = EDGE_UNEVEN if beside_edge else unevenness(bends)
+    ratios = np.geomspace(1, UNEVEN, 9)[:-1].tolist() if len(bends) > 1 else []
+    explained = next((ratio for ratio in ratios if bends.max() < ratio * bends.min()), UNEVEN)
+    ratio = EDGE_UNEVEN if beside_edge else explained
     powers = EDGE_POWERS if beside_edge else POWERS if ratio < UNEVEN else (CORNER, *POWERS)
     drops = curve[index - 1] - curve[index], curve[index + 1] - curve[index]
     minima = [

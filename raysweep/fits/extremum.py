@@ -39,7 +39,6 @@ FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
 OPEN = 0.5  # at 95 %: chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
-OPEN_EDGES = (-np.inf, np.inf)
 METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 
 
@@ -131,7 +130,8 @@ def without_noise(u: np.ndarray, curve: np.ndarray, wall: float) -> Extremum:
     answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1 or walled)
     if index in (0, len(u) - 1) and not walled:
         steps = np.diff(curve) if index == 0 else -np.diff(curve)
-        return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index], OPEN_EDGES)
+        answer = replace(answer, throughout=bool((steps > 0).all()))
+        return at_edge(answer, u, curve, index, u[index], (-np.inf, np.inf))
     estimate, low, high, coarse = (*u[[-1, -1, -1]].tolist(), False) if walled else possible_places(u, curve)
     answer = replace(answer, estimate=estimate, low=low, high=high, method_spread=high - low)
     answer = replace(answer, **because(Reason.COARSE if coarse else Reason.NONE))

@@ -16,7 +16,6 @@ HALF = 0.5  # the share of the width that is aimed at
 MOST = 32  # more times the draws are not advised
 NEARLY = 1.1  # if more points alone make the interval narrower than this times half its width, they are enough
 AHEAD = 16.0  # times the draws at which the future is simulated
-FUTURES, CURVES = 1, KEPT  # simulated futures, and particles of each kind of curve in each
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,8 @@ def expected_width(posterior: CurvePosterior, places: Places, level: float) -> E
         low, _, high = interval(places, level)
         return high - low
 
-    now = width(places)
-    index = np.argsort(np.abs(places.at - np.median(places.at)), kind="stable")[:FUTURES]
-    then = np.mean([width(minimum_places(_future(posterior, int(k)))) ** 2 for k in index])
+    now, middle = width(places), int(np.argmin(np.abs(places.at - np.median(places.at))))
+    then = width(minimum_places(_future(posterior, middle))) ** 2
     grid = np.sqrt(np.clip((AHEAD * then - now**2) / (AHEAD - 1), 0.0, now**2))
     size = posterior.high - posterior.low
     return ExpectedWidth(float(size * grid), float(size * np.sqrt(now**2 - grid**2)))
@@ -113,5 +111,5 @@ def _future(posterior: CurvePosterior, path: int) -> CurvePosterior:
         freedom=shown.freedom * AHEAD,
         hidden=shown.hidden / AHEAD,
     )
-    particles = curve_parameters(*curve_particles(data, seen, CURVES))
+    particles = curve_parameters(*curve_particles(data, seen, KEPT))
     return replace(posterior, shown=seen, given=conditional(particles, data, seen))

@@ -24,8 +24,12 @@ def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndar
 def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
     """The sign of the curve at each grid point: +1 or -1 if it is significant, otherwise 0. The test is corrected for
     the number of `independent_points`: those that move together between draws count as one."""
-    point_level = max(level, 1 - 2 * (1 - level) / independent_points(values))
-    middle, (margin,) = middle_and_margins(values, (point_level,), scale, exact)
+    return point_signs(values, max(level, 1 - 2 * (1 - level) / independent_points(values)), scale, exact)
+
+
+def point_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
+    """The sign of the curve at each grid point as `clear_signs`, each by a test of its own at this level."""
+    middle, (margin,) = middle_and_margins(values, (level,), scale, exact)
     direction = np.nansum(np.sign(values), axis=0) if scale == "sign" else np.nan_to_num(middle)
     return np.where(margin < 0, np.sign(direction), 0).astype(int)
 

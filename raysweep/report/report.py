@@ -173,7 +173,6 @@ def _draw(
 
 
 def _save(job: tuple[Any, list[Path]]) -> None:
-    """Write a figure to files, one after the other."""
     from raysweep.report.figures.style import placed, styled
 
     figure, paths = job

@@ -29,8 +29,7 @@ PLAIN = (int, float, str, bool, tuple, type(None))
 
 
 def of_file(text: bytes, file: Path, name: str) -> str:
-    """The digest of the function of this name in a file: 12 hexadecimal digits, of the whole text if it is not Python
-    or has no such name. Nothing is executed."""
+    """The digest of the function of this name in a file, 12 hexadecimal digits; of the whole text if it has none."""
     try:
         statements, modules = _named(ast.parse(text), {name}, file)
     except (SyntaxError, ValueError):
@@ -82,7 +81,6 @@ def _counted(function: Any, seen: set[int]) -> Iterator[bytes]:
 
 
 def _values(named: dict[str, Any], seen: set[int]) -> Iterator[bytes]:
-    """Plain values by their names, and what counts of functions and classes."""
     for name, value in sorted(named.items()):
         if isinstance(value, PLAIN):
             yield f"{name} = {value!r}".encode()
@@ -106,7 +104,6 @@ def _lines_of(function: Any) -> bytes:
 
 
 def _content(code: CodeType) -> tuple[Any, ...]:
-    """What a code object does, without where it was written."""
     constants = [_content(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
     return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars)
 
@@ -122,8 +119,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _named(tree: ast.Module, names: set[str], file: Path) -> tuple[list[ast.stmt], dict[Path, bytes]]:
-    """The statements at the top level that make or change what these names stand for, in order, and the texts of the
-    modules next to the file that are imported on the way."""
+    """Top-level statements that make or change what these names stand for, and texts of modules that they import."""
     needed, chosen = set(names), set[int]()
     body = [(each, _made(each), _read(each)) for each in tree.body if not _is_main(each)]
     while more := [n for n, (_, made, _) in enumerate(body) if n not in chosen and (made & needed or "*" in made)]:
@@ -147,7 +143,6 @@ def _root(node: ast.expr) -> str:
 
 
 def _made(statement: ast.stmt) -> set[str]:
-    """The names that a statement makes or changes."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {statement.name}
     names = set()
@@ -217,7 +212,6 @@ def _import(tree: ast.AST, file: Path, modules: dict[Path, bytes]) -> None:
 
 
 def _parts(text: bytes, statements: list[ast.stmt], modules: dict[Path, bytes]) -> list[bytes]:
-    """The lines of statements with their decorators, and the texts of modules."""
     lines = text.splitlines()
     parts = []
     for each in statements:

@@ -172,7 +172,6 @@ class Mirror:
         return self.shortfall()
 
     def shortfall(self) -> str | None:
-        """A line about what MLflow lacks now; None if nothing is missing."""
         missing = self.missing
         untouched = self._status == "FINISHED" and self._end is not None and self._end.status == "KILLED"
         if not missing and (self._ended or untouched):
@@ -190,8 +189,8 @@ class Mirror:
             self._over.set()
 
     def _write(self) -> None:
-        """Run the thread's work: one step after another. If a step of several tasks fails, they are tried one by one. A
-        task that fails goes to the back, and the thread pauses."""
+        """One step after another. If one of several tasks fails, they go one by one; one that fails goes to the
+        back."""
         failures, success, alone, away = 0, time.monotonic(), 0, False
         while not away and (tasks := self._next(1 if alone or self._runs is None else self._runs.together)):
             if self._attempt(functools.partial(_write, tasks)):
@@ -227,8 +226,7 @@ class Mirror:
 
     def _put_off(self, task: _Task, failures: int, success: float) -> bool:
         """Put a failed task to the back and pause; after the end was asked for, give it up after ATTEMPTS failures.
-        Returns False if `finish` has waited PATIENCE seconds without a success. failures: in a row. success: the moment
-        of the last one."""
+        Returns False if `finish` has waited PATIENCE seconds since the last success."""
         with self._changed:
             self._tasks.rotate(-1)
             wait = 0.25 * 2.0 ** min(failures, 10)
@@ -266,7 +264,6 @@ class Mirror:
         self._status = end.status
 
     def _tell(self) -> None:
-        """Pass what is written so far to `keep`."""
         self._kept, self._news = time.monotonic(), False
         with self._changed:
             written = dict(self._written)

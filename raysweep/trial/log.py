@@ -41,9 +41,8 @@ class _Log(io.TextIOWrapper):
 
 
 class _Stream:
-    """Stands for stdout or stderr in all captured trials of this process, and goes to the log of the present one, since
-    a workload may keep it, as a handler of `logging` does. After a trial it goes to the stream that the process began
-    with."""
+    """Stands for stdout or stderr in all captured trials of this process, since a workload may keep it, as a handler of
+    `logging` does: it goes to the log of the present trial, or to the stream that the process began with."""
 
     log: _Log | None = None
 
@@ -100,7 +99,6 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
 
 @contextlib.contextmanager
 def _captured(log: _Log) -> Iterator[None]:
-    """Make stdout and stderr go to a log inside the block."""
     _OUT.log = _ERR.log = log
     try:
         with contextlib.redirect_stdout(_OUT), contextlib.redirect_stderr(_ERR):
@@ -111,7 +109,6 @@ def _captured(log: _Log) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _to_stream(stream: io.TextIOWrapper) -> Iterator[None]:
-    """Make the logger `raysweep` write to a stream instead of the terminal inside the block."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter := logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S"))
     formatter.converter = time.gmtime

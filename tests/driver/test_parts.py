@@ -129,20 +129,8 @@ def test_of_a_search_the_rows_of_a_part_are_those_it_chose(
     part = run(storage, space, axes={"gamma": [0.5, 1.0]})
     assert [repr(row) for row in rows(part)] == [repr(row) for row in whole if row["gamma"] in (0.5, 1.0)]
     written(tmp_path, space)
-    refused(
-        call(
-            "run",
-            tmp_path / "space.yaml",
-            "--set",
-            "seeds=1",
-            "--storage",
-            storage,
-            *QUIET,
-            "--on-code-change",
-            "recompute",
-        ),
-        "--on-code-change: ",
-    )
+    again = ("--set", "seeds=1", "--storage", storage, *QUIET, "--on-code-change", "recompute")
+    refused(call("run", tmp_path / "space.yaml", *again), "--on-code-change: ")
     assert files_of(storage) == before
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from conftest import QUIET, Call, assert_same_rows
 from spaces import STEP, language_space, written
+from store_sweeps import rows
 
-import raysweep
 from raysweep import workloads
 from raysweep.commands.dry_run import stage_lines
 from raysweep.driver import stage_plan
@@ -54,10 +54,6 @@ def published(storage: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
 
 
-def rows(name: str, storage: Path) -> list[dict[str, Any]]:
-    return raysweep.open(name, storage).results().drop(columns=["sweep"]).to_dict("records")
-
-
 # What a dry run says
 
 
@@ -82,7 +78,7 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     tree = tree_of(space_files.read("overtraining_olmo30m", endless), tmp_path)
     pretrain, finetune, evaluate = (tree.kinds[CHAIN[:depth]] for depth in (1, 2, 3))
     assert tree.on_gpu
-    assert (pretrain.distinct, finetune.distinct, finetune.parents) == (6, 486, 6)
+    assert (pretrain.distinct, finetune.distinct) == (6, 486)
     assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds + evaluate.seconds)
     assert tree.plain / tree.seconds > 10
     assert "GPU-hours" in stage_lines(tree)[-1]
@@ -125,7 +121,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
 ) -> None:
     first = call("run", space(), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 4 computed, 0 reused, 0 begun again" in first.err
-    before, kept = published(storage), rows("small", storage)
+    before, kept = published(storage), rows(storage)
     assert len(before) == 8
 
     second = call("run", space(), "--storage", storage, *QUIET)
@@ -160,7 +156,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
     )
     metas = [Store(storage / "store").look(stage)["meta"] for stage in Store(storage / "store").stages()]
     assert [meta["computed"] for meta in metas] == [1] * 4
-    assert_same_rows([row for row in rows("small", storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
+    assert_same_rows([row for row in rows(storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
 
 
 # Code that changed

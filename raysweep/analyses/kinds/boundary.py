@@ -11,9 +11,9 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
-from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
+from raysweep.analyses.closed_form import add_lines, add_theory, can_say, displacements, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.outcomes import outcome, with_outcomes
 from raysweep.analyses.places import (
     EVERYWHERE,
     FITTED,
@@ -30,6 +30,7 @@ from raysweep.analyses.rows import (
     Part,
     Where,
     comparable,
+    edges_of,
     groups,
     heavy_rows,
     is_exact,
@@ -89,10 +90,10 @@ def run(question: Question) -> Finding:
     parts = list(groups(rows, keys))
     level = question.read_at("boundary")
     fit_one = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload, error=error)
-    tables, fits = list[pd.DataFrame](), list[Fit]()
+    tables, fits, edges = list[pd.DataFrame](), list[Fit](), edges_of(rows, x)
     for (where, _), (fit, expected) in zip(parts, mapped(fit_one, [rows for _, rows in parts]), strict=True):
         fits.append(replace(fit, crossings=in_front(fit.crossings.assign(**where), keys)))
-        table = add_theory(fit.table, expected, question.level)
+        table = with_outcomes(add_theory(fit.table, expected, question.level), edges)
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         tables.append(add_lines(table, question.lines, question.level))
@@ -190,8 +191,9 @@ def against_theory(whole: pd.DataFrame, apart: Sequence[pd.DataFrame]) -> dict[s
 
 def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Of each named constant: its value, how many intervals do not hold it, and of how many."""
-    counts = {name: excluded(whole, np.full(len(whole), value)) for name, value in question.lines.items()}
-    return {name: {"value": question.lines[name], "outside": out, "of": of} for name, (out, of) in counts.items()}
+    of = int(can_say(whole).sum())
+    outside = {name: int(whole[f"excluded {name}"].sum()) for name in question.lines}
+    return {name: {"value": value, "outside": outside[name], "of": of} for name, value in question.lines.items()}
 
 
 def plots(
@@ -239,7 +241,6 @@ def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Wh
 
 
 def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:
-    """The metric over x, with up to six panels of slices."""
     x, metric, y = question.x, question.metric, question.options.get("y")
     of_y = [y] if y else []
     slices: list[Part] = [({**label, **where}, part) for where, rows in parts for label, part in groups(rows, of_y)]

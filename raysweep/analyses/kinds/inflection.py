@@ -9,9 +9,10 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, is_exact, is_logarithmic, is_number
+from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number
 from raysweep.analyses.series import marked_panels
 from raysweep.analyses.single_runs import has_single_runs
 from raysweep.fits.inflection import fit_inflection
@@ -46,7 +47,7 @@ def run(question: Question) -> Finding:
         fitted = mapped(fit_one, [rows for _, rows in parts])
         fits, expected = [fit for fit, _ in fitted], [theory for _, theory in fitted]
         whole = in_front(joined((where, fit.table) for (where, _), fit in zip(parts, fits, strict=True)), keys)
-    whole = add_theory(whole, expected, level)
+    whole = with_outcomes(add_theory(whole, expected, level), edges_of(rows, x))
     along = next((key for key in keys if is_number(rows, key) and runs_along(whole, keys, key)), None)
     return places_finding(
         question,

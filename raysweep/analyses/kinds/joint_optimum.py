@@ -112,7 +112,6 @@ def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, floa
 
 
 def alike_rows(surface: SlicePlaces, axes: Sequence[str], settings: Sequence[Where]) -> pd.DataFrame:
-    """The points of each setting that cannot be told from the best, with their expected regret."""
     out = []
     for where, pair in zip(settings, surface.pairs, strict=True):
         if pair is None:
@@ -124,7 +123,6 @@ def alike_rows(surface: SlicePlaces, axes: Sequence[str], settings: Sequence[Whe
 
 
 def plots_of(question: Question, surface: SlicePlaces, settings: Sequence[Where]) -> list[Plot]:
-    """One map per setting, of some of them."""
     cells, slices = surface.slices.cells, surface.slices
     there = [(s, pair) for s, pair in enumerate(surface.pairs) if pair is not None]
     panels = []
@@ -141,7 +139,6 @@ def plots_of(question: Question, surface: SlicePlaces, settings: Sequence[Where]
 
 
 def two_axes(value: Any, path: str, context: Context) -> Any:
-    """Two axes of numbers."""
     expect(isinstance(value, list) and len(value) == 2, path, "two axes, like [lr, batch]", value)
     for name in value:
         allowed.number_axis(name, path, context)

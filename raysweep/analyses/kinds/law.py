@@ -84,7 +84,6 @@ def laws_of(question: Question) -> Laws:
 
 
 def over_of(options: Mapping[str, Any]) -> list[str]:
-    """The axes of the law."""
     over = options["over"]
     return [over] if isinstance(over, str) else list(over)
 
@@ -185,7 +184,6 @@ def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:
-    """An axis of numbers, or a list of them."""
     for name in value if isinstance(value, list) else [value]:
         allowed.number_axis(name, path, context)
     return value

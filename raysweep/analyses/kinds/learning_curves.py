@@ -193,7 +193,6 @@ def plots_of(curves: Sequence[Curve], keys: list[str], metric: str, question: Qu
 
 
 def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, question: Question) -> dict[str, Any]:
-    """The curves of a metric in the form of `explored.explored`, at up to `POINTS` steps."""
     made = [one for one in curves if len(one.x)]
     numbers = [key for key in keys if not question.workload.by_name[key].categorical]
     steps = question.options.get("called") or ("step" if question.x == STEP else "share of the steps")

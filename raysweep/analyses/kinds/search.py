@@ -13,13 +13,13 @@ from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.kinds.best import about, differences, outcome, single_errors, with_intervals
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, means_table
+from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
 from raysweep.lazy import pd
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
-from raysweep.workloads.declaration import OK, STOPPED
+from raysweep.workloads.declaration import OK, STOPPED, Workload
 
 SHOWN = 8
 """Configurations in the table."""
@@ -135,6 +135,7 @@ def run(question: Question) -> Finding:
             "configurations": len(shown),
             "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
             "one_draw": one_draw,
+            "elsewhere": elsewhere(table, others[:OTHERS], workload),
         },
         tables=tables,
         plots=lambda: plots_of(question, keys, shown, axes, shares, largest),
@@ -147,6 +148,17 @@ def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], outcome: M
     row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
     row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
     return {**row, **({"outcome": Outcome.MEASURED} if one else outcome)}
+
+
+def elsewhere(table: pd.DataFrame, others: Sequence[str], workload: Workload) -> dict[str, tuple[str, int]]:
+    """Which place the best cell by each other metric has, from 1, with its extremum, if it is not the first. table: the
+    best cell first."""
+    out = {}
+    for name in others:
+        values, way = table[f"{name}_mean"].to_numpy(float), better_extremum(name, workload)
+        if np.isfinite(values).any() and (place := int(np.nanargmax(values if way == "max" else -values))):
+            out[name] = (way, place + 1)
+    return out
 
 
 def others_of(question: Question) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -32,16 +31,6 @@ OUTCOMES = {
 }
 
 
-class Course(StrEnum):
-    """How a curve changes along its axis."""
-
-    RISES = "rises_throughout"
-    FALLS = "falls_throughout"
-    RISES_WITH_FALL = "rises_with_a_fall"
-    FALLS_WITH_RISE = "falls_with_a_rise"
-    NONE = ""
-
-
 def run(question: Question) -> Finding:
     """The least-squares slope of each curve; of several, p-values are corrected (Holm).
 
@@ -56,7 +45,7 @@ def run(question: Question) -> Finding:
     fits = [vars(fit_trend(part, x, metric, "seed", question.level, logarithmic=log)) for _, part in parts]
     whole = pd.DataFrame([{**where, **fit} for (where, _), fit in zip(parts, fits, strict=True)])
     whole = judged(whole, question.level)
-    whole["closed_form"] = [str(course(grid_theory(part, x, metric)[1])) for _, part in parts]
+    whole["closed_form"] = [course(grid_theory(part, x, metric)[1]) for _, part in parts]
     slopes = [theory_slope(part, x, metric, log) for _, part in parts]
     settings = [setting(row, slope, keys, finite) for row, slope in zip(whole.to_dict("records"), slopes, strict=True)]
 
@@ -87,31 +76,22 @@ def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
     either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
     whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
     whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
-    whole["changes"] = [
-        changes(slope, along, against)
-        for slope, along, against in zip(whole["slope"], either["p_along"], either["p_against"], strict=True)
-    ]
+    up = whole["slope"] > 0  # which changes between two values were shown, whatever the overall slope
+    along, against = either["p_along"], either["p_against"]
+    rise, fall = np.where(up, along, against), np.where(up, against, along)
+    whole["changes"] = np.select([rise & fall, rise, fall], ["rise_and_fall", "rise", "fall"], "")
     return whole
 
 
-def changes(slope: float, along: bool, against: bool) -> str:
-    """Which changes between two values of x were shown, independent of the overall slope: rise, fall, both or none.
-
-    along, against: whether a change in the direction of the slope, and one in the opposite direction, was shown.
-    """
-    rise, fall = (along, against) if slope > 0 else (against, along)
-    return "_and_".join(word for word, shown in (("rise", rise), ("fall", fall)) if shown)
-
-
-def course(curve: np.ndarray) -> Course:
-    """How a curve without noise changes; none of a constant one and of a single point."""
+def course(curve: np.ndarray) -> str:
+    """How a curve without noise changes; empty for a constant one and for a single point."""
     if len(curve) < 2 or not np.ptp(curve) > 0:
-        return Course.NONE
+        return ""
     steps = np.diff(curve) / np.ptp(curve)
     rises, falls = bool((steps > 1e-6).any()), bool((steps < -1e-6).any())
     if not (rises and falls):
-        return Course.RISES if rises else Course.FALLS
-    return Course.RISES_WITH_FALL if curve[-1] > curve[0] else Course.FALLS_WITH_RISE
+        return "rises_throughout" if rises else "falls_throughout"
+    return "rises_with_a_fall" if curve[-1] > curve[0] else "falls_with_a_rise"
 
 
 def theory_slope(part: pd.DataFrame, x: str, metric: str, logarithmic: bool) -> float:
