@@ -182,4 +182,5 @@ def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_o
 def test_a_level_curve_that_bends_up_sharply_is_best_at_the_bend() -> None:
     jobs = [(shape, "normal", 0.05, (24, 12), 1, 0) for shape in ("hinge", "edge of stability")]
     table = pd.concat(map(measured, jobs))
-    assert table["decided"].all() and table["inside"].mean() > 0.85  # smooth draws alone: 0.4
+    assert table["decided"].all()
+    assert table["inside"].mean() > 0.85
