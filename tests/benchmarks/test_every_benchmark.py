@@ -276,6 +276,16 @@ def run_single_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert "linear networks: zeros" in printed
 
 
+def run_best_cells(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Sweeps of two families."""
+    from benchmarks import best_cells
+
+    few = {"ALL_SHAPES": ("knee", "noise alone"), "SIZES": ((6, 7),), "NOISES": ("normal",), "SHARES": (0.3,)}
+    for name, values in few.items():
+        monkeypatch.setattr(best_cells, name, values)
+    assert "noise alone, normal" in best_cells.report(3)
+
+
 def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A law and a pair, with a table like that of Step Law."""
     from benchmarks import laws, pairs, regimes
@@ -308,6 +318,7 @@ def run_forecasts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 RUNS = {
     "__main__": run_main,
+    "best_cells": run_best_cells,
     "boundaries": run_boundaries,
     "checkpoints": run_checkpoints,
     "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps
