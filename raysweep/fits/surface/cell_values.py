@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNT = 1024
-WIDER = 2.2
+WIDER = 2.4
 """How much more cells err than draws of the surface say: the scale of Student's t stands there for an error (`HEAVY`),
 and shape, units and weights for what is known. RUN_ERRORS.md says how it was chosen."""
 STEPS = 200
