@@ -21,9 +21,9 @@ from functools import partial
 
 import numpy as np
 
+from raysweep.fits.completed import completed
 from raysweep.fits.statistics import LEVEL
 from raysweep.search import bracketing, racing
-from raysweep.search.completed import completed
 from raysweep.search.curves import OPEN, REACHED, Curve, Step
 from raysweep.search.slices import Ask, Slice
 

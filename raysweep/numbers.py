@@ -59,6 +59,17 @@ def digits_for(value: float, error: float) -> int:
     return max(3, min(15, size - math.floor(math.log10(error)) + 2))
 
 
+def alike(*values: float) -> list[str]:
+    """Values of one range: with equal decimals, three significant digits of the largest and at least two of the
+    smallest; with three digits each if they are more than a factor 100 apart, and whole numbers as they are."""
+    sizes = [math.floor(math.log10(abs(value))) for value in values if value and np.isfinite(value)]
+    whole = all(np.isfinite(value) and float(value).is_integer() for value in values)
+    if whole or not sizes or max(sizes) - min(sizes) > 1 or max(sizes) > 2 or min(sizes) < -4:
+        return [number(value, 3) for value in values]
+    decimals = max(0, 2 - max(sizes), 1 - min(sizes))
+    return [f"{value + 0.0:.{decimals}f}" for value in values]
+
+
 def interval(estimate: float, low: float, high: float) -> str:
     """The text "estimate [low, high]", with the decimals that show two significant digits of the half width.
 

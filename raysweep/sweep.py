@@ -47,9 +47,7 @@ def run(
         )
     changes = dict(set or {})
     if callable(space):
-        data = {"workload": space, **keywords}
-        checked, function = space_files.read_with_function(data, changes, options.name)
-        return start_and_resume.run(checked, options, function, space_files.analysis_files(checked, data))
+        space, keywords = {"workload": space, **keywords}, {}
     for key, value in keywords.items():
         if key in ("axes", "fixed") and isinstance(value, Mapping):
             changes |= {f"{key}.{inner}": entry for inner, entry in value.items()}

@@ -44,7 +44,7 @@ pytest_plugins = (
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
-pytest.register_assert_rewrite("publishing", "stored_stage")
+pytest.register_assert_rewrite("stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
 
 
@@ -114,6 +114,25 @@ def refused(outcome: Outcome, begins: str, *parts: str) -> None:
         assert part in outcome.err
 
 
+def halted(outcome: Outcome, begins: str, *parts: str) -> str:
+    """Exit 2, nothing on stdout, no traceback, and a last line on stderr that begins so and holds these parts; the
+    line."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith(begins), last
+    for part in parts:
+        assert part in last, last
+    return last
+
+
+def sql(database: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Apply a statement to a database of SQLite; the rows that it gives."""
+    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db, db:
+        return db.execute(statement).fetchall()
+
+
 def until(
     condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = PATIENCE
 ) -> None:
@@ -163,6 +182,13 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture
+def own_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The notes of this user are those of this test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, files_of, installed, process, rows
+from conftest import QUIET, Call, assert_same_rows, files_of, installed, process, refused, rows
 from spaces import small_space, written
 
 import raysweep
 from raysweep.query.sweep import Sweep, open_sweep
-
-Call = Callable[..., Outcome]
 
 
 def resume(storage: Path, name: str = "small", **options: Any) -> Sweep:
@@ -78,9 +75,7 @@ def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, 
     before = files_of(other_code / "small" / "ledger")
     for arguments in (["resume", "small"], ["run", file], ["run", file, "--dry-run"]):
         outcome = call(*arguments, "--storage", other_code, *QUIET, "--on-code-change", "refuse")
-        assert outcome.code == 2
-        assert outcome.err.startswith("--on-code-change: the code of changing changed since 18 rows")
-        assert outcome.err.count("\n") == 1
+        refused(outcome, "--on-code-change: the code of changing changed since 18 rows")
     assert files_of(other_code / "small" / "ledger") == before
     assert open_sweep("small", other_code).space.seeds == [0, 1, 2]
 

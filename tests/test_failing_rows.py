@@ -7,17 +7,14 @@ import io
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, process, run
+from conftest import QUIET, Call, files_of, run
 from spaces import written
 
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
 
 
 def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
@@ -35,14 +32,6 @@ def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
         "fixed": {"folder": str(folder), **fixed},
         "seeds": 2,
     }
-
-
-@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.long)])
-def test_a_child_of_a_pack_publishes_nothing(executor: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    written(tmp_path, one_pack(tmp_path, behaviour="fork"))
-    outcome = process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", executor)
-    assert outcome.code == 0, outcome
-    assert open_sweep("sandy", storage).results()["y"].tolist() == [1, 2, 2, 3, 3, 4]
 
 
 def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:

@@ -20,18 +20,9 @@ from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
 
 FLOAT64 = 1e-9  # relative: what other libraries of linear algebra leave to chance
 TRAINED = 1e-6  # the same, after some steps of training at a large rate
-EACH = {  # one or two of each workload; the others are for `make test-long`
-    "quickstart",
-    "four_axes",
-    "covariance",
-    "image_regression",
-    "overtraining_linear",
-    "feature_capture",
-    "relu_features",
-    "relu_kernel",
-    "pretraining_epochs",
-    "overtraining_language_tiny",
-}
+EACH = "quickstart four_axes covariance image_regression overtraining_linear feature_capture relu_features relu_kernel"
+EACH += " pretraining_epochs overtraining_language_tiny"
+"""One or two of each workload; the others are for `make test-long`."""
 
 
 def test_every_grid_space_has_a_golden() -> None:
@@ -41,7 +32,7 @@ def test_every_grid_space_has_a_golden() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in EACH else pytest.mark.long) for name in SPACES]
+    "name", [pytest.param(name, marks=() if name in EACH.split() else pytest.mark.long) for name in SPACES]
 )
 def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
     golden, rows = pandas.read_csv(path_of(name)), rows_of(name, tmp_path)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, files_of, refused
+from conftest import QUIET, Call, files_of, refused
 from spaces import small_space
 
 import raysweep
@@ -19,32 +18,8 @@ from raysweep.errors import InputError
 from raysweep.stages import references
 from raysweep.stages.store import Store
 
-Call = Callable[..., Outcome]
-
-
-BAD_NAMES = [
-    "..",
-    "../small",
-    "/small",
-    "a/b",
-    "a\\b",
-    "a\0b",
-    "",
-    " ",
-    ".hidden",
-    "-x",
-    "x" * 65,
-    "a\u2215b",
-    "a\uff0fb",
-    "a\u2028b",
-    "a\nb",
-    "~root",
-    "$HOME",
-    "\u202egnp",
-    "a\x1b[2Jb",
-]
-
-
+BAD_NAMES = ["..", "../small", "/small", "a/b", "a\\b", "a\0b", "", " ", ".hidden", "-x", "x" * 65, "a\u2215b"]
+BAD_NAMES += ["a\uff0fb", "a\u2028b", "a\nb", "~root", "$HOME", "\u202egnp", "a\x1b[2Jb"]
 RESERVED = ["store", "mlflow.db", "mlflow-artifacts"]
 
 

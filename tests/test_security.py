@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, refused
+from conftest import QUIET, Call, refused
 from spaces import small_space
 
 import raysweep
@@ -20,38 +20,15 @@ from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged, seal, unseal
 
-Call = Callable[..., Outcome]
-
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal", "jsonpickle"}
 PROCESSES = {  # the names of joblib that send work to processes of its own, through pipes, and read no file
     "joblib": {"Parallel", "delayed", "parallel_config"},
     "joblib.externals.loky": {"get_reusable_executor"},
 }
 BUILTINS = {"eval", "exec", "compile", "__import__"}
-CALLS = {
-    ("yaml", name)
-    for name in (
-        "load",
-        "load_all",
-        "full_load",
-        "full_load_all",
-        "unsafe_load",
-        "unsafe_load_all",
-        "Loader",
-        "FullLoader",
-        "UnsafeLoader",
-        "CLoader",
-    )
-}
-CALLS |= {
-    ("os", "system"),
-    ("os", "popen"),
-    ("pandas", "read_pickle"),
-    ("pd", "read_pickle"),
-    ("pandas", "eval"),
-    ("pd", "eval"),
-    ("subprocess", "getoutput"),
-}
+OF_YAML = "load load_all full_load full_load_all unsafe_load unsafe_load_all Loader FullLoader UnsafeLoader CLoader"
+CALLS = {("yaml", name) for name in OF_YAML.split()} | {("os", "system"), ("os", "popen"), ("subprocess", "getoutput")}
+CALLS |= {(module, name) for module in ("pandas", "pd") for name in ("read_pickle", "eval")}
 MUST_SAY = {
     ("torch", "load"): ("weights_only", True),
     ("np", "load"): ("allow_pickle", False),
@@ -93,7 +70,11 @@ def test_no_module_can_execute_what_it_reads() -> None:
     package = Path(raysweep.__file__).parent
     modules = [*package.rglob("*.py")]
     assert len(modules) > 100
-    assert {str(path): result for path in modules if (result := list(executes(path.read_text())))} == {}
+    found = {path.name: result for path in modules if (result := list(executes(path.read_text())))}
+    # the one place that executes something: a file that the user names, never a storage (tests/driver/test_function_*)
+    assert {name: [line.split()[1] for line in lines] for name, lines in found.items()} == {
+        "function_files.py": ["exec", "compile"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -185,19 +166,6 @@ def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, chan
     refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
 
 
-def test_a_pickle_in_the_ledger_is_damage_and_computed_again(call: Call, canary: Path, small: Path) -> None:
-    before = call("results", "small", "--storage", small.parent).out
-    for path in list((small / "ledger").iterdir()):
-        path.write_bytes(pickle.dumps(Canary(canary)))
-    (small / "ledger" / "more.jsonl").write_bytes(pickle.dumps(Canary(canary), protocol=0))
-    status = call("status", "small", "--storage", small.parent)
-    assert status.code == 0
-    assert all(path.name in status.out for path in (small / "ledger").iterdir())
-    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
-    after = call("results", "small", "--storage", small.parent).out
-    assert len(after.splitlines()) == len(before.splitlines()) == 19
-
-
 def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, tmp_path: Path) -> None:
     evil = pickle.dumps(Canary(canary))
     store = Store(tmp_path / "store")
@@ -245,25 +213,11 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_pickle_for_the_mlflow_database_is_one_line(call: Call, canary: Path, storage: Path, tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
-    storage.mkdir()
-    (storage / "mlflow.db").write_bytes(pickle.dumps(Canary(canary)) * 20)
-    refused(call("run", tmp_path / "small.yaml", "--storage", storage), "--tracking-uri: ", "not a database")
-
-
 @pytest.mark.long
 def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
     evil = pickle.dumps(Canary(canary))
-    for name in (
-        "tune/tuner.pkl",
-        "tune/trainable.pkl",
-        "tune/searcher-state-1.pkl",
-        "tuner.pkl",
-        "trainable.pkl",
-        "tune/search_gen_state-1.json",
-        "tune/experiment_state-1.json",
-    ):
+    inner = ["tuner.pkl", "trainable.pkl", "searcher-state-1.pkl", "search_gen_state-1.json", "experiment_state-1.json"]
+    for name in ("tuner.pkl", "trainable.pkl", *(f"tune/{name}" for name in inner)):
         path = small / "tune" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(evil)

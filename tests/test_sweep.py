@@ -11,15 +11,12 @@ from typing import Any
 
 import pandas
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
-from spaces import small_space, written
+from conftest import Call, Outcome, assert_same_rows, files_of, rows, run
+from spaces import small_space
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
-
 
 # What comes out
 
@@ -96,16 +93,6 @@ def test_the_space_can_be_changed_in_the_call(storage: Path) -> None:
 
 
 # Continuing and extending
-
-
-def test_a_finished_sweep_computes_nothing(call: Call, storage: Path, tmp_path: Path) -> None:
-    run(storage)
-    before = files_of(storage / "small" / "ledger")
-    written(tmp_path, small_space())
-    for arguments in (["run", tmp_path / "space.yaml"], ["resume", "small"]):
-        outcome = call(*arguments, "--storage", storage, *QUIET)
-        assert outcome.code == 0
-    assert files_of(storage / "small" / "ledger") == before
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.search.places import Answer, fitted, half_width
 from benchmarks.search.pools import Pool
 from raysweep import search
+from raysweep.fits.completed import completed
 from raysweep.search import precision
-from raysweep.search.completed import completed
 from raysweep.search.step_cache import StepCache
 from raysweep.space import space_files
 

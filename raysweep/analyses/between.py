@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import parameters_of
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import Columns, Metric, Workload, column
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def of_difference(question: Question) -> Question:

@@ -6,22 +6,19 @@ difference to a fitted place is given in units of the error of the fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raysweep.analyses.rows import columns_of, finite, finite_values, parameters_of
+from raysweep.analyses.rows import columns_of, finite_values, parameters_of
 from raysweep.fits.comparison import ROUNDING
 from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import log_axis, not_zero, usable
 from raysweep.fits.result import Status, without_chance
 from raysweep.fits.statistics import normal_quantile
+from raysweep.lazy import pd
 from raysweep.theory.roots import Curve, extremum, zeros
 from raysweep.workloads.declaration import Workload, column
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str) -> Curve | None:
@@ -47,44 +44,9 @@ def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str)
     return curve
 
 
-def closed_forms(
-    frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, count: int
-) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """The closed form of the metric over x in many settings at once: (finely spaced places, values) of each.
-
-    Empty in a setting within which another parameter varies; None where `closed_form` is None for all.
-
-    number: of the setting of each row, sorted, 0, 1, ... count: of places at most, see `smooth`.
-    """
-    form, (_, first) = workload.closed_form, np.unique(number, return_index=True)
-    if form is None or x not in workload.by_name or not len(frame):
-        return None
-    base = columns_of(frame.iloc[first], workload)
-    if metric not in form({name: values[:1] for name, values in base.items()}):
-        return None
-    single = np.ones(len(first), dtype=bool)
-    for name in parameters_of(frame, workload):
-        if name != x and frame[name].nunique(dropna=False) > 1:
-            single &= (frame.groupby(number)[name].nunique(dropna=False) == 1).to_numpy()
-    every = np.split(frame[x].to_numpy(float), first[1:])
-    places = [
-        fine(finite(values), x, workload, count) if k else np.empty(0) for values, k in zip(every, single, strict=True)
-    ]
-    lengths = [len(at) for at in places]
-    columns = {name: np.repeat(values, lengths) for name, values in base.items()}
-    columns[x] = column(workload.by_name[x], np.concatenate(places).tolist())
-    values = np.asarray(form(columns)[metric], dtype=np.float64)
-    return list(zip(places, np.split(values, np.cumsum(lengths)[:-1]), strict=True))
-
-
 def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) -> np.ndarray:
     """Finely spaced values over the range of an axis; its own values if only whole numbers are valid on it."""
-    return fine(finite_values(part, name), name, workload, count)
-
-
-def fine(values: np.ndarray, name: str, workload: Workload, count: int) -> np.ndarray:
-    """`smooth` of the sorted values of an axis."""
-    parameter = workload.by_name[name]
+    values, parameter = finite_values(part, name), workload.by_name[name]
     if parameter.type is int or parameter.whole or len(values) < 2:
         return values
     if log_axis(not_zero(values), workload.logarithmic(name)):
@@ -124,23 +86,20 @@ def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: s
     return np.array([place]) if np.isfinite(place) else np.empty(0)
 
 
-def distances(table: pd.DataFrame, expected: Iterable[float], level: float) -> np.ndarray:
+def distances(table: pd.DataFrame, expected: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
     """z of each row: (estimate - expected) in units of the error on that side of the estimate.
 
     z is scaled so that |z| exceeds the normal quantile of the level exactly if the interval does not contain the
     expected place. So it means the same for any number of draws. It is NaN unless both places are known.
     """
-    out = []
-    rows = table[["estimate", "low", "high"]].itertuples(index=False, name=None)
-    for (estimate, low, high), place in zip(rows, expected, strict=True):
-        half = estimate - low if place < estimate else high - estimate
-        if not (np.isfinite(estimate) and np.isfinite(place)):
-            out.append(np.nan)
-        elif half > 0:
-            out.append(normal_quantile(level) * (estimate - place) / half)
-        else:
-            out.append(0.0 if abs(estimate - place) <= 1e-6 * max(abs(place), 1e-12) else np.inf)
-    return np.array(out, dtype=np.float64)
+    estimate, low, high = table[["estimate", "low", "high"]].to_numpy(float).T
+    place = np.asarray(expected, dtype=float)
+    apart = estimate - place
+    half = np.where(place < estimate, estimate - low, high - estimate)
+    equal = np.abs(apart) <= 1e-6 * np.maximum(np.abs(place), 1e-12)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.where(half > 0, normal_quantile(level) * apart / half, np.where(equal, 0.0, np.inf))
+    return np.where(np.isfinite(apart), z, np.nan)
 
 
 def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float) -> pd.DataFrame:
@@ -197,8 +156,6 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
     slices): one column per slice that is located, is a fit of the mean and has a closed form. A slice in which every
     draw has the closed form's zero up to rounding is left out, because its scatter is rounding too.
     """
-    import pandas as pd
-
     good, _ = usable(rows, metric, [x, "seed"])
     columns = []
     for row in table.to_dict("records"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design
@@ -14,11 +14,9 @@ from raysweep.analyses.prepared import lost_cells
 from raysweep.analyses.rows import Where, all_keys, heavy_rows, parameters_of, places_on, plain_means, varying
 from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
 from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
+from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KIND = "comparison"
 
@@ -136,7 +134,6 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
 def difference_plot(
     name: str, table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
 ) -> CurvesPlot:
-    """The differences over x: a line per value of the first key, a panel per setting of the others."""
     table, at, categories = places_on(table, x, workload, design)
 
     def line(where: Where, rows: pd.DataFrame) -> Series:

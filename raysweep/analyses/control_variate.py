@@ -6,16 +6,12 @@ values, if the two are near; the first part is a closed form, or comes from draw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from raysweep.analyses.rows import heavy_rows
+from raysweep.lazy import pd
 from raysweep.numbers import NOTHING
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = ("draws", "mean", "standard_error", "mean_by_reference", "error_by_reference", "times_less_variance")
 
@@ -35,8 +31,6 @@ def by_reference(
     none, the expectation is the mean over the draws of the reference that the engine has not: they are independent of
     the differences. Cells without either, with one draw, or whose draws have no variance are left out.
     """
-    import pandas as pd
-
     cell = [name for name in pairs.columns if name not in ("engine", "seed", "metric", "value", "difference", "size")]
     of_reference = dict(iter(reference_rows.groupby(keys, dropna=False))) if keys else {(): reference_rows}
     lines = []

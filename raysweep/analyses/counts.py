@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
+from raysweep.lazy import pd
+from raysweep.numbers import NOTHING
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+EXPLAINED = 0.5
+"""The least share of the variance of estimates that lies between the values of an axis that is named beside them."""
 KEYS, LISTED = 2, 3
 """The most axes of a condition, and the most values that one lists."""
 NEARLY = 0.85
@@ -38,6 +39,10 @@ class Group:
     count: how many there are. where: what they have in common and no other setting has; empty if that takes more than
     `KEYS` conditions, or if they are all settings. nearly: `where` holds for most of them and few others.
     low, high: the smallest and the largest estimate; NaN without one.
+    ends: two conditions on one axis, if it drives the estimates: where they are smallest and where largest, by the
+    median at each of its values, which low and high then are; empty if none does.
+    reach: from where to where the intervals reach, if one is wider than the range of the estimates, which alone would
+    look too certain; of a single setting its interval; else empty.
     """
 
     outcome: Outcome
@@ -46,6 +51,8 @@ class Group:
     nearly: bool
     low: float
     high: float
+    ends: tuple[Condition, ...] = ()
+    reach: tuple[float, ...] = ()
 
 
 def groups_of(finding: Finding) -> list[Group]:
@@ -54,12 +61,47 @@ def groups_of(finding: Finding) -> list[Group]:
     out = []
     for outcome, count in table["outcome"].value_counts(sort=True).items():
         chosen = (table["outcome"] == outcome).to_numpy()
-        located = table.loc[chosen, "estimate"].replace([np.inf, -np.inf], np.nan)
+        some = table[chosen]
+        located = some["estimate"].replace([np.inf, -np.inf], np.nan)
         exact = conditions(table, chosen, finding.keys)
         where = exact or nearly(table, chosen, finding.keys)
-        bounds = float(located.min()), float(located.max())
-        out.append(Group(Outcome(outcome), int(count), where, not exact and bool(where), *bounds))
+        low, high, ends = driven(some.assign(estimate=located), finding.keys)
+        reach = reach_of(some, every=finding.kind == "regime")  # a verdict is of the interval
+        out.append(Group(Outcome(outcome), int(count), where, not exact and bool(where), low, high, ends, reach))
     return out
+
+
+def reach_of(table: pd.DataFrame, every: bool = False) -> tuple[float, ...]:
+    """`reach` of a `Group`; for `every` group with intervals."""
+    values = table[["estimate", "low", "high"]].to_numpy(float)
+    if len(values) == 1:
+        return (values[0, 1], values[0, 2]) if np.isfinite(values).all() and values[0, 1] < values[0, 2] else ()
+    values = values[np.isfinite(values).all(axis=1)]
+    if not len(values):
+        return ()
+    scaled = np.log(values) if (values > 0).all() else values
+    wide = (scaled[:, 2] - scaled[:, 1] > np.ptp(scaled[:, 0]) + NOTHING).any()
+    return (values[:, 1].min(), values[:, 2].max()) if wide or every else ()
+
+
+def driven(table: pd.DataFrame, keys: Sequence[str]) -> tuple[float, float, tuple[Condition, ...]]:
+    """(low, high, ends) of a `Group`. Of settings that differ in one axis alone it drives the estimates if the
+    intervals of the smallest and the largest have nothing in common."""
+    values, ends = table["estimate"], tuple[Condition, ...]()
+    low, high = float(values.min()), float(values.max())
+    varied = varying(keys, table)
+    if len(table) < 2 or not varied or not low < high or values.isna().any():
+        return low, high, ends
+    scale = np.log(values) if low > 0 else values
+    means = {key: scale.groupby(table[key]).transform("mean") for key in varied}
+    key = max(varied, key=lambda one: means[one].var())
+    smallest, largest = table.loc[values.idxmin()], table.loc[values.idxmax()]
+    alone = len(table) == table[key].nunique()
+    if largest["low"] > smallest["high"] if alone else means[key].var() >= EXPLAINED * scale.var():
+        medians = values.groupby(table[key]).median()
+        ends = tuple(Condition(key, "=", (at,)) for at in (medians.idxmin(), medians.idxmax()))
+        low, high = float(medians.min()), float(medians.max())
+    return low, high, ends
 
 
 def conditions(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> tuple[Condition, ...]:
@@ -127,8 +169,6 @@ def ways(finding: Finding) -> Counter[Way]:
 def telling_axis(finding: Finding) -> str:
     """The axis whose values tell most about the outcome and the estimate of a setting: by the share of the variance
     between its values, of the outcomes as indicators and of the ranks of estimates."""
-    import pandas as pd
-
     table = finding.table
     indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
 

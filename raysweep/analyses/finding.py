@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep.fits.result import Fit
 from raysweep.fits.statistics import LEVEL
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 class Outcome(StrEnum):
@@ -168,8 +166,6 @@ class Finding:
 
 def as_table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> pd.DataFrame:
     """The table of a finding from its rows: keys and `COLUMNS` first, absent numbers NaN and absent words empty."""
-    import pandas as pd
-
     nothing = {name: "" if name in ("reason", "needed") else float("nan") for name in COLUMNS}
     table = pd.DataFrame([{**nothing, **row} for row in rows])
     first = [*keys, *COLUMNS]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,11 @@ from raysweep.analyses.prepared import counted_once, for_analyses, left_out, los
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import without_zero_errors
 from raysweep.analyses.user_function import user_function_finding
+from raysweep.lazy import pd
 from raysweep.space.analyses import check_analysis, metrics_of, opened
 from raysweep.space.checks import Context
 from raysweep.space.schema import declared
 from raysweep.workloads.declaration import OK, Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def usual_analyses(design: Design, workload: Workload) -> tuple[dict[str, Any], ...]:

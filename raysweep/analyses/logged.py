@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, unknown
+from raysweep.lazy import pd
 from raysweep.ledger.curves import STEP
 from raysweep.space import analysis_options as allowed
 from raysweep.space.analyses import metrics_of
 from raysweep.space.checks import Check, Context
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IDENTITY = ["sweep", "cell", "seed"]
 """The columns that tell rows apart."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from raysweep.analyses.finding import Move
 from raysweep.analyses.rows import groups
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 PLACED = (Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH)
 
@@ -60,17 +57,8 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
             theory[float(np.sign(step)) * (abs(step) > 1e-6 * abs(first["theory"]))] += 1
     if not fitted:
         return None
-    return Move(
-        key,
-        first=min(compared),
-        last=max(compared),
-        rises=fitted["rises"],
-        falls=fitted["falls"],
-        both=fitted["both"],
-        open=fitted["open"],
-        theory=(theory[1.0], theory[-1.0], theory[0.0]),
-        by_bounds=by_bounds,
-    )
+    ways = fitted["rises"], fitted["falls"], fitted["both"], fitted["open"]
+    return Move(key, min(compared), max(compared), *ways, (theory[1.0], theory[-1.0], theory[0.0]), by_bounds)
 
 
 def turns(rows: pd.DataFrame) -> bool:

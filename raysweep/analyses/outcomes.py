@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BY_REASON = {
     Reason.IMPROVES: Outcome.IMPROVES,
@@ -30,6 +33,12 @@ CENSORED = {
     Status.CENSORED_LOW: (Outcome.BEYOND_LOW, Outcome.EDGE_LOW, Outcome.BOUND_LOW, Outcome.OK_LOW),
     Status.CENSORED_HIGH: (Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH, Outcome.BOUND_HIGH, Outcome.OK_HIGH),
 }
+AT = {
+    Outcome.LOCATED: "estimate",
+    **dict.fromkeys(CENSORED[Status.CENSORED_LOW], "high"),
+    **dict.fromkeys(CENSORED[Status.CENSORED_HIGH], "low"),
+}
+"""Of outcomes with a place or a bound, the column that has it."""
 AT_EDGE = (Reason.TOWARDS_LOW, Reason.TOWARDS_HIGH)
 BOUND_ONLY = (
     *(Reason.REACHES_LOW, Reason.REACHES_HIGH, Reason.ZERO_ALIKE),
@@ -58,6 +67,21 @@ def outcome(status: str, reason: str) -> Outcome:
         beyond, edge, bound, ok = CENSORED[Status(status)]
         return edge if reason in AT_EDGE else bound if reason in BOUND_ONLY else ok if reason in NOT_OK else beyond
     return BY_REASON.get(Reason(reason), Outcome.UNDECIDED)
+
+
+def with_outcomes(table: pd.DataFrame, edges: tuple[float, float]) -> pd.DataFrame:
+    """A table of places with the outcome of each row, which tables and figures share.
+
+    edges: the smallest and the largest x; a bound there alone says nothing, so the row is UNDECIDED.
+    """
+
+    def one(row: dict[str, Any]) -> Outcome:
+        result = outcome(row["status"], row["reason"])
+        at_low, at_high = row["low"] <= edges[0], row["high"] >= edges[1]
+        nothing = at_high if result == Outcome.BOUND_LOW else at_low and result == Outcome.BOUND_HIGH
+        return Outcome.UNDECIDED if nothing else result
+
+    return table.assign(outcome=[one(row) for row in table.to_dict("records")])
 
 
 def side(

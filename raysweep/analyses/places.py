@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.movement import PLACED, moves
-from raysweep.analyses.outcomes import needed, outcome, takes
+from raysweep.analyses.outcomes import needed, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Part, Where, edges_of, finite_values
 from raysweep.analyses.series import CurvesPlot, Panel, Series, by_panel, laid_out
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Fit, Status
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 FEWEST = 2  # places or bounds in a figure of places
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
@@ -75,8 +73,6 @@ class PlacesPlot(Plot):
 
 def joined(parts: Iterable[Part]) -> pd.DataFrame:
     """Concatenate the tables of several settings, with the values of the keys as columns."""
-    import pandas as pd
-
     return pd.concat([table.assign(**where) for where, table in parts], ignore_index=True)
 
 
@@ -100,7 +96,7 @@ def places_finding(
 ) -> Finding:
     """The finding of the places of a question.
 
-    whole: one row per setting: keys, the table of its fit, theory and z.
+    whole: one row per setting: keys, the table of its fit, theory, z and outcome.
     stops: what a `precision` calls such a place, boundary or optimum.
     one_of_two: it is asked which of two curves is better, so nothing is open beyond the grid.
     """
@@ -142,7 +138,7 @@ def _rows(
     names = [*keys, "reason", "estimate", "low", "high", *(name for name in (*FURTHER, *lines) if name in whole)]
     out = []
     for row, wide in zip(whole.to_dict("records"), too_wide(question, whole, stops), strict=True):
-        result = outcome(row["status"], row["reason"])
+        result = row["outcome"]
         bounds = (row["high"], row["low"]) if result in (Outcome.OK_LOW, Outcome.OK_HIGH) else edges
         decides = {} if result in closed else needed(result, row["reason"], bounds[0], bounds[1], seeds)
         decides = takes(Needed.MORE_DRAWS, seeds or np.nan) if wide else decides

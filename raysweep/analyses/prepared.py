@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, parameters_of
 from raysweep.fits.lost_draws import among_lost, can_be_fitted, losses_of
+from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import DIVERGED, OK, Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAMED = 3
 """The most cells of lost draws that are named."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
 from raysweep.analyses.finding import Finding, as_table
 from raysweep.analyses.rows import all_keys, better_extremum, error_column
 from raysweep.fits.statistics import LEVEL, stopped_level
+from raysweep.lazy import pd
 from raysweep.space.precision import POINTWISE
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)

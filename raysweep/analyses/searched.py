@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.explored import asinh_width
 from raysweep.analyses.rows import in_order, spread
 from raysweep.fits.draws import log_axis
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LISTED = 12
 """More numbers than these are read as a range."""

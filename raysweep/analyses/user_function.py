@@ -13,12 +13,12 @@ from raysweep.analyses.finding import Finding, Plot, as_table
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown
+from raysweep.lazy import pd
 from raysweep.phrases import counted
 from raysweep.space import analysis_functions
 from raysweep.storage import processes
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -84,7 +84,6 @@ def call(
 
 def _sorted(value: Any, called: str) -> Returned:
     """The parts of what a function returned, told apart by their types."""
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

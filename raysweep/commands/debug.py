@@ -18,7 +18,7 @@ from raysweep.storage.sealed import encode
 from raysweep.training import devices
 from raysweep.trial import threads
 from raysweep.trial.computation import Computation
-from raysweep.trial.compute import compute
+from raysweep.trial.compute import compute, open_store
 from raysweep.trial.function import Function
 
 
@@ -52,7 +52,8 @@ def one_row(sweep: Sweep, cell: str, seed: int | None, workload: str | None = No
         columns, user = cells.take(indices), stage_store.user(sweep.record)
         if given and sweep.workload.function:
             return Function(sweep.workload.function, given.call).compute(columns, np.asarray([chosen]))
-        return compute(sweep.workload, columns, np.asarray([chosen]), store, user, keep=sweep.space.keep)
+        stages = open_store(sweep.workload, store, user, sweep.space.keep)
+        return compute(sweep.workload, columns, np.asarray([chosen]), stages, sweep.space.keep)
 
     with threads.limited(sweep.space.resources["cpus_per_trial"]), devices.granted(gpus):
         address = stage_store.address(sweep.folder, sweep.record)

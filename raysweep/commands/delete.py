@@ -40,13 +40,12 @@ def delete(sweep: Sweep, tracking_uri: str | None) -> None:
 
 
 def _forget(sweep: Sweep, uri: str | None) -> None:
-    """Delete the sweep's runs in MLflow."""
     if uri is None:
         return
-    from raysweep.tracking import cleanup, server
+    from raysweep.tracking import runs, server
 
     try:
-        cleanup.forget(uri, sweep.space.name, sweep.record.sweep_id)
+        runs.forget(uri, sweep.space.name, sweep.record.sweep_id)
     except server.Unreachable as error:
         raise InputError(
             "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
@@ -17,7 +18,7 @@ from raysweep.plan.cells import enumerate_cells, to_download
 from raysweep.plan.packs import make_packs
 from raysweep.plan.resources import Resources
 from raysweep.query import stage_store
-from raysweep.query.code_note import code_note
+from raysweep.query.changed_content import code_note
 from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
 from raysweep.stages import references
@@ -53,7 +54,9 @@ def describe(space: Space, options: Options) -> list[str]:
     ]
     if "grid" not in space.search:
         chooses = "asks for these cells" if space.ranges else "chooses among these cells"
-        lines.append(f"  search {_search(space)}: {chooses}; this is its next round")
+        ((kind, given),) = space.search.items()
+        search = f"{kind} ({', '.join(f'{key} {value}' for key, value in given.items())})"
+        lines.append(f"  search {search}: {chooses}; this is its next round")
     if space.precision:
         lines.append("  a precision chooses among them; this is its next round")
     if is_part:
@@ -97,17 +100,17 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     likely = outlook.outlook(state, pending).likely.seconds if state.space.precision else pending.seconds
     executor = placement.choose_executor(options, max(likely, pending.seconds), cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
-    trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))
+    trials = (
+        1
+        if executor == "inline"
+        else options.workers
+        or (1 if on_gpus else max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs)))
+    )
     packing = placement.Placement(executor, trials, True, beside=trials).packing()
     packs = make_packs(workload, cells, pending.indices, packing, state.space.keep, there)
     seconds = placement.total_seconds(packs, pending, state.stored)
-    largest = max(map(len, packs))
-    stages = sum(1 for pack in packs if pack.stages)
-    lines = [
-        f"{counted(pending.rows, 'row')} to compute in {counted(len(packs) - stages, 'pack')} of up to "
-        + counted(largest, "row")
-        + (f", after {counted(stages, 'pack')} of stages that they share" if stages else "")
-    ]
+    largest = counted(max(map(len, packs)), "row")
+    lines = [f"{counted(pending.rows, 'row')} to compute in {placement.in_words(packs, f' of up to {largest}')}"]
     if not any(stage.cost for stage in workload.chain.stages):
         lines.append(f"{workload.name} does not say what a row costs: no time is estimated, and all rows are one pack")
     if cells.needs != [Resources()]:
@@ -143,8 +146,7 @@ def _users(store: Store, stages: set[str]) -> list[str]:
 
 
 def stage_lines(plan: StagePlan, user: str = "") -> list[str]:
-    """Lines about the stages, indented by kind, and about what sharing them saves. user: the name under which the sweep
-    itself refers to stages."""
+    """The stages, indented by kind, and what sharing them saves. user: what the sweep itself refers to stages by."""
     unit = "GPU" if plan.on_gpu else "core"
     certainty = "is a guess, see below" if plan.guessed else "estimated"
     shown = [f"stages, kept in {plan.store.url} ({unit} time {certainty}):"]
@@ -181,11 +183,6 @@ def spent(seconds: float, unit: str) -> str:
     amount = seconds / size
     figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
     return f"{figure} {unit}-{name}{'' if figure == '1' else 's'}"
-
-
-def _search(space: Space) -> str:
-    kind, options = next(iter(space.search.items()))
-    return f"{kind} ({', '.join(f'{key} {value}' for key, value in options.items())})"
 
 
 def _number(value: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from raysweep import plain_json
 from raysweep.errors import InputError
-from raysweep.fits.reasons import MESSAGES
+from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import place
 from raysweep.query import forecasting
@@ -33,10 +33,7 @@ def values(texts: Sequence[str]) -> dict[str, float]:
 
 
 def forecast(sweep: StoredSweep, at: Mapping[str, float], target: AnyPath | None = None) -> list[str]:
-    """Make and freeze a forecast. Returns the lines for the user. A file that exists is never overwritten.
-
-    target: None for a dated file in the folder of the sweep.
-    """
+    """Make and freeze a forecast, in a new file; None for a dated one in the sweep's folder. Returns lines."""
     if target is not None and target.exists():
         raise InputError(str(target), EXISTS)
     if reason := files.why_not_writable(target.parent if target else sweep.folder):
@@ -80,7 +77,7 @@ def score(file: AnyPath, sweep: StoredSweep) -> list[str]:
         crps = f"CRPS {number(one['crps'])} {one['unit'] and 'in ' + one['unit']}".rstrip()
         lines.append(f"{one['of']}: {one['inside']} of {one['settings']} inside; {crps}{signs}")
     for one in scored["not_scored"]:
-        reason = OUTCOMES.get(one["reason"]) or MESSAGES[one["reason"]]
+        reason = OUTCOMES.get(one["reason"]) or Reason(one["reason"]).text
         lines.append(f"{one['of']}: {one['settings']} of {one['forecasts']} not scored: {reason}")
     return lines
 

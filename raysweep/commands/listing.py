@@ -92,31 +92,20 @@ def workload(name: str) -> list[str]:
 
 
 def spaces(width: int | None) -> list[str]:
-    """The packaged spaces, each with its question, and the papers that these cite. width: columns of the terminal; None
-    if there is no terminal."""
+    """The packaged spaces, each with its question, and the papers that these cite. width: as in `listed`."""
     questions = {name: first_comment(path) for name, path in packaged.spaces().items()}
-    return listed({**questions, **_papers(" ".join(questions.values()))}, 34, width)
-
-
-def _papers(text: str) -> dict[str, str]:
-    """Entries of a list: what the papers are called that a text cites by their letters."""
-    return {f"paper {letter}": papers.PAPERS[letter] for letter in papers.cited(text)}
+    cited = {f"paper {letter}": papers.PAPERS[letter] for letter in papers.cited(" ".join(questions.values()))}
+    return listed({**questions, **cited}, 34, width)
 
 
 def first_comment(path: Path) -> str:
-    """The question of a space: the first paragraph of its comments, as one line."""
     lines = itertools.dropwhile(lambda line: not line.startswith("#"), path.read_text().splitlines())
     words = itertools.takewhile(lambda line: line.startswith("#") and line.strip("# "), lines)
     return " ".join(line.lstrip("# ").rstrip() for line in words)
 
 
 def listed(entries: Mapping[str, str], column: int, width: int | None) -> list[str]:
-    """Lines of names with their texts.
-
-    entries: maps each name to its text.
-    column: where the texts begin.
-    width: columns of the terminal, at which texts are wrapped; None for no wrapping.
-    """
+    """Lines of names with their texts, which begin at a column and are wrapped at the width of a terminal."""
     lines = []
     for name, text in entries.items():
         parts = [text] if width is None else textwrap.wrap(text, max(width - column, 20), break_on_hyphens=False)

@@ -12,7 +12,6 @@ from raysweep.driver.options import EXECUTORS, ON_CODE_CHANGE
 
 
 def _not_nan(context: click.Context, parameter: click.Parameter, hours: float | None) -> float | None:
-    """Refuse nan, which is in no range and passes click's check of the range."""
     if hours is not None and hours != hours:
         raise click.BadParameter(f"{hours} is not in the range x>0.")
     return hours

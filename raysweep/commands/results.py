@@ -32,10 +32,8 @@ def write_dataset(sweeps: Iterable[Sweep], path: AnyPath) -> None:
 
 
 def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
-    """The learning curves of several sweeps in one table, with the parameters that vary in them.
-
-    Rows that are left out are reported on stderr, and so is a sweep without curves, with the reason.
-    """
+    """The learning curves of several sweeps in one table, with the parameters that vary in them. Rows that are left out
+    are reported on stderr, and so is a sweep without curves, with the reason."""
     import pandas
 
     sweeps = list(sweeps)

@@ -33,8 +33,7 @@ _SHOWN = 8  # how many packs under way are listed
 
 
 def details(sweep: Sweep) -> list[str]:
-    """Lines about a sweep: rows by status, the first failures with their reasons, damaged segments, where the report
-    is, and what to do next."""
+    """Rows by status, first failures with reasons, damaged segments, where the report is, and what to do next."""
     state = sweep.state()
     pending = state.missing()
     done, left = len(state.rows), pending.rows
@@ -49,29 +48,21 @@ def details(sweep: Sweep) -> list[str]:
         *_pace(sweep, state, pending, running),
     ]
     if sweep.stored:
-        if running:
-            lines += _stages_under_way(Store(stage_store.address(sweep.folder, sweep.record)))
+        store = Store(stage_store.address(sweep.folder, sweep.record))
+        live = sorted(leases.live(store.files).items()) if running and store.exists() else []
+        lines += [f"  stage {stage}: computed by {holder}" for stage, holder in live]
         lines.append(f"  {stage_store.of_sweep(sweep.folder, sweep.record)}")
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
     lines += [f"  {line}" for line in (state.outdated, state.strays) if line]
-    lines += [f"  {line}" for line in _precision(sweep, state, pending)]
+    if sweep.space.precision and state.rows:
+        lines += [f"  {line}" for line in ([outlook.line(state, pending)] if pending.rows else verdict.lines(state))]
     report = sweep.folder / sweep_record.REPORT / "report.html"
     if report.exists():
         lines.append(f"  report: {place(report)}")
     if now == "interrupted":
         lines.append(f"  go on with: {sweep.go_on()}")
     return lines
-
-
-def _precision(sweep: Sweep, state: State, pending: PendingRows) -> list[str]:
-    """Lines about what a precision reached, or what it is likely still to take."""
-    if not sweep.space.precision or not state.rows:
-        return []
-    if not pending.rows:
-        return verdict.lines(state)
-    first = len(state.likely_plan.rounds) == 1
-    return [(outlook.before_line if first else outlook.after_line)(state, pending)]
 
 
 def in_words(failed: segments.Row) -> str:
@@ -122,12 +113,9 @@ def used_and_left(
     state: State, pending: PendingRows, apart: Mapping[str, Mapping[str, float]]
 ) -> tuple[str, str | None]:
     """The GPU-hours that were used and those that the missing rows need, as texts; core-hours if no trial has a GPU.
-
-    apart: the stages that trials computed for rows of other trials, as in `stage_store.computed_apart`.
-
-    The estimate of the missing rows is corrected by the ratio of measured to estimated time of the finished rows. It is
-    None before any row is finished.
-    """
+    The estimate of the missing rows is corrected by the ratio of measured to estimated time of the finished ones, and
+    None before there is one. apart: the stages that trials computed for rows of others, as in
+    `stage_store.computed_apart`."""
     cells, missing = state.cells, pending.indices
     on_gpus = any(needs.gpus for needs in cells.needs)
     devices = np.asarray([needs.gpus if on_gpus else needs.cpus for needs in cells.needs])
@@ -157,12 +145,8 @@ def _hours(seconds: float, unit: str) -> str:
 
 
 def rows_per_second(state: State, since: float, now: float) -> float | None:
-    """Rows per second, measured from the first row that arrived after `since` and within the last hour.
-
-    since, now: seconds of the epoch.
-
-    Returns None if too few rows arrived.
-    """
+    """Rows per second, from the first row that arrived after `since` (in seconds of the epoch, as `now`) and within the
+    last hour; None if too few rows arrived."""
     since = max(since, now - WINDOW)
     arrived = [row["finished"] for row in state.rows.values() if row.get("finished", 0.0) > since]
     first = min(arrived, default=now)
@@ -171,10 +155,8 @@ def rows_per_second(state: State, since: float, now: float) -> float | None:
 
 
 def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> list[str]:
-    """Lines about the compute time that was used and is left.
-
-    While the sweep runs, also the rate and the time left (or what the driver does besides rows), and what runs where.
-    """
+    """Lines about the compute time that was used and is left. While the sweep runs, also the rate and the time left (or
+    what the driver does besides rows), and what runs where."""
     now = time.time()
     folder = sweep.folder
     apart = stage_store.computed_apart(folder, sweep.record) if sweep.stored else {}
@@ -199,18 +181,9 @@ def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> li
     return lines
 
 
-def _stages_under_way(store: Store) -> list[str]:
-    """Lines about the stages of the store that any sweep computes now."""
-    if not store.exists():
-        return []
-    return [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())]
-
-
 def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
-    """Lines about MLflow: where the sweep is logged, what is still missing there, and where to see the runs.
-
-    Runs that are reported as written were seen in MLflow. Runs that are reported as missing may be there after all.
-    """
+    """Lines about MLflow: where the sweep is logged, what is still missing there, and where to see the runs. Those that
+    are reported as missing may be there after all."""
     uri, mirrored = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
     if uri is None:
         return ["mirrored to nowhere"]

@@ -66,10 +66,7 @@ def overview(store: Store) -> list[str]:
 
 
 def verify(store: Store) -> tuple[list[str], bool]:
-    """Read every published stage and compare every byte with its checksums. Damaged stages are set aside.
-
-    Returns the lines to show, and whether no stage is damaged.
-    """
+    """Compare every published stage with its checksums. Returns lines, and whether no stage is damaged."""
     lines, damaged, read = [], 0, 0
     stages = store.stages()
     for stage in stages:
@@ -92,11 +89,7 @@ def verify(store: Store) -> tuple[list[str], bool]:
 def prune(
     store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False, dry_run: bool = False
 ) -> list[str]:
-    """Delete what `pruning.plan` names. Returns one line for each removal, and one with their total size.
-
-    stages: as in `pruning.plan`, like `referred` and `damaged`.
-    dry_run: whether the removals are only listed.
-    """
+    """Delete what `pruning.plan` names, or list it (dry_run): one line for each, and one with their size."""
     removals = pruning.plan(store, stages, referred=referred, damaged=damaged)
     lines = [f"{removal.stage:18} {size(removal.size):>9}  {removal.kind}" for removal in removals]
     if dry_run:

@@ -6,8 +6,6 @@ computed. Any other row stays as it is, and the user is told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from raysweep.phrases import rows_are
 from raysweep.plan.row_stages import RowStages
 from raysweep.query.state import State
@@ -15,33 +13,14 @@ from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import FAILED
 
-MEASURING = "measuring them from the kept artifacts"
 
-
-@dataclass(frozen=True)
-class AddedMetrics:
-    """The rows (cell, seed) that can get metrics which they lack from what the store has, and a sentence for the user;
-    "" if no row lacks a metric."""
-
-    rows: set[tuple[str, int]]
-    note: str
-
-
+@one_look()
 def renew(state: State, store: Store | None, on_code_change: str) -> str:
     """Have the rows of a sweep computed again that can get metrics which they lack; if rows are recomputed, all that
-    lack one. Returns a sentence for the user, or ""."""
+    lack one. store: None if no stage is kept. Returns a sentence for the user, or ""."""
     recompute = on_code_change == "recompute"
     if not recompute and (store is None or not store.exists()):
         return ""
-    added = find(state, store, recompute)
-    state.replace(added.rows)
-    return added.note
-
-
-@one_look()
-def find(state: State, store: Store | None, recompute: bool = False) -> AddedMetrics:
-    """The rows of a sweep that lack metrics of its workload, and what can be done about them. store: None if no stage
-    is kept. recompute: whether all of them are computed again."""
     chain, stages = state.workload.chain, RowStages(state.workload, state.cells.columns, state.space.keep)
     stage_of = {name: index for index, names in enumerate(chain.metrics) for name in names}
     published = set(store.stages()) if store is not None and not recompute else set()
@@ -54,21 +33,16 @@ def find(state: State, store: Store | None, recompute: bool = False) -> AddedMet
         if row["status"] == FAILED or not lacks or (cell, seed) not in done:
             continue
         lacking, missing = lacking + 1, missing | lacks
-        if recompute:
-            rows.add((cell, seed))
-            continue
         kept = [stage for stage in stages.of_row(state.position[cell], seed) if stage.id in published]
-        before = min(stage_of[name] for name in lacks)
-        if kept and kept[-1].index == before - 1:
+        if recompute or (kept and kept[-1].index == min(stage_of[name] for name in lacks) - 1):
             rows.add((cell, seed))
+    state.replace(rows)
     if not lacking:
-        return AddedMetrics(rows, "")
+        return ""
     names = ", ".join(name for name in stage_of if name in missing)
     text = f"{rows_are(lacking)} there without {names}, which {state.workload.name} has gained since"
     if len(rows) == lacking:
-        return AddedMetrics(rows, f"{text}: {'computing them again' if recompute else MEASURING}")
+        return f"{text}: {'computing them again' if recompute else 'measuring them from the kept artifacts'}"
     rest = "--on-code-change recompute computes them again"
     measured = f"measuring {len(rows):,} of them from kept artifacts; " if rows else ""
-    return AddedMetrics(
-        rows, f"{text}: {measured}of the others no artifact is kept from which to measure them ({rest})"
-    )
+    return f"{text}: {measured}of the others no artifact is kept from which to measure them ({rest})"

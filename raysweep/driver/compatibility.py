@@ -59,16 +59,22 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
         return ("seeds", f"seed {lost[0]}, which is not asked for now") if lost else None
     if key in ("precision", "budget"):
         return _demand_difference(key, old or {}, new or {})
-    if key == "axes":
-        return _axes_difference(old, new, zips)
-    if key == "fixed":
-        for name in sorted({*old, *new}):
-            if name not in new or name not in old:
-                return f"fixed.{name}", f"{name} {'fixed' if name in old else 'on an axis'}"
-            if old[name] != new[name]:
-                return f"fixed.{name}", f"{name} = {as_typed(old[name])}, not {as_typed(new[name])}"
-        return None
-    return (key, f"{key} = {old!r}, not {new!r}") if old != new else None
+    if key not in ("axes", "fixed"):
+        return (key, f"{key} = {old!r}, not {new!r}") if old != new else None
+    here, elsewhere = ("on an axis", "fixed") if key == "axes" else ("fixed", "on an axis")
+    for name in sorted({*old, *new}):
+        if name not in new or name not in old:
+            return f"{key}.{name}", f"{name} {here if name in old else elsewhere}"
+        if key == "fixed" and old[name] != new[name]:
+            return f"fixed.{name}", f"{name} = {as_typed(old[name])}, not {as_typed(new[name])}"
+        kept = set(new[name]) if key == "axes" else set()
+        if kept and (lost := [value for value in old[name] if value not in kept]):
+            return f"axes.{name}", f"the value {as_typed(lost[0])} on this axis, which is not asked for now"
+    for group in zips if key == "axes" else ():
+        before, after = (set(zip(*(axes[name] for name in group), strict=True)) for axes in (old, new))
+        if before - after:
+            return f"axes.{group[0]}", f"values combined otherwise in {', '.join(group)}"
+    return None
 
 
 def _demand_difference(key: str, old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str] | None:
@@ -125,22 +131,4 @@ def _when_difference(old: Space, new: Space) -> tuple[str, str] | None:
         if before != after:
             condition = f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell"
             return f"axes.{name}.when", condition
-    return None
-
-
-def _axes_difference(
-    old: dict[str, list[Any]], new: dict[str, list[Any]], zips: list[list[str]]
-) -> tuple[str, str] | None:
-    for name in sorted({*old, *new}):
-        if name not in new or name not in old:
-            return f"axes.{name}", f"{name} {'on an axis' if name in old else 'fixed'}"
-        kept = set(new[name])
-        lost = [value for value in old[name] if value not in kept]
-        if lost:
-            return f"axes.{name}", f"the value {as_typed(lost[0])} on this axis, which is not asked for now"
-    for group in zips:
-        before = list(zip(*(old[name] for name in group), strict=True))
-        after = set(zip(*(new[name] for name in group), strict=True))
-        if any(values not in after for values in before):
-            return f"axes.{group[0]}", f"values combined otherwise in {', '.join(group)}"
     return None

@@ -19,7 +19,7 @@ from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
 from raysweep.driver.live_page import LivePage
 from raysweep.driver.options import Options
-from raysweep.driver.placement import Placement, place, total_seconds
+from raysweep.driver.placement import place, total_seconds
 from raysweep.driver.progress import Phase, Progress
 from raysweep.driver.shared_stages import SharedStages
 from raysweep.errors import Halted, InputError, RaysweepError
@@ -29,10 +29,10 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.pack import Pack, rest_of
-from raysweep.plan.packs import Packing, make_packs
+from raysweep.plan.packs import make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.query import verdict
-from raysweep.query.state import PendingRows, State
+from raysweep.query.state import State
 from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
@@ -43,7 +43,6 @@ from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, server
 from raysweep.tracking.session import Session
 from raysweep.trial.early_stopping import Rule
-from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
 
 FUNCTION_CEILING = 20.0  # seconds of a pack of rows of a Python function
@@ -82,23 +81,15 @@ class Driver:
             self._rule = Rule(**worse, **{key: stopping[key] for key in ("rule", "grace", "reduction")})
         self._go_on, self._every = "resume", ""  # words for the message about kept rows
         self._session: Session | None = None
-        # set by the step that creates them
-        self._new_storage: bool
-        self._died: bool  # a driver before, while it computed rows
-        self._sweep: Sweep
-        self._state: State
-        self._stages: SharedStages
-        self._pending: PendingRows
-        self._placement: Placement
-        self._progress: Progress
-        self._job: Job
+        self._stages: SharedStages  # set by `prepare`
 
     def drive(self) -> Sweep:
         """Do all steps and return the sweep. Raises KeyboardInterrupt if it is told to end or its time is up."""
         if self.record:
             files.check_not_read_only(self.folder)
         address.check(self._uri, self.record, self.folder.parent, self._say)
-        self._new_storage = records.is_new(self.folder.parent)
+        storage = self.folder.parent
+        self._new_storage = isinstance(storage, Path) and not storage.exists()  # a bucket has no folders
         record = self.record or records.create(
             self.folder, self.space, self.cells, self.options, self._uri, self._new_storage
         )
@@ -114,7 +105,7 @@ class Driver:
                     self.prepare(record)
                     self.compute()
                     if self._died:
-                        signs.forget_death(self.folder)
+                        signs.clear(self.folder, signs.COMPUTING)
                     self._say_if_nothing_was_logged()
                     self._remember_learned()
                     if account := self._stages.account():
@@ -131,7 +122,8 @@ class Driver:
                 if signal_handlers.received():
                     stop("KILLED", "interrupted")
                     raise KeyboardInterrupt from None
-                halt = _halt(problem, self.folder)
+                halt = files.in_one_line(problem, self.folder) if isinstance(problem, OSError) else problem
+                halt = halt if isinstance(halt, RaysweepError) else None  # an unexpected error
                 stop("KILLED" if halt else "FAILED")
                 if halt is None:
                     raise
@@ -147,7 +139,7 @@ class Driver:
         """Check that the request can be carried out, and record it, so that a sweep that is killed here can be resumed.
         If it cannot be carried out, a new sweep is removed again, and an existing record is restored."""
         try:
-            self._died = signs.has_died(self.folder)
+            self._died = signs.has_died(self.folder)  # a driver before, while it computed rows
             current = shared_stages.placed(record, self.options.store)
             notes: list[str] = []
             user_files.remember_analyses(record.sweep_id, self.analyses)
@@ -158,8 +150,11 @@ class Driver:
                     notes = self._state.notes  # first rows may replace those that it is about
                     if self._rule:
                         self._rule.learn(self._state.earlier())
-                    job = new_job(record, self._state, self.folder, self.function, self._rule)
-                    apart = self._is_deadly() or self._goes_to_ray()
+                    job = new_job(record, self._state, self.function, self._rule)
+                    from raysweep.executors import ray_tune
+
+                    to_ray = self.options.executor == "ray" or self.options.workers is not None
+                    apart = self._is_deadly() or (to_ray and not ray_tune.is_connected())
                     self.space = first_rows.learn(self._sweep.name, self._state, job, self._say, apart)
             if not self.part:
                 current = records.remember(self.folder, current, self.space, self._uri)
@@ -176,7 +171,10 @@ class Driver:
             self._pending = self._stages.claim(self._state.missing())
             if self._pending.rows and self._state.workload.function and not self.function:
                 raise InputError("workload", f"rows of {self.space.workload} are missing and its code is not at hand")
-            self._placement = place(self.options, self._pending, self.cells, self._likely_seconds())
+            seconds = self._pending.seconds
+            if self.space.precision and self._pending.rows:  # further rounds too
+                seconds = max(outlook.outlook(self._state, self._pending).likely.seconds, seconds)
+            self._placement = place(self.options, self._pending, self.cells, seconds)
             if self.function and self._placement.executor == "ray":
                 from raysweep.executors import shipping
 
@@ -196,18 +194,6 @@ class Driver:
     def _is_deadly(self) -> bool:
         """Whether a row may kill its process: rows of this sweep did, or a driver died while it computed some."""
         return self._died or self._state.has_killed
-
-    def _goes_to_ray(self) -> bool:
-        """Whether the rows are computed on a Ray to which this process is not connected yet."""
-        from raysweep.executors import ray_tune
-
-        return (self.options.executor == "ray" or self.options.workers is not None) and not ray_tune.is_connected()
-
-    def _likely_seconds(self) -> float:
-        """What all missing rows are likely to take on one core, or on one GPU, further rounds included."""
-        if not self.space.precision or not self._pending.rows:
-            return self._pending.seconds
-        return max(outlook.outlook(self._state, self._pending).likely.seconds, self._pending.seconds)
 
     def _read(self) -> State:
         return State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
@@ -232,9 +218,9 @@ class Driver:
         if isinstance(self.folder, Path):  # a copy of a sweep may lack folders that were empty
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
                 (self.folder / inner).mkdir(exist_ok=True)
+        more = {"store": self._stages.url, "expired": self._stages.expired}
         run = uuid.uuid4().hex if self._placement.executor == "ray" else ""
-        job = new_job(self._sweep.record, self._state, self.folder, self.function, self._rule, self._stages.url, run)
-        self._job = job = replace(job, expired=self._stages.expired)
+        self._job = job = new_job(self._sweep.record, self._state, self.function, self._rule, run, **more)
         self._page = LivePage(lambda reload: self._sweep.report(state=self._state, reload=reload))
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress(self._stages.progress) as self._progress:
@@ -259,7 +245,6 @@ class Driver:
         self._tidy()
 
     def _say_what_is_reached(self) -> None:
-        """Say what a precision reached, and leave it to other processes."""
         if self.space.precision:
             for line in verdict.lines(self._state):
                 self._say(line)
@@ -283,11 +268,13 @@ class Driver:
         if self.options.report and self._state.rows:
             self._page.after_round()
         if self.space.precision:
-            first = len(self._state.likely_plan.rounds) == 1
+            line = outlook.line(self._state, pending)
             self._state.leave_steps()
-            self._say((outlook.before_line if first else outlook.after_line)(self._state, pending))
-        packing, there = self._packing(), self._stages.there
-        packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
+            self._say(line)
+        packing = self._placement.packing()
+        if workload.function:  # only what its first rows cost is known, and others may cost much more
+            packing = replace(packing, ceiling=FUNCTION_CEILING)
+        packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, self._stages.there)
         estimated = [pack.seconds for pack in packs]
         self._progress.expect(pending.rows, sum(estimated), max(estimated))
         guessed = not workload.has_costs or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
@@ -295,19 +282,12 @@ class Driver:
         self._say(line + (" (a guess)" if guessed else ""))
         return packs
 
-    def _packing(self) -> Packing:
-        """Of what a function's rows cost, only the first ones are known; others may cost much more, so its packs are
-        short."""
-        packing = self._placement.packing()
-        return replace(packing, ceiling=FUNCTION_CEILING) if self._state.workload.function else packing
-
     def _in_time(self, pack: Pack) -> bool:
         """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""
         return self._limit.left() > 0 if self._state.stored else self._limit.fits(pack.seconds)
 
     def _on_done(self, pack: Pack, ended: Ended) -> Pack | None:
-        """Enter the rows of a finished pack, and log the cells that are complete now. Returns what is left of the
-        pack."""
+        """Enter the rows of a finished pack, log cells that are complete now, and return what is left of the pack."""
         if pack.stages:
             self._progress.advance(0, pack.seconds, ended.seconds)
             self._limit.learn(ended.seconds, pack.seconds)
@@ -367,7 +347,6 @@ class Driver:
             self._say(f"{why}: {self._kept()}")
 
     def _kept(self) -> str:
-        """A sentence that says how many rows are kept and how to continue."""
         entered = len(self._state.rows) if self._begun else 0
         rows = entered if entered > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
         again = self._sweep.go_on(self._go_on)
@@ -392,10 +371,3 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
         Phase(sweep.folder, "mirror", logging.counts),
         say,
     )
-
-
-def _halt(problem: Exception, folder: AnyPath) -> RaysweepError | None:
-    """The one-line error for a problem after which the sweep can be resumed; None for an unexpected error."""
-    if isinstance(problem, OSError):
-        return files.in_one_line(problem, folder)
-    return problem if isinstance(problem, RaysweepError) else None

@@ -74,7 +74,8 @@ def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart:
             f"{'a child of ' * apart}this process"
         )
         measure(state, job, apart)
-        present = learned(space, state) or with_cost_of_failures(space, state)
+        lasted = max((row["seconds"] for row in state.failures()), default=0.0)
+        present = learned(space, state) or _with(space, None, lasted)  # if all failed, the others may last as long
     return space if present is None else present
 
 
@@ -89,14 +90,8 @@ def learned_at_the_end(space: Space, state: State, say: Callable[[str], None]) -
         return None
 
 
-def with_cost_of_failures(space: Space, state: State) -> Space:
-    """The space of a function whose first rows all failed: the others are taken to last as long."""
-    return _with(space, None, max((row["seconds"] for row in state.failures()), default=0.0))
-
-
 def _seconds(first: segments.Row, good: Sequence[segments.Row]) -> float:
-    """What a row costs: by few rows the longest, by many the mean, without the first if it imports and compiles for
-    others."""
+    """What a row costs: by few rows the longest, by many the mean, perhaps without the first, which imports."""
     others = [row["seconds"] for row in good if row is not first]
     if 0 < len(others) < TRIED:
         return float(max(others))

@@ -46,7 +46,7 @@ def only_driver(
             raise files.in_one_line(error, folder) or error from None
         if (now := sweep_record.load(folder, to_delete)) != record:
             raise Halted(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
-        signs.clear_phase(folder)  # a killed driver may have left it
+        signs.clear(folder, signs.PHASE)  # a killed driver may have left it
         try:
             yield check
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.plan.identity import code_version
@@ -9,35 +11,24 @@ from raysweep.query import stage_store
 from raysweep.query.state import State
 from raysweep.space.function_files import Given
 from raysweep.storage import paths
-from raysweep.storage.paths import AnyPath
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
 from raysweep.trial.pack import Job
 
 
-def new_job(
-    record: Record,
-    state: State,
-    folder: AnyPath,
-    function: Given | None,
-    rule: Rule | None,
-    store: str = "",
-    run: str = "",
-) -> Job:
+def new_job(record: Record, state: State, function: Given | None, rule: Rule | None, run: str = "", **more: Any) -> Job:
     """The job of a sweep, before any of its packs.
 
     function: the Python function that the sweep is about, and rule: how rows are stopped early; None if there is none.
-    store: the address of the stage store; "" for rows of a function, which keep no stages.
-    run: as in `Function`.
+    run: as in `Function`. more: fields of `Job`.
     """
     space, cells, description = state.space, state.cells, state.workload.function
     return Job(
         space.workload,
         cells.columns,
         cells.ids,
-        ledger=paths.absolute(folder / sweep_record.LEDGER),
-        logs=paths.absolute(folder / sweep_record.LOGS),
-        store=store,
+        ledger=paths.absolute(state.folder / sweep_record.LEDGER),
+        logs=paths.absolute(state.folder / sweep_record.LOGS),
         sweep=stage_store.user(record),
         attempt=state.attempt,
         code_version=code_version(state.workload),
@@ -46,4 +37,5 @@ def new_job(
         function=Function(description, function.call, run) if description and function else None,
         asked=cells.asked,
         rule=rule,
+        **{"store": "", **more},
     )

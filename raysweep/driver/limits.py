@@ -44,7 +44,6 @@ class TimeLimit:
         return self.left() > (estimated * self._spent / self._estimated if self._estimated else 0.0)
 
     def over(self) -> TimeIsUp:
-        """The exception to raise when the time is over."""
         return TimeIsUp(f"stopped, the {duration(self._seconds)} of --max-hours are over")
 
     @contextmanager

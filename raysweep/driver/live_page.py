@@ -30,17 +30,13 @@ class LivePage:
     def __post_init__(self) -> None:
         self.begun = self.last = self.clock()
 
-    def is_due(self) -> bool:
-        """Whether the last page is old enough, and time for another one as long as the longest has been earned."""
-        now = self.clock()
-        earned = SHARE * (now - self.begun) >= self.spent + self.longest
-        return not self.broken and now - self.last >= EVERY and earned
-
     def after_round(self) -> None:
-        """Write a page if one is due. After one that fails there is none until the end, whose error is shown."""
-        if not self.is_due():
-            return
+        """Write a page if the last one is old enough, and time for another one as long as the longest has been earned.
+        After one that fails there is none until the end, whose error is shown."""
         start = self.clock()
+        earned = SHARE * (start - self.begun) >= self.spent + self.longest
+        if self.broken or start - self.last < EVERY or not earned:
+            return
         try:
             self.write(max(1, int(EVERY)))
         except Exception:  # rows are worth more than a page

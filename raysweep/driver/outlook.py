@@ -40,7 +40,6 @@ class Outlook:
 
 
 def outlook(state: State, pending: PendingRows) -> Outlook:
-    """What may still be computed. pending: the rows of this round that are missing."""
     plan = state.likely_plan
     begun = len(plan.rounds) > 1
     counts = plan.counts.copy()
@@ -58,7 +57,6 @@ def outlook(state: State, pending: PendingRows) -> Outlook:
 
 
 def _missing(state: State, counts: np.ndarray) -> Amount:
-    """The rows that are missing if cells are to have so many draws, (cells,)."""
     done = state.done()
     begun = {seed for _, seed in done}
     times: Counter[bytes] = Counter()  # most draws lack the same cells, whose cost is asked for once
@@ -88,8 +86,11 @@ def before_line(state: State, pending: PendingRows) -> str:
     )
 
 
-def after_line(state: State, pending: PendingRows) -> str:
-    """A line about what is reached, and what is likely still to be computed."""
+def line(state: State, pending: PendingRows) -> str:
+    return before_line(state, pending) if len(state.likely_plan.rounds) == 1 else _after_line(state, pending)
+
+
+def _after_line(state: State, pending: PendingRows) -> str:
     ahead = outlook(state, pending)
     steps = state.likely_plan.slices
     still = [pair for pair in steps if pair[1].state == OPEN]
@@ -101,12 +102,12 @@ def after_line(state: State, pending: PendingRows) -> str:
         parts.append(f"{ended.total():,} ended without ({reasons})")
     if still:
         parts.append(f"{len(still):,} {'goes' if len(still) == 1 else 'go'} on")
-    line = f"precision: {', '.join(parts)}"
+    text = f"precision: {', '.join(parts)}"
     if worst := _worst(still, state):
-        line += f", {worst}"
+        text += f", {worst}"
     unknown = sum(1 for _, step in still if step.needed is None)
     without = f" (without {counted(unknown, 'slice')} of which nothing can be told yet)" if unknown else ""
-    return f"{line}; about {_in_words(ahead.likely, state.workload.has_costs)} to come{without}"
+    return f"{text}; about {_in_words(ahead.likely, state.workload.has_costs)} to come{without}"
 
 
 def _worst(pairs: Sequence[tuple[Slice, Step]], state: State) -> str:

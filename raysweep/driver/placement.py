@@ -73,21 +73,16 @@ def place(options: Options, pending: PendingRows, cells: Cells, seconds: float) 
     return Placement("ray", room.trials, True, room.per_machine)
 
 
-def local_trials(cells: Cells) -> int:
-    """An estimate of how many trials this machine can run at a time, without asking Ray."""
-    return max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
-
-
 def total_seconds(packs: list[Pack], pending: PendingRows, stored: bool) -> float:
     """Seconds of the rows on one core or GPU. Unless stages are stored, packs repeat the work that they share."""
     return pending.seconds if stored else sum(pack.seconds for pack in packs)
 
 
-def in_words(packs: list[Pack]) -> str:
-    """The number of packs in words: 12 packs, after 3 packs of stages."""
+def in_words(packs: list[Pack], size: str = "") -> str:
+    """The number of packs, and how large they are, in words: 12 packs, after 3 packs of stages that they share."""
     stages = sum(1 for pack in packs if pack.stages)
-    text = counted(len(packs) - stages, "pack")
-    return f"{text}, after {counted(stages, 'pack')} of stages" if stages else text
+    text = f"{counted(len(packs) - stages, 'pack')}{size}"
+    return f"{text}, after {counted(stages, 'pack')} of stages that they share" if stages else text
 
 
 def wall_seconds(packs: list[Pack], trials: int, seconds: float, gangs: bool = True) -> float:

@@ -64,8 +64,7 @@ class Shown(abc.ABC):
         self._thread: threading.Thread | None = None
 
     @abc.abstractmethod
-    def line(self) -> str:
-        """The current state, in one line."""
+    def line(self) -> str: ...
 
     @abc.abstractmethod
     def counts(self) -> tuple[int, int]:
@@ -73,7 +72,7 @@ class Shown(abc.ABC):
 
     def __enter__(self) -> Self:
         show = self._show_in_notebook if terminal.in_notebook() else self._show_plain
-        thread = threading.Thread(target=self._show_while_it_can if sys.stderr.isatty() else show, daemon=True)
+        thread = threading.Thread(target=self._show_live if sys.stderr.isatty() else show, daemon=True)
         thread.start()
         self._thread = thread
         return self
@@ -92,12 +91,6 @@ class Shown(abc.ABC):
             terminal.update(self.line())
         terminal.update("")
 
-    def _show_while_it_can(self) -> None:
-        try:
-            self._show_live()
-        except OSError:  # the terminal was closed
-            terminal.silence()
-
     def _show_live(self) -> None:
         from rich.console import Console
         from rich.live import Live
@@ -110,9 +103,12 @@ class Shown(abc.ABC):
             grid.add_row(ProgressBar(total, done, width=30), self.line())
             return grid
 
-        with Live(view(), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
-            while not self._stop.wait(LIVE_EVERY):
-                live.update(view(), refresh=True)
+        try:
+            with Live(view(), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+                while not self._stop.wait(LIVE_EVERY):
+                    live.update(view(), refresh=True)
+        except OSError:  # the terminal was closed
+            terminal.silence()
 
 
 class Progress(Shown):
@@ -140,15 +136,13 @@ class Progress(Shown):
         self._stage_counts = (0, 0)  # there may be new ones
 
     def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
-        """Count rows that reached the ledger (none for a pack of stages), their estimated seconds, and those of their
-        trial."""
+        """Count rows that reached the ledger, their estimated seconds, and those of their trial."""
         self._last = time.monotonic()
         self._begun = min(self._begun, self._last - took)
         self._done += rows
         self._done_seconds += estimated_seconds
 
     def line(self) -> str:
-        """The current state, in one line."""
         now = time.monotonic()
         if not self._rows:
             return "planning"
@@ -184,7 +178,6 @@ class Progress(Shown):
         return f", {there:,} of {counted(total, 'stage')}" if there < total and self._done < self._rows else ""
 
     def counts(self) -> tuple[int, int]:
-        """How many rows are in the ledger, and how many are expected."""
         return self._done, self._rows
 
     def __exit__(self, *problem: object) -> None:
@@ -204,7 +197,6 @@ class Phase(Shown):
         self._signing = threading.Thread(target=self._sign, daemon=True)
 
     def counts(self) -> tuple[int, int]:
-        """How many are done, and how many there are."""
         done, total = self._counts()
         return min(done, total), total
 
@@ -215,7 +207,6 @@ class Phase(Shown):
         return f"{phase_line(now)}{so_far}"
 
     def now(self) -> signs.Phase:
-        """The current state, as `raysweep status` reads it."""
         done, total = self.counts()
         moment = time.monotonic()
         self._first = self._first or (moment, done)
@@ -238,7 +229,7 @@ class Phase(Shown):
         super().__exit__()
         if self._signing.is_alive():
             self._signing.join()
-        signs.clear_phase(self._folder)
+        signs.clear(self._folder, signs.PHASE)
 
     def _sign(self) -> None:
         while not self._stop.wait(SIGN_EVERY):

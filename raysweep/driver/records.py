@@ -21,11 +21,6 @@ from raysweep.storage.paths import AnyPath
 from raysweep.tracking import address, grouping
 
 
-def is_new(storage: AnyPath) -> bool:
-    """Whether the folder of a storage is made with its first sweep. (A bucket has no folders.)"""
-    return isinstance(storage, Path) and not storage.exists()
-
-
 def create(folder: AnyPath, space: Space, cells: Cells, options: Options, uri: str | None, new_storage: bool) -> Record:
     """Create the record of a new sweep. uri: the MLflow to log to; None for none. new_storage: whether the storage is
     made for it. Raises InputError if another driver has done so, or if it cannot be written."""
@@ -66,10 +61,10 @@ def take_back(sweep: Sweep, uri: str | None, new_storage: bool) -> None:
     if uri and new_storage and isinstance(storage, Path) and uri == address.chosen(None, None, storage):
         (storage / "mlflow.db").unlink(missing_ok=True)  # made for this sweep too
     elif uri:
-        from raysweep.tracking import cleanup, server
+        from raysweep.tracking import runs, server
 
         with contextlib.suppress(server.Unreachable):  # its runs say that they were killed
-            cleanup.forget(uri, sweep.space.name, sweep.record.sweep_id)
+            runs.forget(uri, sweep.space.name, sweep.record.sweep_id)
     shared_stages.withdraw(sweep.folder, sweep.record, new_storage)
     sweep_record.begin_deletion(sweep.folder)
     sweep_record.delete(sweep.folder)

@@ -14,7 +14,7 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
-from raysweep.query.code_note import code_note
+from raysweep.query.changed_content import code_note
 from raysweep.query.stage_store import absolute, address, in_words, user
 from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
@@ -70,8 +70,7 @@ class SharedStages:
         self._claims: dict[str, leases.Claim] = {}
 
     def add_metrics(self) -> None:
-        """Have metrics measured that the workload has gained, where the store has what they are measured from. Says
-        so."""
+        """Have metrics measured that the workload has gained, where the store has what is needed."""
         if note := added_metrics.renew(self._state, self._store, self._on_code_change):
             self._say(f"note: {note}")
 
@@ -149,7 +148,6 @@ class SharedStages:
 
 
 def release(folder: AnyPath, record: Record) -> None:
-    """Remove the references of a deleted sweep to its stages."""
     store = Store(address(folder, record))
     if store.exists():
         references.forget(store, user(record))

@@ -163,8 +163,7 @@ def is_untimely(number: int, frame: Any) -> bool:
 
 
 def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[], object]) -> None:
-    """Make sure, in a thread, that a signal that is read from `ear` ends the process in time. over: the block has
-    ended."""
+    """Make sure, in a thread, that a signal that is read from `ear` ends the process in time."""
     while numbers_read := os.read(ear, 64):
         if not numbers.intersection(numbers_read):
             continue
@@ -181,8 +180,7 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
 
 
 def leave_on_signal(code: int) -> None:
-    """Let every signal from now on end the process with this exit code: all work is done, and Ray takes seconds to shut
-    down."""
+    """Let every signal from now on end the process with this code: Ray takes seconds to shut down."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, frame: os._exit(code))

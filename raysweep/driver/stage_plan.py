@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from raysweep.phrases import counted
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages, lacking
@@ -28,14 +26,12 @@ AGAIN = "computes them again"
 @dataclass
 class Kind:
     """The stages of one name below the same stages: how many there are, how many are to be computed and how many of
-    these have an intermediate checkpoint, the number of artifacts that they start from, and the seconds of the new
-    ones."""
+    these have an intermediate checkpoint, and the seconds of the new ones."""
 
     kept: bool
     distinct: int = 0
     new: int = 0
     begun: int = 0
-    parents: int = 0
     seconds: float = 0.0
 
 
@@ -72,7 +68,6 @@ class StagePlan:
 
     @property
     def seconds(self) -> float:
-        """Estimated seconds of the plan: everything that is to be computed."""
         return sum(kind.seconds for kind in self.kinds.values())
 
 
@@ -116,6 +111,33 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
                 seen.add(f"{stage.id} new")
                 kind.new, kind.begun = kind.new + 1, kind.begun + (stage.id in begun)
                 kind.seconds += stage.cost.seconds_with(gpus)
+
+    def later(path: tuple[str, ...], seed: int, members: list[int], gpus: int) -> float:
+        """Add the stages after the last one that is always kept, for rows that are computed together. Returns the
+        seconds of all of them, whether they are in the store or not. path: the stages up to that one."""
+        total = 0.0
+        for index in range(always + 1, len(workload.chain)):
+            stage = workload.chain.stages[index]
+            path = (*path, stage.name)
+            kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
+            if stage.points is not None:
+                parts = {part.id: (part, member) for member in members for part in stages.of_row(member, seed, index)}
+                parts = {identity: pair for identity, pair in parts.items() if pair[0].index == index}
+                kind.distinct += len(parts)
+                for part, member in parts.values():
+                    total += part.cost.seconds_with(gpus)
+                    if part.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):
+                        kind.new, kind.seconds = kind.new + 1, kind.seconds + part.cost.seconds_with(gpus)
+                continue
+            distinct = stages.distinct(members, index)
+            kept = {one: [part.index for part in stages.of_row(one, seed) if part.id in there] for one in distinct}
+            new = [member for member in distinct if index > max(kept[member], default=-1)]
+            kind.distinct, kind.new = kind.distinct + len(distinct), kind.new + len(new)
+            if stage.cost:
+                total += stages.cost(stage, stages.at(distinct)).seconds_with(gpus)
+                kind.seconds += stages.cost(stage, stages.at(new)).seconds_with(gpus) if new else 0.0
+        return total
+
     together: dict[tuple[Any, ...], list[tuple[tuple[RowStage, ...], int, list[int]]]] = {}
     for number, leaf in enumerate(leaves.values()):
         # stages after the kept ones serve rows of several of these where the workload says what is shared
@@ -126,71 +148,16 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
         gpus = cells.needs[cells.need[first[0]]].gpus
         shares = [sum(stage.cost.seconds_with(gpus) for stage in each) for each, _, _ in group_of]
         members = [member for _, _, some in group_of for member in some]
-        parents = len(group_of) if chain else 0
-        later = _later(plan, workload, stages, _path(chain), parents, seed, members, there, gpus, always)
-        plan.alone += sum(shares) + later
-        plan.plain += sum(len(some) * share for (_, _, some), share in zip(group_of, shares, strict=True)) + later
+        rest = later(_path(chain), seed, members, gpus)
+        plan.alone += sum(shares) + rest
+        plan.plain += sum(len(some) * share for (_, _, some), share in zip(group_of, shares, strict=True)) + rest
     return plan
-
-
-def _later(
-    plan: StagePlan,
-    workload: Workload,
-    stages: RowStages,
-    path: tuple[str, ...],
-    parents: int,
-    seed: int,
-    members: list[int],
-    there: set[str],
-    gpus: int,
-    always: int,
-) -> float:
-    """Add the stages after the last one that is always kept, for rows that are computed together. Returns the seconds
-    of all of them, whether they are in the store or not. path: the stages up to that one. parents: how many of it these
-    rows start from."""
-    total = 0.0
-    columns = stages.columns
-    for index in range(always + 1, len(workload.chain)):
-        stage = workload.chain.stages[index]
-        path = (*path, stage.name)
-        kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
-        if stage.points is not None:
-            parts = {part.id: (part, member) for member in members for part in stages.of_row(member, seed, index)}
-            parts = {identity: pair for identity, pair in parts.items() if pair[0].index == index}
-            for part, member in parts.values():
-                total += part.cost.seconds_with(gpus)
-                if part.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):
-                    kind.new, kind.seconds = kind.new + 1, kind.seconds + part.cost.seconds_with(gpus)
-            kind.distinct, kind.parents = kind.distinct + len(parts), kind.parents + parents
-            parents = len(parts)
-            continue
-        keys: dict[tuple[Any, ...], int] = {}
-        for member in members:
-            keys.setdefault(tuple(columns[name][member] for name in workload.chain.dependencies[index]), member)
-        distinct = list(keys.values())
-        new = [member for member in distinct if _is_missing(index, stages.of_row(member, seed), there)]
-        kind.distinct, kind.new = kind.distinct + len(distinct), kind.new + len(new)
-        kind.parents += parents
-        if stage.cost:
-            at = {name: values[np.asarray(distinct)] for name, values in columns.items()}
-            total += stages.cost(stage, at).seconds_with(gpus)
-            if new:
-                at = {name: values[np.asarray(new)] for name, values in columns.items()}
-                kind.seconds += stages.cost(stage, at).seconds_with(gpus)
-        parents = len(distinct)
-    return total
 
 
 def _missing(chain: tuple[RowStage, ...], there: set[str]) -> set[str]:
     """The ids of the stages of a row that must be computed: those after the last one that the store has."""
     last = max((i for i, stage in enumerate(chain) if stage.id in there), default=-1)
     return {stage.id for stage in chain[last + 1 :]}
-
-
-def _is_missing(index: int, chain: tuple[RowStage, ...], there: set[str]) -> bool:
-    """Whether a row's stage at this place must be computed. chain: its stages up to the last one that is kept."""
-    last = max((stage.index for stage in chain if stage.id in there), default=-1)
-    return index > last
 
 
 def of_other_code(workload: Workload, stored: Mapping[str, Record]) -> set[str]:

@@ -62,10 +62,10 @@ def resume(name: str, workload: str | Callable[..., Any] | None = None, **keywor
         raise InputError(name, "was computed elsewhere; there is nothing to compute")
     shared_stages.check_asked(options.store, sweep.workload, sweep.space.keep, sweep.folder)
     cells = _cells(sweep.space, sweep.folder, retry_failed=True)
-    is_function = sweep.workload.function is not None
-    state = State(sweep.space, cells, sweep.folder, retry_failed=True) if is_function and workload is None else None
-    missing = workload is not None or (state is not None and state.missing_rows)
-    function = function_of(sweep, workload) if missing else None
+    needed = workload is not None
+    if sweep.workload.function is not None and not needed:
+        needed = State(sweep.space, cells, sweep.folder, retry_failed=True).missing_rows > 0
+    function = function_of(sweep, workload) if needed else None
     driver = Driver(sweep.folder, sweep.record, sweep.space, cells, options, retry_failed=True, function=function)
     return driver.drive()
 

@@ -51,8 +51,7 @@ class Gang:
         self._met = False
 
     def rows(self, job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
-        """Compute rows of a pack, or put its stages into the store for these rows. Raises WorkerLost if a worker
-        died."""
+        """Compute rows of a pack, or put its stages into the store. Raises WorkerLost if a worker died."""
         workload = job.declaration()
         log.LOGGER.info("by %s workers, whose logs are next to this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
@@ -106,12 +105,9 @@ class Gang:
     def _ask(
         self, pack: Pack, work: list[tuple[Job, np.ndarray]], together: bool, errors: Errors | None = None
     ) -> list[list[Row]]:
-        """Let each worker compute its rows. Returns the rows of each worker; raises the problem if any worker had one.
-
-        work: for each worker, a job and the seeds of its rows.
-        together: whether all workers train the same rows together.
-        errors: the errors of kept stages, to which those of this call are added.
-        """
+        """Let each worker compute its rows, which are returned; raises the problem if any worker had one. work: for
+        each worker, a job and the seeds of its rows. together: whether all train the same rows together. errors: those
+        of kept stages, to which those of this call are added."""
         calls = [
             worker.compute.remote(job, pack, seeds, together)
             for worker, (job, seeds) in zip(self._workers, work, strict=False)
@@ -181,10 +177,7 @@ def _gather(calls: list[Any]) -> list[Answer | None]:
 
 
 def _missed(outcomes: Sequence[str]) -> str:
-    """A sentence that names the workers for which others waited in vain; "" if nobody waited in vain.
-
-    outcomes: the outcome of each worker; "" if it did not answer.
-    """
+    """A sentence that names the workers for which others waited in vain; "" if there are none."""
     late = [f"worker {rank} of {len(outcomes)}" for rank, outcome in enumerate(outcomes) if outcome != Outcome.WAITED]
     if len(late) in (0, len(outcomes)):
         return ""

@@ -69,8 +69,8 @@ class GangStages:
     def once_together(
         self, stages: Mapping[str, dict[str, Any]], compute: Callable[[list[str], Any], Sequence[Computed]]
     ) -> list[SharedEntry]:
-        """Like `Store.once_together`. If the first worker gets leases, all workers compute together, and it
-        publishes. If it raises leases.Held, all of them do."""
+        """Like `Store.once_together`. If the first worker gets leases, all workers compute together, and it publishes.
+        If it raises leases.Held, all of them do."""
         parallel.meet()
         entries: list[Any] = [None] * len(stages)
         if self._store is None:
@@ -104,11 +104,8 @@ class GangStages:
 
 class _SharedProgress:
     """Intermediate checkpoints for a gang. Only the first worker has `progress`; it loads and saves, and the others
-    begin with the checkpoint that it loads.
-
-    If the lease is lost, the first worker stops saving but goes on computing, because it cannot tell the others in the
-    middle of a step.
-    """
+    begin with the checkpoint that it loads. If the lease is lost, the first worker stops saving but goes on computing,
+    because it cannot tell the others in the middle of a step."""
 
     def __init__(self, progress: Any | None, waiting: Any) -> None:
         self._progress, self._waiting, self.lost = progress, waiting, False

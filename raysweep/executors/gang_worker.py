@@ -46,8 +46,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of one worker: its rows, or the problem in words (for HELD the stage) and the kept stages that could
-    not be computed."""
+    """The rows of one worker, or the problem (for HELD the stage) and the kept stages that it could not compute."""
 
     outcome: Outcome
     rows: list[Row] = field(default_factory=list)
@@ -56,13 +55,8 @@ class Answer:
 
 
 class Worker:
-    """One process of a gang.
-
-    rank: 0 for the first worker.
-    needs: the resources of the whole trial.
-    patience: seconds that it waits for the others where one of them may be late.
-    in_step: seconds that it waits for them elsewhere while they train together.
-    """
+    """One process of a gang. rank: 0 for the first worker. needs: the resources of the whole trial. patience, in_step:
+    seconds that it waits for the others where one of them may be late, and elsewhere while they train together."""
 
     def __init__(self, rank: int, needs: Resources, patience: float, in_step: float) -> None:
         self._rank, self._needs = rank, needs
@@ -125,10 +119,8 @@ class Worker:
 
     def compute(self, job: Job, pack: Pack, seeds: np.ndarray, together: bool) -> Answer:
         """Compute the rows of a job that has one cell for each row, or put the stages of the pack that they need into
-        the store.
-
-        together: whether all workers train the same rows together. Only the first worker returns the rows then.
-        """
+        the store. together: whether all workers train the same rows together. Only the first worker returns the rows
+        then."""
         cells, what = np.arange(len(seeds)), content(pack) if pack.stages else counted(len(seeds), "row")
         before = {stage: len(tracebacks) for stage, tracebacks in job.errors.items()}
         with (

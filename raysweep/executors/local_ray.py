@@ -51,11 +51,8 @@ def start(cpus: int, **options: Any) -> None:
 
 @contextmanager
 def _loopback() -> Iterator[None]:
-    """Make Ray use 127.0.0.1 as this machine's address inside the block, so that its servers listen only there.
-
-    Ray itself does this on macOS and Windows through the same switch. Asking `ray.init` for the address 127.0.0.1 does
-    not work: Ray replaces it by another one.
-    """
+    """Make Ray use 127.0.0.1 as this machine's address inside the block, as it does itself on macOS and Windows by the
+    same switch. The address 127.0.0.1 in `ray.init` is replaced by another one."""
     from ray._private import ray_constants
 
     before = getattr(ray_constants, "ENABLE_RAY_CLUSTER", None)
@@ -67,10 +64,7 @@ def _loopback() -> Iterator[None]:
 
 
 def _private_token() -> None:
-    """Create a token that only this user can read, because a token that Ray creates is readable by all.
-
-    Does nothing if the user has set one, or another mode.
-    """
+    """Create a token that only this user can read, unless the user has set one, or another mode."""
     mode = os.environ.get("RAY_AUTH_MODE") or "token"
     if mode.lower() != "token" or os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return

@@ -28,12 +28,7 @@ Machine = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Machines:
-    """The machines of a cluster.
-
-    up: every machine that is up.
-    more: the kinds of machines that may be added, with the number of each.
-    at_most: how many machines of all kinds together may be added.
-    """
+    """The machines of a cluster that are up, and the kinds and numbers of those that may be added."""
 
     up: Sequence[Machine]
     more: Sequence[tuple[Machine, int]] = ()
@@ -91,10 +86,8 @@ def of_resources(resources: Sequence[Mapping[str, float]]) -> Machines:
 def of_cluster(
     gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say
 ) -> Machines:
-    """The machines of a cluster, from its address and its `ray.nodes()`.
-
-    say: called with the reason if there is an autoscaler whose configuration cannot be read.
-    """
+    """The machines of a cluster, from its address and its `ray.nodes()`. say: called with the reason if there is an
+    autoscaler whose configuration cannot be read."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     configuration = _of_process(gcs_address, say) or _of_kubernetes(say)
     if configuration is None:
@@ -139,8 +132,7 @@ def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] 
 
 
 def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
-    """The configuration that Ray's autoscaler derives from this pod's RayCluster; None outside KubeRay or if it cannot
-    be read."""
+    """The configuration that Ray's autoscaler derives from this pod's RayCluster; None if it cannot be read."""
     cluster = os.environ.get("RAY_CLUSTER_NAME")  # KubeRay sets it in every pod of a cluster
     if not cluster or not NAMESPACE.exists():
         return None
@@ -158,7 +150,6 @@ def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
 
 
 def _unknown(error: Exception) -> str:
-    """A sentence that says why an autoscaler's configuration could not be read."""
     reason = redact(" ".join(f"{type(error).__name__}: {error}".split()))
     return f"what the autoscaler may add is not known ({reason}); going by the machines that are up"
 
@@ -168,12 +159,10 @@ def _machine(resources: Mapping[str, float]) -> Machine:
 
 
 def _fit(machine: Machine, needs: Resources) -> int:
-    """How many workers of trials with these needs fit on a machine."""
     return int(min(machine.get(kind, 0) / amount for kind, amount in needs.share.items()) + 1e-9)
 
 
 def _asked(needs: Resources, kind: str) -> str:
-    """The key of the space that asked for this kind of resource."""
     return needs.asked.get(kind, f"resources.{kind.lower()}s_per_trial")
 
 

@@ -14,13 +14,12 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from raysweep import plain_json as json
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import local_ray, machines, nested_tasks, ray_alive, shipping
@@ -28,9 +27,7 @@ from raysweep.executors.retry_policy import RetryPolicy
 from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
-from raysweep.storage.sealed import plain, restored
 from raysweep.training import devices
-from raysweep.trial.early_stopping import Rule
 from raysweep.trial.pack import Job, died, lost_rows, publish
 from raysweep.trial.run import Ended, content, is_done, lost_stages, run_pack
 
@@ -45,12 +42,8 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many trials a cluster can run at a time.
-
-    trials: the number of trials, including those on machines that the autoscaler may add.
-    now: the number of trials on machines that are up.
-    per_machine: how many workers of these trials may share the memory of one machine.
-    """
+    """How many trials a cluster can run at a time, with the machines that the autoscaler may add and on those that are
+    up, and how many workers of these trials may share the memory of one machine."""
 
     trials: int
     now: int
@@ -64,11 +57,10 @@ def is_connected() -> bool:
 
 
 def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Capacity:
-    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine. Returns how many trials it can run.
+    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine. Returns how many trials it can run. Raises
+    InputError if some trial can never fit; on this machine before Ray is started.
 
     workers: trials at a time; None for as many as fit. needs: the resources of each kind of trial.
-
-    Raises InputError if some trial can never fit. On this machine it is raised before Ray is started.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -120,32 +112,13 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
 def run(
     source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], Pack | None], *, workers: int, scratch: Path
 ) -> None:
-    """Compute every pack of `source` on the connected cluster, `workers` trials at a time.
-
-    on_done: as in `inline.run`.
-    scratch: a folder for Tune's files, which is deleted afterwards.
-    """
-    retries = RetryPolicy()
-    _run(source, job, on_done, retries, workers, scratch)
-    while source.wait():  # Tune has ended meanwhile: it would keep a worker, and its cores, for the next trial
-        _run(source, job, on_done, retries, workers, scratch)
-
-
-def _run(
-    source: PackQueue,
-    job: Job,
-    on_done: Callable[[Pack, Ended], Pack | None],
-    retries: RetryPolicy,
-    workers: int,
-    scratch: Path,
-) -> None:
-    """Compute packs of `source` until none can begin and none runs."""
+    """Compute every pack of `source` on the connected cluster, `workers` trials at a time. on_done: as in `inline.run`.
+    scratch: a folder for Tune's files, which is deleted afterwards."""
     from ray import tune
 
+    retries, problems = RetryPolicy(), list[BaseException]()
     with shipping.by_value(job.function.code) if job.function else contextlib.nullcontext():
         trainable = tune.with_resources(tune.with_parameters(_trainable, job=job, home=os.getcwd()), _placement)
-    scratch.mkdir(exist_ok=True)
-    problems: list[BaseException] = []
 
     class Halt(tune.Stopper):
         """Makes Tune stop all running trials, within seconds and by force, once the driver has to end."""
@@ -156,32 +129,46 @@ def _run(
         def stop_all(self) -> bool:
             return bool(problems)
 
-    tuner = tune.Tuner(
-        trainable,
-        tune_config=tune.TuneConfig(
-            search_alg=_searcher(source, job, on_done, retries, problems),
-            num_samples=-1,
-            max_concurrent_trials=workers,
-            reuse_actors=True,
-            metric="rows",
-            mode="max",
-        ),
-        run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()),
-    )
-    try:
-        with ray_alive.watched(terminal.say):
-            tuner.fit()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    if problems:
-        raise problems[0]
+    while True:
+        scratch.mkdir(exist_ok=True)
+        tuner = tune.Tuner(
+            trainable,
+            tune_config=tune.TuneConfig(
+                search_alg=_searcher(source, job, on_done, retries, problems),
+                num_samples=-1,
+                max_concurrent_trials=workers,
+                reuse_actors=True,
+                metric="rows",
+                mode="max",
+            ),
+            run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()),
+        )
+        try:
+            with ray_alive.watched(terminal.say):
+                tuner.fit()
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if problems:
+            raise problems[0]
+        if not source.wait():  # Tune has ended meanwhile: it would keep a worker, and its cores, for the next trial
+            return
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What a trial gets, as one object, since Tune would take mappings apart. changes: fields of the job for this pack,
+    or that changed since the job was sent to the workers."""
+
+    pack: Pack
+    changes: dict[str, Any]
+    apart: bool
 
 
 def _placement(config: dict[str, Any]) -> Any:
     """The placement group of a trial: one bundle, or for a gang an empty bundle for the trial and one per worker."""
     from ray import tune
 
-    needs = Resources(**config["needs"])
+    needs = config["sent"].pack.needs
     return tune.PlacementGroupFactory([{}] * (needs.gang > 1) + [needs.share] * needs.gang)
 
 
@@ -192,7 +179,8 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
 
     with contextlib.suppress(OSError):  # another machine may lack it; a relative path in a space means the same here
         os.chdir(home)
-    pack, needs = _pack(config), Resources(**config["needs"])
+    sent: _Sent = config["sent"]
+    pack, needs = sent.pack, sent.pack.needs
     gpus, by = needs.gpus, None
     if needs.gang > 1:
         from raysweep.executors import gang
@@ -200,67 +188,26 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.show_only(ray.get_gpu_ids() if gpus else [])
     nested_tasks.refuse()
-    failed, expired = dict(config["failed"]), dict(config["expired"])
-    trial_job = replace(job, cpus=needs.threads, gpus=gpus, failed=failed, expired=expired)
-    if config["since"]:
-        changed = _changed(config["since"])
-        trial_job = replace(trial_job, **changed)
-        if "columns" in changed:
-            pack = replace(pack, cells=np.arange(len(pack)))
+    trial_job = replace(job, cpus=needs.threads, gpus=gpus, **sent.changes)
+    if "columns" in sent.changes:
+        pack = replace(pack, cells=np.arange(len(pack)))
     try:
-        ended = run_pack(trial_job, pack, capture=True, by=by, apart=config["apart"])
+        ended = run_pack(trial_job, pack, capture=True, by=by, apart=sent.apart)
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
         tune.report({"rows": 0, "halted": str(error), "bad_input": isinstance(error, InputError)})
     else:
         tune.report({"rows": len(pack), "ended": ended})
 
 
-def _config(pack: Pack, job: Job, failed: Mapping[str, str], apart: bool) -> dict[str, Any]:
-    """A pack as the configuration of a trial: plain data, without keys that Tune would take apart."""
-    return {
-        "pack": pack.id,
-        "apart": apart,
-        "cells": pack.cells.astype(np.int64).tobytes().hex(),
-        "seeds": pack.seeds.astype(np.int64).tobytes().hex(),
-        "needs": asdict(pack.needs),
-        "needed": " ".join(pack.needed),
-        "stages": " ".join(pack.stages),
-        "failed": list(failed.items()),
-        "since": _since(job, pack),
-        "expired": [(stage, job.expired[stage]) for stage in pack.needed if stage in job.expired],
-    }
-
-
-def _since(job: Job, pack: Pack) -> str:
-    """The fields of a job that changed since it was sent to the workers, as JSON: the cells of a pack, if the table
-    grows, and the tables by which rows are stopped. Empty if neither is there."""
-    changed: dict[str, Any] = {}
-    if job.asked is not None:
-        changed = job.table(pack.cells)
-        changed["columns"] = {name: [values.dtype.str, values.tolist()] for name, values in changed["columns"].items()}
-    if job.rule is not None:
-        changed["rule"] = asdict(job.rule)
-    return json.dumps(plain(changed)) if changed else ""
-
-
-def _changed(since: str) -> dict[str, Any]:
-    """These fields, in a worker."""
-    changed = json.loads(since, object_hook=restored)
-    if "columns" in changed:
-        changed["columns"] = {name: np.asarray(values, kind) for name, (kind, values) in changed["columns"].items()}
-    if "rule" in changed:
-        changed["rule"] = Rule(**changed["rule"])
-    return dict(changed)
-
-
-def _pack(config: dict[str, Any]) -> Pack:
-    cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
-    needed, stages = (tuple(config[name].split()) for name in ("needed", "stages"))
-    return Pack(config["pack"], cells, seeds, 0.0, 0.0, Resources(**config["needs"]), needed, stages=stages)
+def _sent(pack: Pack, job: Job, failed: Mapping[str, str], apart: bool) -> _Sent:
+    expired = {stage: job.expired[stage] for stage in pack.needed if stage in job.expired}
+    changes = {"failed": dict(failed), "expired": expired, "rule": job.rule}
+    if job.asked is not None:  # the table grows
+        changes |= job.table(pack.cells)
+    return _Sent(pack, changes, apart)
 
 
 def _dead_nodes() -> set[str]:
-    """The ids of machines that the cluster had and lost."""
     import ray
 
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
@@ -274,9 +221,7 @@ def _searcher(
     problems: list[BaseException],
 ) -> Any:
     """A Tune Searcher that takes its trials from the queue of packs. (Its base class needs Ray, hence the inner class.)
-
-    problems: receives the first error, which ends the driver.
-    """
+    problems: receives the first error, which ends the driver."""
     from ray.tune.search import Searcher
 
     class PackSearcher(Searcher):
@@ -298,7 +243,7 @@ def _searcher(
             dead = _dead_nodes()
             apart = retries.is_suspect(pack.id, dead) and pack.needs.cpus == pack.needs.gang == 1
             retries.begin(pack.id, dead)
-            return _config(pack, job, source.errors(pack), apart)
+            return {"sent": _sent(pack, job, source.errors(pack), apart)}
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)

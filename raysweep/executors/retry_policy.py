@@ -15,13 +15,10 @@ NODE_RETRIES = 20
 
 
 class RetryPolicy:
-    """Decides whether a pack whose worker was lost is tried again, by the number and the causes of its losses.
-
-    A loss counts as caused by a machine if a machine was found dead before the pack's next start, because the loss of
-    a worker is often noticed seconds before the loss of its machine.
-
-    The argument `dead` of the methods is the set of ids of all machines that are known to be dead.
-    """
+    """Decides whether a pack whose worker was lost is tried again, by the number and the causes of its losses. A loss
+    counts as caused by a machine if one was found dead before the pack's next start, because the loss of a worker is
+    often noticed seconds before that of its machine. The argument `dead` is the set of ids of all machines that are
+    known to be dead."""
 
     def __init__(self) -> None:
         self._starts: dict[str, list[Set[str]]] = {}  # by pack: the machines known to be dead at each start
@@ -34,8 +31,7 @@ class RetryPolicy:
         self._starts[pack].pop()
 
     def count(self, pack: str, dead: Set[str]) -> tuple[int, int]:
-        """How often a pack that is just lost may have been lost because of its rows, and how often because of a
-        machine."""
+        """How often a pack that is just lost may have been lost because of its rows, and because of a machine."""
         seen = [*self._starts[pack], dead]
         by_machines = sum(bool(later - earlier) for earlier, later in pairwise(seen))
         return len(seen) - 1 - by_machines, by_machines
@@ -49,8 +45,8 @@ class RetryPolicy:
         return bool(dead - self._starts[pack][-1])
 
     def again(self, pack: Pack, cell_ids: Sequence[str], dead: Set[str]) -> list[Pack]:
-        """The packs to try after a pack is lost: the pack itself, or its halves because one of its rows may have killed
-        the worker. Empty if it was lost too often."""
+        """The packs to try after a pack is lost: itself, or its halves because one of its rows may have killed the
+        worker. Empty if it was lost too often."""
         by_rows, by_machines = self.count(pack.id, dead)
         parts = halves(pack, cell_ids) if by_rows > 1 else [pack]
         if by_machines > NODE_RETRIES or (by_rows > WORKER_RETRIES and len(parts) == 1):
@@ -61,5 +57,4 @@ class RetryPolicy:
         return parts
 
     def losses(self, pack: str) -> int:
-        """The number of losses of a pack whose last start was lost too."""
         return len(self._starts[pack])

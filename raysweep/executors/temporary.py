@@ -26,8 +26,7 @@ LONGEST = 107 - len("/r/session_2026-01-01_00-00-00_000000_0000000/sockets/plasm
 
 @functools.cache
 def folder() -> Path:
-    """The folder, with mode 0700; made by the first call, and removed when this process ends. Raises Halted if there is
-    no place for it."""
+    """The folder, with mode 0700, which goes with this process. Raises Halted if there is no place for it."""
     for place in _places():
         with contextlib.suppress(OSError):
             made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))

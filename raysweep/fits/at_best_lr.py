@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from raysweep.fits.reasons import because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import half_width, standard_error, t_quantile, two_way_anova
 from raysweep.fits.trend import every_step
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +26,9 @@ class RateRows:
     seed: str
 
     def curves(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
-        """The curves of one length over log rate, one per draw; else as `over_rates`."""
-        curves = self.over_rates(length, limit, y, turn)
-        return replace(curves, x=np.log(curves.x))
+        """The curves of a metric at one length over the rates above 0 and below `limit`, one per draw.
 
-    def over_rates(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
-        """The curves of one length over the rates above 0, one per draw, as in the fit of the optimum.
-
-        limit: only rates below it are used.
-        y: the metric.
-        turn: with max the values change sign, so that the best rate is always a minimum.
+        With the turn max the values change sign, so that the best rate is always a minimum.
         """
         rates = self.frame[self.lr]
         frame = self.frame[(self.frame[self.length] == length) & (rates > 0) & (rates < limit)]
@@ -59,17 +49,11 @@ class AtBestLr:
 
 
 def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
-    """The best rate of each length, one row per length that has usable rows.
-
-    fit: the fit of the optimum of `y` by length.
-    rows: the rows of this fit.
+    """The best rate of each length that has usable rows, from the fit of the optimum of `y` by length.
 
     The columns are the length; `rate`, the fitted optimum or, if it was not located, the best rate of the grid;
-    `censored`, whether the fit knows only a bound of the optimum; and `limit`, the lowest rate at which most draws
-    diverged (inf if there is none).
+    `censored`, whether the fit knows only a bound of the optimum; and `limit`, the `diverged_from` of the fit.
     """
-    import pandas as pd
-
     lines = []
     for row in fit.table.to_dict("records"):
         length, limit, rate, censored = row[rows.length], row["diverged_from"], row["estimate"], False
@@ -77,22 +61,15 @@ def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
             curves = rows.curves(length, limit, y, turn)
             if not len(curves.x):
                 continue
-            rate = float(np.exp(curves.x[np.argmin(two_way_anova(without_cliffs(curves.values)).curve)]))
+            rate = float(np.exp(np.log(curves.x[np.argmin(two_way_anova(without_cliffs(curves.values)).curve)])))
             censored = row["status"] != Status.UNDETERMINED
         lines.append((float(length), rate, censored, limit))
     return pd.DataFrame(lines, columns=[rows.length, "rate", "censored", "limit"])
 
 
 def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, level: float, exact: bool) -> AtBestLr:
-    """Estimate a metric at the best rate of each length, with a Student's t interval between draws.
-
-    Each draw is interpolated over log rate (Akima).
-
-    rates: from `best_rates`.
-    y, turn: the metric, and whether its best value is the min or the max.
-    level: the confidence level of the intervals.
-    exact: the values have no noise, so the intervals have no width.
-    """
+    """Estimate a metric `y` at the `best_rates` of each length, with a Student's t interval between draws, of no width
+    for exact values. Each draw is interpolated over log rate (Akima)."""
     from scipy.interpolate import Akima1DInterpolator
 
     seeds = np.sort(rows.frame[rows.seed].unique())
@@ -101,7 +78,7 @@ def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, leve
         curves, at = rows.curves(length, limit, y, turn), np.log(rate)
         for draw, seed in zip(without_cliffs(curves.values), curves.seeds, strict=True):
             finite = np.isfinite(draw)
-            u = curves.x[finite]
+            u = np.log(curves.x[finite])
             if len(u) > 2 and u[0] - 1e-9 <= at <= u[-1] + 1e-9:
                 curve = Akima1DInterpolator(u, draw[finite], method="makima")
                 values[np.searchsorted(seeds, seed), column] = float(curve(np.clip(at, u[0], u[-1])))
@@ -114,20 +91,15 @@ def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, leve
 
 
 def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:
-    """Find the minimum of values[draw, length] over the lengths `at`, or compare the first with the last length.
-
-    The comparison (Student's t) is made if there are fewer than FEWEST_POINTS lengths.
-    """
+    """The minimum of values[draw, length] over the lengths `at`. Fewer than FEWEST_POINTS: the first against the last
+    length (Student's t)."""
     if len(at) >= FEWEST_POINTS or len(at) < 2:
         return find_extremum(at, values, level, exact)
     nothing = Extremum(method="first against last length, Student's t")
-    mean, error, count = standard_error((values[:, -1] - values[:, 0])[:, None])
-    if not count[0] > (0 if exact else 1):
+    ((mean,), (error,), (count,)) = standard_error((values[:, -1] - values[:, 0])[:, None])
+    if not count > (0 if exact else 1) or abs(mean) <= (0.0 if exact else t_quantile(level, int(count) - 1) * error):
         return nothing
-    half = 0.0 if exact else t_quantile(level, int(count[0]) - 1) * float(error[0])
-    if abs(float(mean[0])) <= half:
-        return nothing
-    falls = bool(mean[0] < 0)
+    falls = bool(mean < 0)
     low, high = (float(at[-1]), np.inf) if falls else (-np.inf, float(at[0]))
     curve = two_way_anova(values).curve
     steps = -np.diff(curve) if falls else np.diff(curve)

@@ -15,20 +15,27 @@ from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import clearly_positive, two_way_anova
 
 
-def on_scale(find: Callable[[bool], Extremum], x: np.ndarray, logarithmic: bool) -> Extremum:
-    """The minimum of a curve along x, which is read in log or not.
+def on_scale(
+    find: Callable[[DrawCurves, bool], Extremum], curves: DrawCurves, level: float, exact: bool, logarithmic: bool
+) -> Extremum:
+    """The minimum of curves along x, which is read in log or not. In log, x = 0 is compared with it (`beside_zero`).
 
     Where x is read linearly although its values are spread evenly over decades, most of the axis is empty, and where
     the minimum lies in it depends on the scale. Then the interval covers what either scale says. If these say different
     things, nothing is decided.
 
-    find: finds the minimum, in the units of x; its argument says whether x is read in log.
-    x: (points,), sorted.
+    find: finds the minimum of curves, in the units of x; its last argument says whether x is read in log.
     """
-    answer = find(logarithmic)
-    if logarithmic or not log_axis(not_zero(x)):
+
+    def on(log: bool) -> Extremum:
+        part = curves.without_zero() if log else curves
+        answer = find(part, log)
+        return beside_zero(answer, curves, level, exact) if len(part.x) < len(curves.x) else answer
+
+    answer = on(logarithmic)
+    if logarithmic or not log_axis(not_zero(curves.x)):
         return answer
-    other = find(True)
+    other = on(True)
     if other.status != answer.status:
         return Extremum(method=answer.method, exact=answer.exact, **because(Reason.SCALE_DECIDES))
     low, high = min(answer.low, other.low), max(answer.high, other.high)

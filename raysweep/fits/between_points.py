@@ -19,10 +19,8 @@ EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0  # powers and largest ratio
 
 
 def possible_places(u: np.ndarray, curve: np.ndarray) -> tuple[float, float, float, bool]:
-    """(estimate, low, high, whether the grid is too coarse to interpolate): the minimum of a curve without noise.
-
-    u: (points,), the coordinate.
-    curve: (points,), the values.
+    """(estimate, low, high, whether the grid is too coarse to interpolate): the minimum of a curve over u, (points,)
+    each, without noise.
 
     The estimate is the mean of the minima of an Akima and a cubic spline. The range covers the minimum of each
     interpolation (`lowest_places`); the minima of curves that are steeper on one side (`uneven_range`); and, if the
@@ -39,37 +37,24 @@ def possible_places(u: np.ndarray, curve: np.ndarray) -> tuple[float, float, flo
     return float(np.mean(places[:2])), min(bounds), max(bounds), coarse
 
 
-def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Interpolate curves (..., points) on a fine grid over u.
-
-    Returns the fine grid and the curves on it by Akima and by cubic splines; with `order` their derivatives.
-    """
-    from scipy.interpolate import Akima1DInterpolator, CubicSpline
-
-    fine = np.unique(np.concatenate([np.linspace(a, b, FINE + 1) for a, b in pairwise(u)]))
-    akima = Akima1DInterpolator(u, curves, axis=-1, method="makima")
-    cubic = CubicSpline(u, curves, axis=-1)
-    return fine, [akima(fine, nu=order), cubic(fine, nu=order)]
-
-
 def lowest_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
     """The place of the minimum of each curve (..., points), one array per interpolation.
 
     The interpolations are an Akima spline, a cubic spline, and a cubic spline of (height above the lowest point) **
     POWER. The power does not move the minimum; it fits curves better whose minimum is sharper than a parabola.
     """
-    from scipy.interpolate import CubicSpline
+    from scipy.interpolate import Akima1DInterpolator, CubicSpline
 
-    fine, plain = interpolants(u, curves)
-    powered = CubicSpline(u, (curves - curves.min(axis=-1, keepdims=True)) ** POWER, axis=-1)
-    return [lowest_on(fine, each) for each in (*plain, powered(fine))]
+    fine = np.unique(np.concatenate([np.linspace(a, b, FINE + 1) for a, b in pairwise(u)]))
+    powered = (curves - curves.min(axis=-1, keepdims=True)) ** POWER
+    akima = Akima1DInterpolator(u, curves, axis=-1, method="makima")
+    splines = akima, CubicSpline(u, curves, axis=-1), CubicSpline(u, powered, axis=-1)
+    return [lowest_on(fine, spline(fine)) for spline in splines]
 
 
 def lowest_on(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """The place of the minimum of each curve (..., samples).
-
-    The parabola through the lowest sample and its two neighbours refines it.
-    """
+    """The place of the minimum of each curve (..., samples), refined by the parabola through the lowest sample and its
+    two neighbours."""
     index = np.argmin(curves, axis=-1)
     inner = np.clip(index, 1, len(fine) - 2)
     x0, x1, x2 = (fine[inner + step] for step in (-1, 0, 1))
@@ -89,16 +74,8 @@ def curvatures(u: np.ndarray, curve: np.ndarray, index: int) -> np.ndarray:
     return np.array([(slopes[k] - slopes[k - 1]) / (u[k + 1] - u[k - 1]) * 2 for k in nodes])
 
 
-def unevenness(bends: np.ndarray) -> float:
-    """The smallest ratio of two curvatures, at most UNEVEN, that explains all `bends`; UNEVEN if there are too few."""
-    if len(bends) < 2:
-        return UNEVEN
-    ratios = np.geomspace(1, UNEVEN, 9)[:-1]
-    return next((float(ratio) for ratio in ratios if bends.max() < ratio * bends.min()), UNEVEN)
-
-
-def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, float]:
-    """(low, high) of the possible minima of all curves that are convex around their lowest grid point `index`.
+def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> list[float]:
+    """[low, high] of the possible minima of all curves that are convex around their lowest grid point `index`.
 
     On each side, the line through the next two grid points is continued down to the lowest value. The minimum lies no
     farther away than the place where this line reaches it. If the curve is not convex on a side, the next grid point is
@@ -107,31 +84,30 @@ def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, f
     bounds = []
     for step in (-1, 1):
         near, far = index + step, index + 2 * step
-        if not 0 <= near < len(u):
-            bounds.append(float(u[index]))
-            continue
-        bound = float(u[near])
-        if 0 <= far < len(u) and curve[far] > curve[near]:
+        bound = float(u[near if 0 <= near < len(u) else index])
+        if 0 <= near < len(u) and 0 <= far < len(u) and curve[far] > curve[near]:
             slope = (curve[far] - curve[near]) / (u[far] - u[near])
             inner = (curve[near] - curve[index]) / (u[near] - u[index])
             if abs(slope) >= abs(inner):
                 bound = float(u[near] - (curve[near] - curve[index]) / slope)
         bounds.append(bound)
-    return bounds[0], bounds[1]
+    return bounds
 
 
 def uneven_range(u: np.ndarray, curve: np.ndarray, index: int, bends: np.ndarray) -> tuple[float, float]:
     """(low, high) of the possible minima of curves that may be steeper on one side of the minimum than on the other.
 
     The curve goes through the lowest grid point `index` and its two neighbours. Around the minimum it is a power
-    (POWERS) of the distance. One side may be steeper by the ratio that the curvatures allow (`unevenness`);
-    if they allow UNEVEN, the minimum may also be a corner. Next to an edge of the grid more shapes are allowed
-    (EDGE_POWERS, EDGE_UNEVEN), because the curve is unknown beyond the edge.
+    (POWERS) of the distance. One side may be steeper by the smallest ratio, at most UNEVEN, that explains all bends
+    (UNEVEN if there are too few); at UNEVEN the minimum may also be a corner. Next to an edge of the grid more shapes
+    are allowed (EDGE_POWERS, EDGE_UNEVEN), because the curve is unknown beyond the edge.
     """
     if not 0 < index < len(u) - 1:
         return float(u[index]), float(u[index])
     beside_edge = index in (1, len(u) - 2)
-    ratio = EDGE_UNEVEN if beside_edge else unevenness(bends)
+    ratios = np.geomspace(1, UNEVEN, 9)[:-1].tolist() if len(bends) > 1 else []
+    explained = next((ratio for ratio in ratios if bends.max() < ratio * bends.min()), UNEVEN)
+    ratio = EDGE_UNEVEN if beside_edge else explained
     powers = EDGE_POWERS if beside_edge else POWERS if ratio < UNEVEN else (CORNER, *POWERS)
     drops = curve[index - 1] - curve[index], curve[index + 1] - curve[index]
     minima = [

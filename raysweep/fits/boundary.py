@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,9 @@ from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
-from raysweep.fits.zero_posterior.crossing import Located, in_posterior
 from raysweep.fits.zero_posterior.mixture import mixture
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from raysweep.fits.zero_posterior.root import Root, in_posterior
+from raysweep.lazy import pd
 
 SCALES = ("linear", "asinh", "sign")
 # In robust standard deviations. The farthest of 8 normal draws exceeds it in 0.5 % of cells; of 20 draws, in none.
@@ -90,8 +87,6 @@ def fit_boundary(
 
     Raises ValueError for an unknown column, scale or level.
     """
-    import pandas as pd
-
     check_options(level)
     for word in [scale] if isinstance(scale, str) else (scale or {}).values():
         if word not in SCALES:
@@ -113,7 +108,10 @@ def fit_boundary(
         part = rows[rows[y] == label] if y else rows
         curves.append(draw_curves(part, x, value, seed))
         asked = scale if isinstance(scale, str) else (scale or {}).get(label)
-        errors = None if error is None else errors_of_means(part, x, error)
+        errors = None
+        if error is not None:  # of the mean over the runs at each x
+            squares = (part[error].astype(float) ** 2).groupby(part[x])
+            errors = np.asarray(np.sqrt(squares.sum()) / squares.size())
         zeros.append(find_zero(curves[-1].x, curves[-1].values, level, strict, asked, exact, logarithmic, errors))
     at_once = level_at_once(level, curves, zeros)
     for label, zero in zip(every, zeros, strict=True):
@@ -143,12 +141,6 @@ def fit_boundary(
         crossings=pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS]),
         notes=tuple(notes),
     )
-
-
-def errors_of_means(rows: pd.DataFrame, x: str, error: str) -> np.ndarray:
-    """The standard error of the mean over the runs at each x, in its order."""
-    squares = (rows[error].astype(float) ** 2).groupby(rows[x])
-    return np.asarray(np.sqrt(squares.sum()) / squares.size())
 
 
 @dataclass(frozen=True)
@@ -181,7 +173,7 @@ class Zero:
     zero_end: float = np.nan
     reason: Reason = Reason.NONE
     note: str = ""
-    located: Located | None = None
+    located: Root | None = None
 
 
 def find_zero(
@@ -198,13 +190,9 @@ def find_zero(
 
     x: (points,), sorted.
     values: (draws, points), NaN where a draw has no value.
-    level: the confidence level of the interval.
     strict_level: the level of the simultaneous interval; None for the same level.
-    scale: linear, asinh or sign; None chooses from the data.
-    exact: the values have no noise, so one draw is enough.
-    logarithmic: whether x is interpolated in log x; None guesses.
-    errors: (points,), the standard errors of the means, if they are known otherwise than from the draws; see
-        `fit_boundary`.
+    errors: (points,), the standard errors of the means, if they are known otherwise than from the draws.
+    level, scale, exact, logarithmic: as in `fit_boundary`.
     """
     points = np.isfinite(values).any(axis=0)
     x, values, errors = x[points], values[:, points], None if errors is None else errors[points]
@@ -223,7 +211,9 @@ def find_zero(
     u, transformed = axis.coordinate(x), rescaled(values, scale)
     # Student's t interval, which does not ask how draws move together, is right and wide
     pairs = int(np.isfinite(values).sum(axis=0).max()) <= PAIR
-    noisy = errors is not None or (not exact and scale != "sign" and not pairs and scatters(values))
+    mean, error, count = standard_error(values)
+    scatters = (error * np.sqrt(count) > ROUNDING * np.nanmax(np.abs(mean))).any()
+    noisy = errors is not None or bool(not exact and scale != "sign" and not pairs and scatters)
     t = (u - u[0]) / (u[-1] - u[0])
     curve = mixture(t, transformed, errors=errors) if noisy else None
     labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
@@ -235,7 +225,6 @@ def find_zero(
     if curve is None:
         middle = np.nanmedian(transformed, axis=0) if scale == "sign" else standard_error(transformed)[0]
         curve = mixture(t, middle[None], exact=True)
-    mean = standard_error(values)[0]
     crossings = []
     for j, k in brackets:
         rising = bool(labels[k] > 0)
@@ -285,12 +274,6 @@ def level_at_once(level: float, curves: list[DrawCurves], zeros: list[Zero]) -> 
         columns.append(column)
         shares.append(zero.located.noise_share())
     return simultaneous_level(level, np.stack(columns, axis=1), np.array(shares), len(zeros))
-
-
-def scatters(values: np.ndarray) -> bool:
-    """Whether draws differ by more than rounding at some point."""
-    mean, error, count = standard_error(values)
-    return bool((error * np.sqrt(count) > ROUNDING * np.nanmax(np.abs(mean))).any())
 
 
 def choose_scale(values: np.ndarray) -> str:

@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import LEVEL, half_width, holm, t_quantile, two_sided
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from raysweep.lazy import pd
 
 FEWEST = 4  # draws; with three, each draw is scaled by the standard deviation of the other two, which is too uncertain
 ROUNDING = 1e-9  # relative; batching changes the last digits of rows that are otherwise equal
@@ -59,6 +55,8 @@ def joint(differences: np.ndarray) -> Joint | None:
     chi-squared distribution (one degree of freedom) in 20 independent cells, a true closed form would pass in 61 % of
     cases instead of 92 %.
     """
+    from scipy.special import ndtri, stdtr
+
     present = np.isfinite(differences)
     present &= present.sum(axis=0) >= FEWEST
     values = np.where(present, differences, 0.0)
@@ -72,33 +70,17 @@ def joint(differences: np.ndarray) -> Joint | None:
     scaled = scaled[:, np.isfinite(scaled).any(axis=0)]
     if not scaled.size:
         return None
-    averages = row_means(scaled)
-    test = over_draws(averages)
-    if test is None:
-        return None
-    averages = averages[np.isfinite(averages)]
-    return Joint(*test, skewness=typical_skewness(np.where(present, differences, np.nan)), averages=averages)
-
-
-def over_draws(values: np.ndarray) -> tuple[float, float, float, int] | None:
-    """(mean, standard error, z, draws) of one number per draw; None with fewer than 4 draws or if all are equal."""
-    from scipy.special import ndtri, stdtr
-
-    values = values[np.isfinite(values)]
-    count = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(count)) if count >= FEWEST else 0.0
+    count = np.isfinite(scaled).sum(axis=1)
+    averages = np.nansum(scaled, axis=1)[count > 0] / count[count > 0]
+    draws = len(averages)
+    error = float(averages.std(ddof=1) / np.sqrt(draws)) if draws >= FEWEST else 0.0
     if not error > 0:
         return None
-    mean = float(values.mean())
-    tail = float(stdtr(count - 1, -abs(mean / error)))
+    mean = float(averages.mean())
+    tail = float(stdtr(draws - 1, -abs(mean / error)))
     size = -float(ndtri(tail)) if tail > 1e-300 else 37.0
-    return mean, error, float(np.copysign(size, mean)), count
-
-
-def row_means(values: np.ndarray) -> np.ndarray:
-    """The mean of the finite entries of each row; NaN for a row without finite entries."""
-    count = np.isfinite(values).sum(axis=1)
-    return np.divide(np.nansum(values, axis=1), count, out=np.full(len(values), np.nan), where=count > 0)
+    skewness = typical_skewness(np.where(present, differences, np.nan))
+    return Joint(mean, error, float(np.copysign(size, mean)), draws, skewness, averages)
 
 
 def typical_skewness(values: np.ndarray) -> float:

@@ -20,6 +20,7 @@ A neighbour is not used if it lies outside the grid or if one of the draws has n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 
@@ -58,25 +59,6 @@ class Crossing:
     note: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Interpolated:
-    """A curve interpolated with one method, at fine samples of the coordinate u.
-
-    position: (samples,), the u of each sample.
-    cell: (samples,), the grid cell of each sample.
-    middle: (samples,), the mean over draws; the median on the sign scale.
-    margins: (levels, samples), the half width of the confidence interval of `middle` minus |middle|. The curve may be
-        zero where the margin is 0 or more. On the sign scale the margins are differences of counts.
-    height: (samples,), |middle|; 0 on the sign scale.
-    """
-
-    position: np.ndarray
-    cell: np.ndarray
-    middle: np.ndarray
-    margins: np.ndarray
-    height: np.ndarray
-
-
 def interpolated_crossing(
     u: np.ndarray,
     values: np.ndarray,
@@ -91,51 +73,70 @@ def interpolated_crossing(
 
     None if no interpolation reaches zero there.
     """
-    curves = [interpolated(u, values, method, levels, scale, exact) for method in METHODS]
-    roots = [part for curve in curves if (part := between(curve, j, k, rising))]
+    every = (u, values, j, k, rising, levels, scale, exact)
+    roots = [root for method in METHODS if (root := interpolated_root(method, *every))]
     if not roots:
         return None
     if kinked(u, values, int(np.clip(np.searchsorted(u, roots[0].estimate) - 1, j, k - 1))):
-        prolonged = (interpolated(u, values, method, levels, scale, exact) for method in PROLONGED)
-        roots += [part for curve in prolonged if (part := between(curve, j, k, rising))]
-    spread = max(part.estimate for part in roots) - min(part.estimate for part in roots)
+        roots += [root for method in PROLONGED if (root := interpolated_root(method, *every))]
+    spread = max(root.estimate for root in roots) - min(root.estimate for root in roots)
     return replace(joined(*roots), method_spread=spread)
 
 
-def interpolated(
-    u: np.ndarray, values: np.ndarray, method: str, levels: tuple[float, ...], scale: str, exact: bool
-) -> Interpolated:
-    """Interpolate values[draw, point] over u with one method, at SUBSTEPS + 1 samples per cell including both ends."""
-    present = np.isfinite(values)
-    fraction = np.linspace(0.0, 1.0, SUBSTEPS + 1)
-    position, middles, margins = [], [], []
-    for k in range(len(u) - 1):
-        taking_part = present[:, k] & present[:, k + 1]
-        stencil = [k, k + 1]
-        for neighbour in (k + offset for offset in NEIGHBOURS[method]):
+def interpolated_root(
+    method: str,
+    u: np.ndarray,
+    values: np.ndarray,
+    j: int,
+    k: int,
+    rising: bool,
+    levels: tuple[float, ...],
+    scale: str,
+    exact: bool,
+) -> Crossing | None:
+    """The root of `interpolated_crossing` by one method, from SUBSTEPS + 1 samples per cell including both ends.
+
+    None if the interpolation does not reach zero between j and k. That happens to a continued line (see PROLONGED), and
+    to any interpolation where other draws are missing at j than at k.
+    """
+    present, fraction = np.isfinite(values), np.linspace(0.0, 1.0, SUBSTEPS + 1)
+    position, middles, every_margin = [], [], []
+    for left in range(len(u) - 1):
+        taking_part = present[:, left] & present[:, left + 1]
+        stencil = [left, left + 1]
+        for neighbour in (left + offset for offset in NEIGHBOURS[method]):
             if 0 <= neighbour < len(u) and present[taking_part, neighbour].all():
                 stencil.append(neighbour)
         if method in PROLONGED and len(stencil) == 3:
-            stencil = [k + offset for offset in PROLONGED[method]]
-        position.append(u[k] + fraction * (u[k + 1] - u[k]))
+            stencil = [left + offset for offset in PROLONGED[method]]
+        position.append(u[left] + fraction * (u[left + 1] - u[left]))
         draws = values[np.ix_(taking_part, stencil)] @ lagrange(u[stencil], position[-1]).T
         middle, margin = middle_and_margins(draws, levels, scale, exact)
         middles.append(middle)
-        margins.append(margin)
-    middle = np.concatenate(middles)
-    return Interpolated(
-        np.concatenate(position),
-        np.repeat(np.arange(len(u) - 1), SUBSTEPS + 1),
-        middle,
-        np.concatenate(margins, axis=1),
-        np.zeros(len(middle)) if scale == "sign" else np.abs(middle),
-    )
+        every_margin.append(margin)
+    at, cell = np.concatenate(position), np.repeat(np.arange(len(u) - 1), SUBSTEPS + 1)
+    middle, margins = np.concatenate(middles), np.concatenate(every_margin, axis=1)
+    inside = np.flatnonzero((cell >= j) & (cell < k))
+    roots = sign_changes(at[inside], middle[inside])
+    # An interval may be narrower than the distance between samples, so the roots are added as samples.
+    height = np.zeros(len(middle)) if scale == "sign" else np.abs(middle)
+    with_roots = [np.insert(each, *at_roots(at, each + height, roots)) for each in margins]
+    where = np.searchsorted(at, roots)
+    at, cell = np.insert(at, where, roots), np.insert(cell, where, cell[np.maximum(where - 1, 0)])
+    inside = np.flatnonzero((cell >= j) & (cell < k))
+    if not len(roots) and not (with_roots[0][inside] >= 0).any():
+        return None
+    (low, high), (low_strict, high_strict) = (reach(at, margin, inside, roots) for margin in with_roots)
+    estimate = float(np.median(roots)) if len(roots) else (low + high) / 2
+    return Crossing(estimate, low, high, low_strict, high_strict, 0.0, rising)
 
 
 def middle_and_margins(
     draws: np.ndarray, levels: tuple[float, ...], scale: str, exact: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The middle and the margins (see `Interpolated`) of draws[draw, sample]."""
+    """(middle, margins) of draws[draw, sample]: the mean, or the median on the sign scale; and the half width of its
+    confidence interval minus |middle|, (levels, samples), or differences of counts on the sign scale. The curve may be
+    zero where the margin is 0 or more."""
     if scale == "sign":
         middle = np.median(draws, axis=0) if len(draws) else np.full(draws.shape[1], np.nan)
         positive, negative = (draws > 0).sum(axis=0), (draws < 0).sum(axis=0)
@@ -150,32 +151,9 @@ def middle_and_margins(
 def lagrange(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The Lagrange weights, shape (places, nodes): weights @ (values at the nodes) is the interpolating polynomial."""
     weights = np.ones((len(at), len(nodes)))
-    for i in range(len(nodes)):
-        for j in range(len(nodes)):
-            if i != j:
-                weights[:, i] *= (at - nodes[j]) / (nodes[i] - nodes[j])
+    for i, j in permutations(range(len(nodes)), 2):
+        weights[:, i] *= (at - nodes[j]) / (nodes[i] - nodes[j])
     return weights
-
-
-def between(curve: Interpolated, j: int, k: int, rising: bool) -> Crossing | None:
-    """The root and its two intervals between grid points j and k with opposite signs, by one interpolation.
-
-    Returns None if the interpolation does not reach zero between j and k. That happens to a continued line (see
-    PROLONGED), and to any interpolation where other draws are missing at j than at k.
-    """
-    at, cell = curve.position, curve.cell
-    inside = np.flatnonzero((cell >= j) & (cell < k))
-    roots = sign_changes(at[inside], curve.middle[inside])
-    # An interval may be narrower than the distance between samples, so the roots are added as samples.
-    margins = [np.insert(each, *at_roots(at, each + curve.height, roots)) for each in curve.margins]
-    where = np.searchsorted(at, roots)
-    at, cell = np.insert(at, where, roots), np.insert(cell, where, cell[np.maximum(where - 1, 0)])
-    inside = np.flatnonzero((cell >= j) & (cell < k))
-    if not len(roots) and not (margins[0][inside] >= 0).any():
-        return None
-    (low, high), (low_strict, high_strict) = (reach(at, margin, inside, roots) for margin in margins)
-    estimate = float(np.median(roots)) if len(roots) else (low + high) / 2
-    return Crossing(estimate, low, high, low_strict, high_strict, 0.0, rising)
 
 
 def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.fits.lost_draws import among_lost, can_be_fitted
 from raysweep.fits.reasons import Reason, message
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,7 @@ class Axis:
         return float(coordinate)
 
     def in_units_of_x(self, answer: Any, *fields: str) -> dict[str, Any]:
-        """Convert a place along the coordinate to the units of x.
-
-        answer: has `estimate`, `method_spread` and these `fields`.
-        Returns the fields, converted, as arguments for `dataclasses.replace`.
-        """
+        """The `estimate`, `method_spread` and these fields of an answer along the coordinate, in the units of x."""
         converted = {field: self.place(getattr(answer, field)) for field in ("estimate", *fields)}
         spread = answer.method_spread
         spread = converted["estimate"] * float(np.expm1(spread)) if self.logarithmic else spread
@@ -92,7 +86,12 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
         dropped = {str(word): int(count) for word, count in counts.items() if word != "ok"}
         ok = (frame["status"] == "ok").to_numpy()
         frame, survives = frame[ok], survives[ok]
-    numbers = {name: _numbers(frame, name) for name in (needed[0], value)}  # a slice or a draw may have any label
+    numbers = {}
+    for name in (needed[0], value):  # a slice or a draw may have any label
+        try:
+            numbers[name] = frame[name].to_numpy(dtype=np.float64)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: expected numbers ({error})") from None
     frame = frame.assign(**numbers)
     finite = can_be_fitted(numbers[value]) & ~np.isnan(numbers[needed[0]])
     if not finite.all():
@@ -100,13 +99,6 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
     if (survives & finite).any():
         dropped["at a point where most draws diverged or failed"] = int((survives & finite).sum())
     return frame[finite & ~survives], dropped
-
-
-def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
-    try:
-        return frame[name].to_numpy(dtype=np.float64)
-    except ValueError as error:
-        raise ValueError(f"column {name!r}: expected numbers ({error})") from None
 
 
 def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str, turn: str = "min") -> DrawCurves:

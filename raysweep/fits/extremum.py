@@ -15,10 +15,9 @@ from raysweep.fits.between_points import possible_places
 from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.posterior.curve import curve_posterior
 from raysweep.fits.posterior.places import at_edges, clarity, interval, minimum_places
-from raysweep.fits.posterior.prediction import ExpectedWidth, expected_width
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import EXACT, Status
-from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
+from raysweep.fits.sample_size import NO_ADVICE, Advice, ExpectedWidth, expected_width, sample_size_advice
 from raysweep.fits.statistics import (
     ROUNDING,
     complete_draws,
@@ -40,7 +39,6 @@ FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
 OPEN = 0.5  # at 95 %: chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
-OPEN_EDGES = (-np.inf, np.inf)
 METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 
 
@@ -48,14 +46,10 @@ METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 class Extremum:
     """The minimum of one curve. (A maximum is the minimum of minus the curve.)
 
-    status: see `Status`.
-    estimate: the place of the minimum, in the units of x; NaN unless located.
-    low, high: its interval, in the units of x; NaN if nothing is known.
-    method_spread: what the points leave open: the width that the interval would keep with very many draws, in the
-        units of x; NaN unless located and asked for advice.
-    method: how the interval was computed.
+    status, estimate, low, high, method_spread, method: as of a `Fit`; estimate is NaN unless located, method_spread
+        also unless asked for advice.
     exact: whether the curve has no noise: the interval is then the spread of the interpolations.
-    reason, note: why there is no place, or what a reader must know of it, and its text (see `Reason`).
+    reason, note: why there is no place, or what a reader must know of it, and its text.
     falls: whether the curve clearly falls, before its lowest point or overall.
     climbs: whether the curve clearly rises, after its lowest point or overall.
     late_gain: whether the last point is clearly lower than the middle point.
@@ -80,13 +74,7 @@ class Extremum:
 
 
 def find_extremum(
-    x: np.ndarray,
-    values: np.ndarray,
-    level: float,
-    exact: bool = False,
-    advise: bool = False,
-    axis: Axis | None = None,
-    name: str = "x",
+    x: np.ndarray, values: np.ndarray, level: float, exact: bool = False, advise: bool = False, axis: Axis | None = None
 ) -> Extremum:
     """Estimate the place of the minimum of the mean over draws of a curve, with a confidence interval.
 
@@ -96,14 +84,13 @@ def find_extremum(
     exact: the values have no noise, so one draw is enough.
     advise: also compute what would halve the interval.
     axis: whether x is linear or logarithmic; None guesses.
-    name: the name of x in `method`.
     """
     axis = axis or Axis(even_in_log(x))
-    return in_units_of_x(extremum_along(axis.coordinate(x), values, level, exact, advise), axis, name)
+    return in_units_of_x(extremum_along(axis.coordinate(x), values, level, exact, advise), axis)
 
 
 def in_units_of_x(answer: Extremum, axis: Axis, name: str = "x") -> Extremum:
-    """Convert an extremum found along the coordinate of an axis to the units of x."""
+    """Convert an extremum along the coordinate of an axis with this name to the units of x."""
     advice = answer.advice
     return replace(
         answer,
@@ -129,7 +116,8 @@ def extremum_along(
         return Extremum(**because(Reason.NOISE_UNKNOWN))
     if exact or noiseless(values, fit):
         return replace(without_noise(u, fit.curve, wall), late_gain=gains_late(fit.curve[None], level, True))
-    return replace(with_noise(u, values, level, advise, wall), late_gain=gains_late(values, level, False))
+    answer = with_noise(u, values, fit.curve, level, advise, wall)
+    return replace(answer, late_gain=gains_late(values, level, False))
 
 
 def without_noise(u: np.ndarray, curve: np.ndarray, wall: float) -> Extremum:
@@ -142,21 +130,27 @@ def without_noise(u: np.ndarray, curve: np.ndarray, wall: float) -> Extremum:
     answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1 or walled)
     if index in (0, len(u) - 1) and not walled:
         steps = np.diff(curve) if index == 0 else -np.diff(curve)
-        return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index], OPEN_EDGES)
+        answer = replace(answer, throughout=bool((steps > 0).all()))
+        return at_edge(answer, u, curve, index, u[index], (-np.inf, np.inf))
     estimate, low, high, coarse = (*u[[-1, -1, -1]].tolist(), False) if walled else possible_places(u, curve)
     answer = replace(answer, estimate=estimate, low=low, high=high, method_spread=high - low)
     answer = replace(answer, **because(Reason.COARSE if coarse else Reason.NONE))
     return turning(answer, u, wall, (low <= u[0], high >= u[-1]), (float(u[0]), float(u[-1])))
 
 
-def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool, wall: float) -> Extremum:
-    """The extremum of a curve with noise, from the posterior of the mean curve."""
-    posterior = curve_posterior(u, values)
-    places, curve = minimum_places(posterior), two_way_anova(values).curve
+def with_noise(
+    u: np.ndarray, values: np.ndarray, curve: np.ndarray, level: float, advise: bool, wall: float
+) -> Extremum:
+    """The extremum of a mean curve of values[draw, point] with noise, from its posterior."""
+    posterior, index = curve_posterior(u, values), int(np.argmin(curve))
+    places = minimum_places(posterior)
     shares = interval(places, level)
-    fall, climb = clear_sides(*clarity(places, shares[1]), level)
+    least = normal_quantile(1 - 2 * (1 - level) / LOOKS)
+    fall, climb = (clear >= least for clear in clarity(places, shares[1]))
     # Between two points many paths may have risen already at the median of the places: a point will do too.
-    if not (fall and climb) and turns_at_a_point(values, curve, level):
+    chances = rising_chances(values - values[:, [index]], float(np.nanmax(np.abs(values))))
+    higher = chances <= (1 - level) / LOOKS / (len(u) - 1)
+    if higher[:index].any() and higher[index + 1 :].any():
         fall = climb = True
     bounds = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
     wider = left_open(u, values, curve, bounds, level)
@@ -187,30 +181,12 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool, wa
     return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min(), edges)
 
 
-def clear_sides(fall: float, climb: float, level: float) -> tuple[bool, bool]:
-    """Whether a curve clearly falls and clearly rises, of how clearly it does, in standard deviations."""
-    least = normal_quantile(1 - 2 * (1 - level) / LOOKS)
-    return fall >= least, climb >= least
-
-
 def edges_above(u: np.ndarray, values: np.ndarray, curve: np.ndarray, level: float) -> tuple[float, float]:
-    """The edges of the grid to which the curve clearly rises from its lowest point (Student's t, paired by draw), and
-    an infinite bound instead of the others. A curve that rises to its last point has its lowest place before it.
-
-    curve: the mean curve of values[draw, point].
-    """
+    """The edges of the grid to which the mean `curve` of values[draw, point] clearly rises from its lowest point
+    (Student's t, paired by draw), and an infinite bound instead of the others."""
     rises = rising_chances(values[:, [0, -1]] - values[:, [np.argmin(curve)]], float(np.nanmax(np.abs(values))))
     lower, upper = rises <= (1 - level) / 2  # each end of an interval misses the place so often
     return float(u[0]) if lower else -np.inf, float(u[-1]) if upper else np.inf
-
-
-def turns_at_a_point(values: np.ndarray, curve: np.ndarray, level: float) -> bool:
-    """Whether the lowest point of the mean curve of values[draw, point] is clearly below an earlier and a later one
-    (Student's t, paired by draw, Bonferroni over the points)."""
-    index = int(np.argmin(curve))
-    chances = rising_chances(values - values[:, [index]], float(np.nanmax(np.abs(values))))
-    cut = (1 - level) / LOOKS / (values.shape[1] - 1)
-    return bool((chances[:index] <= cut).any() and (chances[index + 1 :] <= cut).any())
 
 
 def left_open(
@@ -220,11 +196,8 @@ def left_open(
 
     Where the lowest point is far below both its neighbours, noise does not decide where the minimum lies, but what the
     curve does between these points. If they are too coarse for its shape (`possible_places`), the ends are those of the
-    posterior, as far as they lie between the neighbours, moved by the share OPEN (less at lower levels, in proportion
-    to the quantiles of a normal distribution) towards the ends of what the points allow.
-
-    curve: the mean curve of the values.
-    bounds: low, median and high of the posterior.
+    posterior (`bounds`: low, median, high), as far as they lie between the neighbours, moved by the share OPEN (less at
+    lower levels, in proportion to the quantiles of a normal distribution) towards the ends of what the points allow.
     """
     index = int(np.argmin(curve))
     if index in (0, len(u) - 1):
@@ -244,11 +217,9 @@ def left_open(
 def turning(
     answer: Extremum, u: np.ndarray, wall: float, reaches_edges: tuple[bool, bool], edges: tuple[float, float]
 ) -> Extremum:
-    """The answer for a curve that turns: located, unless the place may be at an edge of the grid.
+    """The answer for a curve that turns: located, unless the place may be at an edge of the grid (lower, upper).
 
-    answer: with the estimate and the interval of the place.
     wall: as in `extremum_along`. What the curve does between the last point but one and the wall is not known.
-    reaches_edges: whether the place may be at the lower, at the upper edge.
     edges: as of `edges_above`.
     """
     at_lower, at_upper = reaches_edges
@@ -285,11 +256,9 @@ def not_clear(u: np.ndarray, values: np.ndarray) -> dict[str, Any]:
 def at_edge(
     answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float, edges: tuple[float, float]
 ) -> Extremum:
-    """The answer for a curve that is best towards one edge: censored if it flattens there, otherwise monotone.
+    """The answer for a curve that is best towards the point `edge`: censored if it flattens there, otherwise monotone.
 
-    edge: the index of the edge point.
-    bound: the known bound of the place, in the units of u.
-    edges: as of `edges_above`: the other bound.
+    bound: the known bound of the place; the other one is that of `edges`, as in `turning`.
     """
     near, rest, far = edge_slopes(u, curve, upper=edge > 0)
     low, high = (float(bound), edges[1]) if edge else (edges[0], float(bound))

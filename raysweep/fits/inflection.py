@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.axis_scale import beside_zero, on_scale
+from raysweep.fits.axis_scale import on_scale
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, find_extremum
 from raysweep.fits.reasons import Reason, because, message
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.sample_size import NO_ADVICE
 from raysweep.fits.statistics import LEVEL, clearly_positive
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 COLUMNS = (
     *("estimate", "low", "high", "status", "method_spread"),
@@ -49,25 +46,15 @@ def fit_inflection(
         the status is censored_high.
     y: the column of the metric.
     seed: the column of the draw.
-    level: the confidence level of the interval.
-    turn: min or max, the extremum that is sought.
-    exact: the values have no noise (closed forms), so one draw is enough.
+    level, turn, exact, advise: as in `fit_optimum`.
     logarithmic: whether x is interpolated in log x; None chooses log x if x is positive, apart from a 0, and more
         evenly spread in log. x = 0 is then compared with the best of the others (see `beside_zero`).
-    advise: also compute what would halve the interval, which takes about as long again.
 
-    Status:
-    located: the curve clearly falls before the place and clearly rises after it.
-    censored_low, censored_high: the place lies at or beyond the lower (upper) edge of the grid, or too near to tell.
-        `high` (`low`) is the known bound. The edge is the other one where the curve clearly rises to it.
-    monotone: the curve falls or rises overall and does not flatten. The reason says so (`IMPROVES_THROUGHOUT`) if
-        every step was shown to go the same way.
-    undetermined: fewer than 5 points, fewer than 2 draws, or neither a clear fall nor a clear rise.
+    The status is as of a slice of `fit_optimum`. The reason of a monotone curve says (`IMPROVES_THROUGHOUT`) whether
+    every step was shown to go the same way.
 
     Raises ValueError for an unknown column, level or turn.
     """
-    import pandas as pd
-
     check_options(level, turn)
     rows, dropped = usable(frame, y, [x, seed])
     notes = repeated(rows, [x, seed], "x")
@@ -76,12 +63,10 @@ def fit_inflection(
     places, inside = curves.x[finite], curves.values[:, finite]
     whole, log = DrawCurves(places, inside, curves.seeds), even_in_log(places, logarithmic)
 
-    def find(log: bool) -> Extremum:
-        part = whole.without_zero() if log else whole
-        extremum = find_extremum(part.x, part.values, level, exact, advise, axis=Axis(log))
-        return beside_zero(extremum, whole, level, exact) if len(part.x) < len(places) else extremum
+    def find(part: DrawCurves, log: bool) -> Extremum:
+        return find_extremum(part.x, part.values, level, exact, advise, axis=Axis(log))
 
-    extremum = on_scale(find, places, log)
+    extremum = on_scale(find, whole, level, exact, log)
     if log and (places == 0).any():
         notes.append(message(Reason.ZERO_APART))
     outside = curves.x == np.inf
@@ -101,14 +86,5 @@ def fit_inflection(
         notes.append(extremum.note)
     line = {**vars(extremum), **vars(extremum.advice), "points": len(places), "draws": len(curves.values), "turn": turn}
     table = pd.DataFrame([line], columns=COLUMNS)
-    return fitted(
-        "inflection",
-        table,
-        level=level,
-        points=len(places),
-        draws=len(curves.values),
-        rows=len(rows),
-        dropped=dropped,
-        method=extremum.method,
-        notes=tuple(notes),
-    )
+    about = {"rows": len(rows), "dropped": dropped, "method": extremum.method, "notes": tuple(notes)}
+    return fitted("inflection", table, level=level, **about)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LARGEST = 1e150  # the square of a value up to this size is still a finite float
 LOST = (DIVERGED, FAILED)
@@ -41,8 +38,6 @@ def losses(values: np.ndarray, status: np.ndarray | None, lost: Sequence[str] = 
 
 def losses_of(frame: pd.DataFrame, value: str, lost: Sequence[str] = LOST) -> np.ndarray:
     """`losses` of the rows of a table. value: the column of the metric; the one of the status, if any, is `status`."""
-    import pandas as pd
-
     status = frame["status"].to_numpy(dtype=object) if "status" in frame.columns and value != "status" else None
     return losses(pd.to_numeric(frame[value], errors="coerce").to_numpy(np.float64), status, lost)
 

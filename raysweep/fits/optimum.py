@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.axis_scale import beside_zero, on_scale
+from raysweep.fits.axis_scale import on_scale
 from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, in_log, not_zero, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.lost_draws import losses_of, most
@@ -17,10 +16,8 @@ from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import DIVERGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEAR = 2  # heights within this many grid points of the lowest point are not compressed
 FLATTENED = 0.9  # if the slope at an edge is below this share of the slope elsewhere, an optimum may lie beyond it
@@ -81,8 +78,6 @@ def fit_optimum(
     Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and, if `logarithmic`, for a
     rate below 0.
     """
-    import pandas as pd
-
     check_options(level, turn)
     keys = [] if by is None else [by] if isinstance(by, str) else list(by)
     frame = frame.reset_index(drop=True)
@@ -174,23 +169,20 @@ def find_optimum(
     """
     if not len(not_zero(curves.x)):
         return Extremum(**because(Reason.NO_ROWS))
-    find = partial(_on_one_scale, curves, lr, level, exact, limit, advise)
-    return on_scale(find, curves.x, logarithmic)
 
+    def find(part: DrawCurves, log: bool) -> Extremum:
+        axis, u, values = along_rates(part, log)
+        best = extremum_along(u, values, level, exact, advise, float(axis.coordinate(np.array(limit))))
+        best = in_units_of_x(best, axis, lr)
+        best = replace(best, high=min(best.high, limit))  # the last digit
+        if best.status == Status.MONOTONE:
+            upwards = best.high == np.inf
+            near, rest, _ = edge_slopes(u, two_way_anova(values).curve, upwards)
+            if abs(near) < FLATTENED * abs(rest):  # the optimum may lie beyond the edge
+                best = replace(best, status=Status.CENSORED_HIGH if upwards else Status.CENSORED_LOW)
+        return best
 
-def _on_one_scale(
-    whole: DrawCurves, lr: str, level: float, exact: bool, limit: float, advise: bool, logarithmic: bool
-) -> Extremum:
-    curves = whole.without_zero() if logarithmic else whole
-    axis, u, values = along_rates(curves, logarithmic)
-    wall = float(axis.coordinate(np.array(limit)))
-    best = extremum_along(u, values, level, exact, advise, wall)
-    best = in_units_of_x(best, axis, lr)
-    best = replace(best, high=min(best.high, limit))  # the last digit
-    beyond = Status.CENSORED_HIGH if best.high == np.inf else Status.CENSORED_LOW
-    if best.status == Status.MONOTONE and flattens(u, values, best.high == np.inf):
-        best = replace(best, status=beyond)  # the optimum may lie beyond the edge
-    return beside_zero(best, whole, level, exact) if len(whole.x) > len(curves.x) else best
+    return on_scale(find, curves, level, exact, logarithmic)
 
 
 def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:
@@ -206,15 +198,6 @@ def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray
     )
     hidden = with_cliffs > HIDDEN * without
     return axis, axis.coordinate(curves.x), flattened if hidden else curves.values
-
-
-def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
-    """Whether the mean curve is less steep near its better edge than elsewhere (see FLATTENED).
-
-    It compares the third of the rates nearest the upper edge (lower edge if `upwards` is False) with all other rates.
-    """
-    near, rest, _ = edge_slopes(u, two_way_anova(values).curve, upwards)
-    return abs(near) < FLATTENED * abs(rest)
 
 
 def without_cliffs(values: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -72,14 +73,10 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item]) -> 
     """Like `mapped`, by as many processes as there are cores."""
     from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config("loky", inner_max_num_threads=1, initializer=_ignore_interrupts):
+    for_the_helped = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is not for the helpers
+    with parallel_config("loky", inner_max_num_threads=1, initializer=for_the_helped):
         parallel = Parallel(n_jobs=min(cores(), len(items), MOST), max_nbytes=None)
         try:
             return list(parallel(delayed(function)(item) for item in items))
         except Exception:  # what cannot be sent, a process that died, or an error of the function, which is raised here
             return [function(item) for item in items]
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the process that is helped."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

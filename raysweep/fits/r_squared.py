@@ -55,17 +55,10 @@ def explained(x: Array, y: Array, level: float = LEVEL) -> Explained:
     with np.errstate(invalid="ignore", divide="ignore"):
         error = _jackknife(np.arctanh(np.clip(_without_each(x, y), -ONE, ONE)).mean(0))
     bounds = np.tanh(z.mean() + np.array([-1, 1]) * t_quantile(level, units - 1) * error)
-    low, high = np.sort(bounds**2)
+    low, high = np.sort(bounds**2).tolist()
+    low = 0.0 if bounds[0] * bounds[1] < 0 else low
     deviation = float((each**2).std(ddof=1)) if draws > 1 else np.nan
-    return Explained(
-        float((each**2).mean()),
-        float(0.0 if bounds[0] * bounds[1] < 0 else low),
-        float(high),
-        float(np.tanh(z.mean())),
-        deviation,
-        draws,
-        units,
-    )
+    return Explained(float((each**2).mean()), low, high, float(np.tanh(z.mean())), deviation, draws, units)
 
 
 def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,9 @@ from raysweep.fits.result import Fit, Status
 from raysweep.fits.slope import fit_slope
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.few_draws import fit_of, has_few_draws
-from raysweep.fits.surface.law import SPARE, Law, fit_law
+from raysweep.fits.surface.law import SPARE, fit_law
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 class Verdict(StrEnum):
@@ -125,20 +123,16 @@ def case_of(in_domain: Extremum, pretraining: Extremum) -> Verdict:
     A loss degrades in the end if it clearly rises after its lowest point. It improves if no such rise was shown and it
     clearly falls, also from the middle length to the longest. The slope of the rate is not used.
     """
+    changes = in_domain, pretraining
+    if not all(change.climbs or (change.falls and change.late_gain) for change in changes):
+        return Verdict.UNDETERMINED
     cases = {
-        ("improves", "improves"): Verdict.QUICKLY,
-        ("improves", "degrades"): Verdict.SLOWLY,
-        ("degrades", "degrades"): Verdict.CONSTANT,
-        ("degrades", "improves"): Verdict.NO_CASE,
+        (False, False): Verdict.QUICKLY,
+        (False, True): Verdict.SLOWLY,
+        (True, True): Verdict.CONSTANT,
+        (True, False): Verdict.NO_CASE,
     }
-    return cases.get((in_the_end(in_domain), in_the_end(pretraining)), Verdict.UNDETERMINED)
-
-
-def in_the_end(change: Extremum) -> str:
-    """Whether a metric "improves" or "degrades" up to the longest length; empty if neither was shown."""
-    if change.climbs:
-        return "degrades"
-    return "improves" if change.falls and change.late_gain else ""
+    return cases[in_domain.climbs, pretraining.climbs]
 
 
 def fit_regime(
@@ -185,14 +179,14 @@ def fit_regime(
     table, least = fit.table[usable], FEWEST_OF_LAW if places else FEWEST_LENGTHS
     located = int((table["status"] == Status.LOCATED).sum())
     slope = intercept = low = high = np.nan
-    word = Verdict.UNDETERMINED
-    if len(table) >= least:
-        if places:
-            used = [one for one, use in zip(places.places, usable, strict=True) if one and use]
-            slope, intercept, low, high = slope_of_law(fit_law(used, at[usable, None]), level)
-        else:
-            slope, intercept, low, high = fit_slope(table, rows, y, turn, level, exact)
-        word = verdict(low, high)
+    if len(table) >= least and places:
+        used = [one for one, use in zip(places.places, usable, strict=True) if one and use]
+        law = fit_law(used, at[usable, None])  # over the length alone
+        low, slope, high, _ = law.exponents(level)[:, 0].tolist()
+        intercept = float(np.median(law.coefficients[:, 0])) - slope * float(law.logs.mean())
+    elif len(table) >= least:
+        slope, intercept, low, high = fit_slope(table, rows, y, turn, level, exact)
+    word = verdict(low, high)
     if word != Verdict.UNDETERMINED:
         why = because(Reason.NONE)
     elif len(table) < least:
@@ -204,28 +198,8 @@ def fit_regime(
     else:
         why = because(Reason.SEVERAL_REGIMES)
     rates = best_rates(fit, rows, y, turn)
-    return Regime(
-        verdict=word,
-        slope=slope,
-        low=low,
-        high=high,
-        intercept=intercept,
-        level=level,
-        located=located,
-        bounded=len(table) - located,
-        left_out=len(fit.table) - len(table),
-        draws=fit.draws,
-        optimum=fit,
-        at_best_lr=metric_at_rates(rows, rates, y, turn, level, exact),
-        beside={
-            name: metric_at_rates(rows, rates, name, better, level, exact) for name, better in (beside or {}).items()
-        },
-        **why,
-    )
-
-
-def slope_of_law(law: Law, level: float) -> tuple[float, float, float, float]:
-    """(slope, intercept, low, high) of a law over the length alone; NaN without one."""
-    low, slope, high, _ = law.exponents(level)[:, 0]
-    intercept = float(np.median(law.coefficients[:, 0])) - slope * float(law.logs.mean())
-    return float(slope), intercept, float(low), float(high)
+    others = {name: metric_at_rates(rows, rates, name, best, level, exact) for name, best in (beside or {}).items()}
+    at_best = metric_at_rates(rows, rates, y, turn, level, exact)
+    about: dict[str, Any] = {"slope": slope, "low": low, "high": high, "intercept": intercept, "level": level}
+    about |= {"located": located, "bounded": len(table) - located, "left_out": len(fit.table) - len(table)}
+    return Regime(verdict=word, **about, draws=fit.draws, optimum=fit, at_best_lr=at_best, beside=others, **why)

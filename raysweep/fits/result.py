@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 class Status(StrEnum):
@@ -84,11 +83,7 @@ class Fit:
 
 
 def overall(table: pd.DataFrame) -> dict[str, Any]:
-    """Summarize a table of slices as status, estimate, interval and method spread.
-
-    A table with one slice gives the values of this slice. With several slices, `Fit` says how the located slices are
-    combined.
-    """
+    """The status, estimate, interval and method spread of a table of slices; `Fit` says how they are combined."""
     names = ("estimate", "low", "high", "method_spread")
     if len(table) == 1:
         return {"status": Status(table["status"].iloc[0])} | {name: float(table[name].iloc[0]) for name in names}
@@ -102,10 +97,10 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def fitted(kind: str, table: pd.DataFrame, **fields: Any) -> Fit:
-    """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`."""
-    import pandas as pd
-
+    """The fit with this table, over all its slices as `overall` says. fields: the further ones of `Fit`; points and
+    draws are those of the slice with the most if they are not given."""
     usual: dict[str, Any] = {"dropped": {}, "scale": "linear", "crossings": pd.DataFrame()}
+    usual |= {name: int(table[name].max()) for name in ("points", "draws") if name not in fields}
     return Fit(kind=kind, table=table, **{**usual, **overall(table), **fields})
 
 
@@ -117,8 +112,6 @@ def merged(fits: Sequence[Fit], table: pd.DataFrame) -> Fit:
 
     points and draws are those of the setting with the most; rows and dropped rows are added up.
     """
-    import pandas as pd
-
     dropped: Counter[str] = Counter()
     for fit in fits:
         dropped.update(fit.dropped)

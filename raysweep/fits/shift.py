@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.at_best_lr import RateRows
 from raysweep.fits.between_points import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
-from raysweep.fits.result import Fit, Status
+from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,24 +60,22 @@ def fit_shift(
     frames = [frame.reset_index(drop=True) for frame in (one, other)]
     rows = [RateRows(frame, x, by, seed) for frame in frames]
     fits = [fit_optimum(frame, x, y, by, seed, level, turn=turn, logarithmic=True, advise=False) for frame in frames]
-    limits = [_located(fit, by) for fit in fits]
+    located = [fit.table[fit.table["status"] == Status.LOCATED] for fit in fits]
+    limits = [dict(zip(table[by], table["diverged_from"], strict=True)) for table in located]  # of the located slices
     every = {place for fit in fits for place in fit.table[by]}
     both = sorted(limits[0].keys() & limits[1].keys())
     names = np.sort(np.unique(np.concatenate([frame[seed].unique() for frame in frames])))
-    shift = Shift(slices=len(both), left_out=len(every) - len(both), draws=len(names))
+    count = len(names)
+    shift = Shift(slices=len(both), left_out=len(every) - len(both), draws=count)
     if not both:
         return shift
     # log places [interpolation, draw left out (last: no draw left out)], second setting minus first, mean over slices
-    apart = np.mean(
-        [
-            _places(rows[1], place, limits[1][place], names, y, turn)
-            - _places(rows[0], place, limits[0][place], names, y, turn)
-            for place in both
-        ],
-        axis=0,
+    first, second = (
+        np.array([_places(part, place, limit[place], names, y, turn) for place in both])
+        for part, limit in zip(rows, limits, strict=True)
     )
-    means, count = apart[:2].mean(axis=0), len(names)
-    half = np.nan
+    apart = np.mean(second - first, axis=0)
+    means, half = apart[:2].mean(axis=0), np.nan
     if count > 1:
         scatter = float(((means[:-1] - means[:-1].mean()) ** 2).sum())
         half = t_quantile(level, count - 1) * float(np.sqrt((count - 1) / count * scatter))
@@ -88,12 +83,6 @@ def fit_shift(
         half = float(np.hypot(half, normal_quantile(level) * np.ptp(apart[:, -1]) / np.sqrt(12)))
     factor, low, high = np.exp([means[-1], means[-1] - half, means[-1] + half]).tolist()
     return replace(shift, factor=factor, low=low, high=high)
-
-
-def _located(fit: Fit, by: str) -> dict[float, float]:
-    """The slices with a located best value, and the x from which most draws diverged there."""
-    table = fit.table[fit.table["status"] == Status.LOCATED]
-    return dict(zip(table[by], table["diverged_from"], strict=True))
 
 
 def _places(rows: RateRows, place: float, limit: float, names: np.ndarray, y: str, turn: str) -> np.ndarray:
@@ -105,4 +94,4 @@ def _places(rows: RateRows, place: float, limit: float, names: np.ndarray, y: st
         two_way_anova(values[curves.seeds != name]).curve if name in curves.seeds and len(values) > 1 else whole
         for name in names
     ]
-    return np.stack(lowest_places(curves.x, np.stack([*each, whole])))
+    return np.stack(lowest_places(np.log(curves.x), np.stack([*each, whole])))

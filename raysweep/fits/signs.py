@@ -14,34 +14,29 @@ from raysweep.fits.zero_posterior.mixture import Mixture
 
 
 def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndarray:
-    """The sign of the curve at each grid point: +1 or -1 if its chance is high enough, otherwise 0.
-
-    A sign is clear if the chance of the other one is at most (1 - level) / 2, or (1 - level) / n with n independent
-    points (`independent_points`).
-    """
+    """The sign of the curve at each grid point: +1 or -1 if the chance of the other one is at most (1 - level) / 2, or
+    (1 - level) / n with n `independent_points` of the values; otherwise 0."""
     doubt = (1 - level) / max(2.0, independent_points(values))
     positive = curve.positive(curve.t)
     return (positive >= 1 - doubt).astype(int) - (positive <= doubt).astype(int)
 
 
 def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
-    """The sign of the curve at each grid point: +1 or -1 if it is significant, otherwise 0.
+    """The sign of the curve at each grid point: +1 or -1 if it is significant, otherwise 0. The test is corrected for
+    the number of `independent_points`: those that move together between draws count as one."""
+    return point_signs(values, max(level, 1 - 2 * (1 - level) / independent_points(values)), scale, exact)
 
-    The test is corrected for the number of independent points (`independent_points`). Points that move together between
-    draws count as one.
-    """
-    point_level = max(level, 1 - 2 * (1 - level) / independent_points(values))
-    middle, (margin,) = middle_and_margins(values, (point_level,), scale, exact)
+
+def point_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
+    """The sign of the curve at each grid point as `clear_signs`, each by a test of its own at this level."""
+    middle, (margin,) = middle_and_margins(values, (level,), scale, exact)
     direction = np.nansum(np.sign(values), axis=0) if scale == "sign" else np.nan_to_num(middle)
     return np.where(margin < 0, np.sign(direction), 0).astype(int)
 
 
 def clearness(mean: np.ndarray, labels: np.ndarray, node: int) -> float:
-    """How clear the sign is on one side of a crossing.
-
-    It is the largest |mean| at the grid point `node` and the points around it, up to the next point on each side whose
-    sign is clearly the opposite.
-    """
+    """How clear the sign is on one side of a crossing: the largest |mean| at the grid point `node` and around it, up to
+    the next point on each side whose sign is clearly the opposite."""
     other = np.flatnonzero(labels == -labels[node])
     first = other[other < node].max(initial=-1) + 1
     last = other[other > node].min(initial=len(labels))
@@ -88,11 +83,8 @@ def without_crossing(
 
 
 def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool, errors: np.ndarray | None = None) -> bool:
-    """Whether values[draw, point] are clearly lower near one edge than elsewhere, by Student's t test, or by the given
-    errors of the means.
-
-    It compares the third of the points nearest the lower edge (upper edge if `lower` is False) with all other points.
-    """
+    """Whether values[draw, point] are clearly lower in the third nearest one edge (`lower`: the lower one) than at all
+    other points, by Student's t test, or by the given errors of the means."""
     third = max(1, values.shape[1] // 3)
     near = np.arange(values.shape[1]) < third
     near = near if lower else near[::-1]

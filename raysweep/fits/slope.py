@@ -13,8 +13,6 @@ intervals let expect, the slope's interval is shorter, by the same kind of compr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from raysweep.fits.at_best_lr import RateRows
@@ -23,9 +21,7 @@ from raysweep.fits.posterior.curve import SEED, curve_posterior
 from raysweep.fits.posterior.places import minimum_places
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 EXACT_PLACES = 1440  # places between the ends of an interval without noise, all equally likely
 INDEPENDENT = 4.0  # degrees of freedom that the independence of lengths is worth
@@ -37,14 +33,9 @@ def fit_slope(
 ) -> tuple[float, float, float, float]:
     """(slope, intercept, low, high) of the least-squares line of log optimal rate over log length.
 
-    Slope and intercept are NaN unless the optimum is located at every length.
-
-    table: the rows of the fit of the optimum for the lengths that are used.
-    rows: the rows of this fit.
-    y, turn, level, exact: as in `fit_regime`.
-
-    The interval (low, high) has the uncertainty of the optima with two bounds, and the most extreme values that the one
-    bound of the others allows.
+    Slope and intercept are NaN unless the optimum is located at every length of the table of its fit. The interval
+    (low, high) has the uncertainty of the optima with two bounds, and the most extreme values that the one bound of the
+    others allows.
     """
     x = np.log(table[rows.length].to_numpy(float))
     weights = (x - x.mean()) / max(float(((x - x.mean()) ** 2).sum()), 1e-300)
@@ -63,6 +54,7 @@ def bounded_part(
     table: pd.DataFrame, weights: np.ndarray, rows: RateRows, y: str, turn: str, level: float, exact: bool
 ) -> tuple[float, float, float, np.ndarray]:
     """(low, middle, high) of the weighted sum of the log optimal rates of lengths with two bounds; and these rates."""
+    at = np.log(table[rows.length].to_numpy(float))
     samples, moves = [], []
     for k, row in enumerate(table.to_dict("records")):
         rng = np.random.default_rng([k, SEED])
@@ -81,7 +73,7 @@ def bounded_part(
     if exact:
         return float(low), centre, float(high), middle
     widened = widening(log_rates, np.array(moves), weights, level) ** 2
-    scattered = narrowing(np.log(table[rows.length].to_numpy(float)), log_rates, level) ** 2
+    scattered = narrowing(at, log_rates, level) ** 2
     wider = float(np.sqrt(widened - (1 - scattered) * min(widened, 1.0)))  # what draws move together leaves no scatter
     return centre - wider * (centre - float(low)), centre, centre + wider * (float(high) - centre), middle
 
@@ -95,7 +87,7 @@ def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: s
     limit: the rate from which most draws diverged. An optimum at the last rate below it may lie anywhere between the
         rate before that and the limit.
     """
-    curves = rows.over_rates(length, limit, y, turn)
+    curves = rows.curves(length, limit, y, turn)
     axis, u, values = along_rates(curves, logarithmic=True)
     places = minimum_places(curve_posterior(u, values))  # the same as of the fit of the optimum
     fit = two_way_anova(values)
@@ -114,12 +106,8 @@ def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: s
 
 
 def widening(log_rates: np.ndarray, moves: np.ndarray, weights: np.ndarray, level: float) -> float:
-    """The factor from an interval that takes lengths as independent to one that knows how draws move them together.
-
-    log_rates: (lengths, samples).
-    moves: (lengths, draws), how each draw moves the optimum of each length, in any unit.
-    weights: (lengths,), of the sum of the log rates whose interval it is.
-    """
+    """The factor from an interval of weights @ log_rates (lengths, samples) that takes lengths as independent to one
+    that knows how draws move them together. moves: (lengths, draws), in any unit."""
     freedom = moves.shape[1] - 1
     deviation = np.diff(np.quantile(log_rates, [0.16, 0.84], axis=1), axis=0)[0] / 2
     size = np.sqrt((moves**2).sum(axis=1, keepdims=True) / freedom)
@@ -132,12 +120,8 @@ def widening(log_rates: np.ndarray, moves: np.ndarray, weights: np.ndarray, leve
 
 
 def narrowing(x: np.ndarray, log_rates: np.ndarray, level: float) -> float:
-    """The factor, at most 1, from an interval that takes the spread of each optimum as its error to one that looks at
-    how far the optima lie from a line.
-
-    x: (lengths,), log lengths.
-    log_rates: (lengths, samples).
-    """
+    """The factor, at most 1, from an interval that takes the spread of each optimum, log_rates (lengths, samples), as
+    its error to one that looks at how far the optima lie from a line over the log lengths x."""
     freedom = len(x) - 2
     low, middle, high = np.quantile(log_rates, [0.16, 0.5, 0.84], axis=1)
     line = np.stack([np.ones_like(x), x], axis=1)

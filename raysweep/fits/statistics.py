@@ -79,20 +79,13 @@ def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def half_width(level: float, error: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Half the width of Student's t intervals.
-
-    error: standard errors of the means.
-    count: how many draws each mean has.
-    """
+    """Half the width of Student's t intervals of means of `count` draws with these standard errors."""
     return np.array([t_quantile(level, int(draws) - 1) for draws in count]) * error
 
 
 def mean_band(values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mean, low, high) over draws at each point of values[draw, point]: Student's t intervals.
-
-    The band holds the expected value with this level at each point by itself, not everywhere at once. It is NaN with
-    fewer than two draws.
-    """
+    """(mean, low, high) over draws at each point of values[draw, point]: Student's t intervals, NaN with fewer than two
+    draws. The band holds the expected value with this level at each point by itself, not everywhere at once."""
     mean, error, count = standard_error(values)
     half = half_width(level, error, count)
     return mean, mean - half, mean + half
@@ -120,11 +113,8 @@ def two_sided(mean: float, error: float, degrees: int) -> float:
 
 
 def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
-    """One-sided p-values of Student's t test that the mean over draws of steps[draw, step] is above 0.
-
-    size: the size of the values; a smaller scatter than their rounding errors counts as no noise.
-    The p-value is 1 for a step with fewer than two draws.
-    """
+    """One-sided p-values of Student's t test that the mean over draws of steps[draw, step] is above 0; 1 with fewer
+    than two draws. A smaller scatter than rounding errors of values of this size counts as no noise."""
     from scipy.special import stdtr
 
     mean, error, count = standard_error(steps)
@@ -138,11 +128,8 @@ def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
 
 
 def independent_points(values: np.ndarray) -> float:
-    """Estimate how many points of values[draw, point] vary independently of each other between draws.
-
-    The estimate uses the mean squared correlation between points. It is the number of points if the correlation is not
-    larger than independent points show by chance, and 1 if all points move together.
-    """
+    """How many points of values[draw, point] vary independently between draws, by the mean squared correlation between
+    points: all if it is no larger than independent points show by chance, 1 if all points move together."""
     mean, error, count = standard_error(values)
     usable = (count > 2) & (error > 0)
     points, draws = int(usable.sum()), int(count.max())
@@ -183,27 +170,18 @@ class Anova:
 
 
 def two_way_anova(values: np.ndarray) -> Anova:
-    """Fit value = draw effect + curve to values[draw, point] by least squares.
+    """Fit value = draw effect + curve to values[draw, point], NaN where missing, by least squares.
 
-    Values may be missing (NaN), but shared draws must connect all points.
+    The draw effects are eliminated, so the normal equations have the size of the curve. Where no draws connect two
+    groups of points, the mean of the curve is the same in both.
     """
-    return _without_effects(values) or _by_pseudo_inverse(values)
-
-
-def _without_effects(values: np.ndarray) -> Anova | None:
-    """The fit by normal equations from which the draw effects are eliminated, so that they have the size of the curve.
-    None if a draw has no value, or if shared draws do not connect all points."""
     there = np.isfinite(values)
     draws, points = values.shape
-    of_draw = there.sum(axis=1)
-    if not draws or not points or not of_draw.all():
-        return None
+    of_draw = np.maximum(there.sum(axis=1), 1)
     share = there / of_draw[:, None]
     eigenvalues, vectors = np.linalg.eigh(np.diag(there.sum(axis=0)) - there.T.astype(float) @ share)
-    # that of the common level is 0; another one that is 0 means that nothing connects some points
-    if points > 1 and not eigenvalues[1] > CONNECTED * eigenvalues[-1]:
-        return None
-    inverse = np.concatenate([[0.0], 1 / eigenvalues[1:]])
+    certain = eigenvalues > CONNECTED * eigenvalues[-1]  # that of the level of all connected points is 0
+    inverse = np.divide(1, eigenvalues, out=np.zeros(points), where=certain)
     filled = np.where(there, values, 0.0)
     level = filled.sum(axis=1) / of_draw
     shape = (vectors * inverse) @ (vectors.T @ (np.where(there, filled - level[:, None], 0.0)).sum(axis=0))
@@ -212,31 +190,7 @@ def _without_effects(values: np.ndarray) -> Anova | None:
     degrees = int(there.sum()) - points - draws + 1
     variance = float(np.nansum(residual**2) / degrees) if degrees > 0 else np.nan
     factor = vectors * np.sqrt(inverse * (variance if degrees > 0 else 0.0))
-    return Anova(shape + effect.mean(), factor, residual, variance, degrees)
-
-
-def _by_pseudo_inverse(values: np.ndarray) -> Anova:
-    """The fit for values that are not connected: the solution of least norm."""
-    draws, points = values.shape
-    at_draw, at_point = np.nonzero(np.isfinite(values))
-    rows = np.arange(len(at_draw))
-    design = np.zeros((len(rows), points + draws - 1))
-    design[rows, at_point] = 1
-    later = at_draw > 0  # draw effects are estimated relative to the first draw and centred afterwards
-    design[rows[later], points + at_draw[later] - 1] = 1
-    inverse = np.linalg.pinv(design.T @ design)
-    solution = inverse @ (design.T @ values[at_draw, at_point])
-    effect = np.concatenate([[0.0], solution[points:]])
-    residual = np.full(values.shape, np.nan)
-    residual[at_draw, at_point] = values[at_draw, at_point] - design @ solution
-    degrees = len(rows) - points - draws + 1
-    variance = float(np.nansum(residual**2) / degrees) if degrees > 0 else np.nan
-    # Only differences along the curve matter, so its covariance leaves out the common level.
-    centre = np.eye(points) - 1 / points
-    covariance = centre @ inverse[:points, :points] @ centre
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    factor = vectors * np.sqrt(np.clip(eigenvalues, 0, None) * (variance if degrees > 0 else 0.0))
-    return Anova(solution[:points] + effect.mean(), factor, residual, variance, degrees)
+    return Anova(shape + effect[there.any(axis=1)].mean(), factor, residual, variance, degrees)
 
 
 def noiseless(values: np.ndarray, fit: Anova) -> bool:
@@ -263,13 +217,11 @@ def smooth_within_draws(fit: Anova) -> bool:
 
 @lru_cache(maxsize=256)
 def rises_by_chance(points: int, degrees: int) -> np.ndarray:
-    """Simulate the statistic `rise` for 4,000 curves without any rise: their true means are all equal.
+    """The statistic `rise` of SIMULATED curves without any rise, whose variance is estimated with so many degrees of
+    freedom; from 200 on it counts as known.
 
-    points: how many points a curve has.
-    degrees: the degrees of freedom with which the variance is estimated; from 200 on it counts as known.
-
-    The seed is fixed. Among all curves that never rise, a constant one shows the largest rise by chance, so a test
-    against these values is valid for all of them.
+    Among all curves that never rise, a constant one shows the largest rise by chance, so a test against these values is
+    valid for all of them.
     """
     rng = np.random.default_rng([points, min(degrees, 200)])
     z = rng.standard_normal((SIMULATED, points))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from raysweep.fits.statistics import (
     two_sided,
     two_way_anova,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
 PER_DRAW, POOLED = "per draw: Student's t on each draw's slope", "additive: pooled variance, draw effect removed"
@@ -129,12 +127,9 @@ def fit_trend(
 
 
 def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray) -> Trend:
-    """The trend of a curve without noise: the interval has no width, and every p-value is 0 or 1.
+    """The trend of a curve without noise over x `at`, its slope over u: no width, and every p-value is 0 or 1.
 
     nothing: a Trend with the fields that do not depend on the curve.
-    at: (points,), x.
-    u: (points,), the coordinate of the slope: x or log10 x.
-    curve: (points,), the values.
     """
     nothing, size = replace(nothing, method=EXACT, exact=True), float(np.ptp(curve))
     if size <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
@@ -144,17 +139,13 @@ def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray
         slope = 0.0
     sign = -1.0 if slope < 0 else 1.0
     steps = sign * np.diff(curve)
-    return replace(
-        nothing,
-        slope=slope,
-        low=slope,
-        high=slope,
-        p_value=float(slope == 0),
-        p_against=float(not (steps < -ROUNDING * size).any()),
-        p_along=float(not (steps > ROUNDING * size).any()),
-        p_throughout=float(not (steps > ROUNDING * size).all()),
-        **moves(at, curve, sign),
-    )
+    p_values: dict[str, Any] = {
+        "p_value": float(slope == 0),
+        "p_against": float(not (steps < -ROUNDING * size).any()),
+        "p_along": float(not (steps > ROUNDING * size).any()),
+        "p_throughout": float(not (steps > ROUNDING * size).all()),
+    }
+    return replace(nothing, slope=slope, low=slope, high=slope, **p_values, **moves(at, curve, sign))
 
 
 def slope_weights(u: np.ndarray) -> np.ndarray:
@@ -165,36 +156,22 @@ def slope_weights(u: np.ndarray) -> np.ndarray:
 
 def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float, float, int, bool]:
     """(slope of the mean over draws, its standard error, its degrees of freedom, whether the draw was the unit)."""
+    from scipy.special import fdtrc
+
     weights = slope_weights(u)
     slopes = complete_draws(values) @ weights
     pooled = float(np.sqrt(np.sum((weights @ fit.factor) ** 2)))
     if len(slopes) >= 2:
-        error = float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
-        if smooth_within_draws(fit) or more_than_noise(error, len(slopes) - 1, pooled, fit.degrees):
-            return float(slopes.mean()), error, len(slopes) - 1, True
+        error, degrees = float(slopes.std(ddof=1) / np.sqrt(len(slopes))), len(slopes) - 1
+        # whether the slopes of the draws may differ by more than the noise within draws explains (F test)
+        if smooth_within_draws(fit) or fdtrc(degrees, fit.degrees, (error / pooled) ** 2) < MAY_DIFFER:
+            return float(slopes.mean()), error, degrees, True
     return float(weights @ fit.curve), pooled, fit.degrees, False
 
 
-def more_than_noise(between: float, between_degrees: int, pooled: float, degrees: int) -> bool:
-    """Whether the slopes of the draws differ by more than the noise within draws explains (F test).
-
-    between, between_degrees: the standard error from the scatter of the draws' slopes, and its degrees of freedom.
-    pooled, degrees: the standard error from the pooled noise, and its degrees of freedom.
-
-    The test is lenient (MAY_DIFFER), because with few draws a real difference is hard to see.
-    """
-    from scipy.special import fdtrc
-
-    return bool(fdtrc(between_degrees, degrees, (between / pooled) ** 2) < MAY_DIFFER)
-
-
 def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
-    """The p-value for a change in the direction of `sign` between some two points, with pooled noise.
-
-    The null hypothesis is that the curve never changes in that direction. The p-value comes from simulated curves with
-    equal means, which show the largest changes by chance. The standard error of a change uses the pooled variance of
-    all points, or the variance of the points involved if that is larger.
-    """
+    """The p-value for a change in the direction of `sign` between some two points, with pooled noise: against simulated
+    curves with equal means, which of all curves without such a change show the largest by chance."""
     present = np.isfinite(values)
     count = present.sum(axis=0)
     at_point = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
@@ -204,14 +181,8 @@ def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
 
 
 def clearest_change(curve: np.ndarray, at_point: np.ndarray, pooled: np.ndarray) -> float:
-    """The largest rise of a curve in standard errors, with one for each difference.
-
-    curve: (points,), the means.
-    at_point: (points,), the variance of each mean, estimated at that point alone.
-    pooled: (points,), the variance of each mean, estimated from all points.
-
-    The standard error of a difference uses the larger of the two variances.
-    """
+    """The largest rise of a curve (points,) in standard errors of each difference, from the larger of two variances of
+    its means, (points,) each: estimated at the point alone, and pooled over all points."""
     best = 0.0
     for window in (1, 2, 3):
         if len(curve) < 2 * window:
@@ -224,13 +195,8 @@ def clearest_change(curve: np.ndarray, at_point: np.ndarray, pooled: np.ndarray)
 
 
 def per_draw_change(complete: np.ndarray, sign: float) -> float:
-    """The p-value for a change in the direction of `sign` between some two points, with the draw as the unit.
-
-    complete: (draws, points), without missing values.
-
-    Student's t test of the clearest change between any two points, corrected (Bonferroni) for the number of pairs of
-    independent points (`independent_points`).
-    """
+    """The p-value for a change in the direction of `sign` between some two points, with the draw as the unit: Student's
+    t test of the clearest change, corrected (Bonferroni) for the number of pairs of independent points."""
     first, second = np.triu_indices(complete.shape[1], 1)
     chance = rising_chances(sign * (complete[:, second] - complete[:, first]), float(np.abs(complete).max()))
     looks = max(1.0, independent_points(np.diff(complete, axis=1)))
@@ -238,12 +204,8 @@ def per_draw_change(complete: np.ndarray, sign: float) -> float:
 
 
 def every_step(values: np.ndarray, sign: float) -> float:
-    """The p-value for every step between neighbouring points of the mean going in the direction of `sign`.
-
-    The null hypothesis is that at least one step does not. This is an intersection-union test: the result is the
-    largest p-value of all steps, and no correction for their number is needed. The draw is the unit; a draw is used for
-    a step if it has a value at both ends.
-    """
+    """The p-value for every step between neighbouring points of the mean going in the direction of `sign`, against at
+    least one that does not: the largest of all steps (intersection-union test), the draw as the unit."""
     chance = rising_chances(sign * np.diff(values, axis=1), float(np.nanmax(np.abs(values))))
     return float(chance.max())
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, fitted
-from raysweep.fits.statistics import LEVEL, holm
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.fits.statistics import LEVEL, holm, normal_quantile
+from raysweep.lazy import pd
 
 SIMULATED, MORE = 199, 1999
 """Curves without a turn; more for a p up to `PROMISING`."""
@@ -31,7 +28,7 @@ tail is heavier than that of a maximum of normal variables."""
 RESAMPLED = 400
 CLEAR = 2.0
 FEWEST = 5
-METHOD = "test against curves that only rise or fall, with the known errors"
+METHOD = "test against level curves, with the known errors"
 LONGEST = 40
 """Points at most at which stretches begin and end."""
 
@@ -40,9 +37,10 @@ LONGEST = 40
 class Turn:
     """The turn of one curve, in the units of x and y.
 
-    estimate, low, high: of the best place. p: of no turn, two tests of which the larger counts. base: the first value.
-    fall, fall_low, fall_high: from the best value to the end, above 0 where the end is worse.
-    Ends of intervals are NaN where p is above `PROMISING`.
+    estimate, low, high: the best of the points; the ends are by profile likelihood. p: of no turn, two tests of which
+    the larger counts. base: the first value. fall, fall_low, fall_high: from the best value to the end, above 0 where
+    the end is worse; fall_low is above 0 where p is at most 1 - level.
+    The fall and all ends are NaN where p is above `PROMISING`.
     """
 
     estimate: float
@@ -66,22 +64,20 @@ def find_turn(
     if len(x) < FEWEST:
         return Turn(*(np.nan,) * 3, 1.0, float(y[0]) if len(y) else np.nan, *(np.nan,) * 3)
     z = y if turn == "max" else -y
-    rng = np.random.default_rng(seed)
-    p = 1.0
-    if np.median(z) - z[0] > CLEAR * np.hypot(np.median(error), error[0]):
-        p = max(_p(z, error, rng), _p(z[::-1], error[::-1], rng))
-    fit = unimodal(z, 1 / error**2)
-    place, fall = float(x[fit.argmax()]), float(fit.max() - fit[-1])
+    weight, rng = 1 / error**2, np.random.default_rng(seed)
+    p, price = _p(z, weight, level, rng)
+    rises = np.median(z) - z[0] > CLEAR * np.hypot(np.median(error), error[0])
+    p = max(p, _p(z[::-1], weight[::-1], level, rng)[0]) if rises else 1.0
+    fit, squares = unimodal(z, weight)
+    peak, fall = int(squares.argmin()), float(fit.max() - fit[-1])
     if p > PROMISING:
-        return Turn(place, np.nan, np.nan, p, float(y[0]), fall, np.nan, np.nan)
-    some = np.array([unimodal(fit + error * rng.standard_normal(len(z)), 1 / error**2) for _ in range(RESAMPLED)])
-    tail = (1 - level) / 2
-    first, last = np.quantile(some.argmax(axis=1), [tail, 1 - tail], method="inverted_cdf").astype(int)
-    low, high = x[max(first - 1, 0)], x[min(last + 1, len(x) - 1)]  # the best place is between the neighbours
-    falls = some.max(axis=1) - some[:, -1]
-    bounds = 2 * fall - np.quantile(falls, [1 - tail, tail])  # the largest of many is too high
-    bounds += [fall - falls.mean(), (falls.mean() - fall) / 2]  # by this, which the fit, too high itself, understates
-    return Turn(place, float(low), float(high), p, float(y[0]), fall, *map(float, bounds))
+        return Turn(float(x[peak]), np.nan, np.nan, p, float(y[0]), *(np.nan,) * 3)
+    low, high = x[np.flatnonzero(squares - squares.min() <= normal_quantile(level) ** 2)[[0, -1]]]
+    some = [unimodal(fit + error * rng.standard_normal(len(z)), weight)[0] for _ in range(RESAMPLED)]
+    falls = np.array([each.max() - each[-1] for each in some])
+    bias = falls.mean() - fall  # the largest of many is too high
+    least, most = _largest_fall(z[None], weight, price)[0], 2 * fall - np.quantile(falls, (1 - level) / 2) + bias / 2
+    return Turn(float(x[peak]), float(low), float(high), p, float(y[0]), fall - bias, float(least), float(most))
 
 
 def fit_turns(
@@ -92,8 +88,6 @@ def fit_turns(
     parts: the rows of each curve, ok or not; runs at one x are averaged. The table has a row per curve, with p, p_holm,
     base, fall, fall_low and fall_high besides the columns of all places.
     """
-    import pandas as pd
-
     lines, rows = [], 0
     for part in parts:
         good = part[(part["status"] == "ok") & np.isfinite(part[y].to_numpy(float)) & (part[error] > 0)]
@@ -117,52 +111,44 @@ def fit_turns(
     table = table.assign(
         **pd.DataFrame(reasons), turn=turn, exact=False, halved=False, method=METHOD, method_spread=np.nan
     )
-    return fitted(
-        "inflection",
-        table,
-        level=level,
-        points=int(table["points"].max()),
-        draws=int(table["draws"].max()),
-        rows=rows,
-        method=METHOD,
-    )
+    return fitted("inflection", table, level=level, rows=rows, method=METHOD)
 
 
-def unimodal(z: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The least-squares curve that rises to one point and falls after it."""
-    best, least = z, np.inf
-    for peak in range(len(z)):
-        parts = [isotonic_regression(z[: peak + 1], weights=weight[: peak + 1]).x]
-        if peak + 1 < len(z):
-            parts.append(isotonic_regression(z[peak + 1 :], weights=weight[peak + 1 :], increasing=False).x)
-        fit = np.concatenate(parts)
-        size = float(np.sum(weight * (z - fit) ** 2))
-        if size < least - 1e-12:
-            best, least = fit, size
-    return best
+def unimodal(z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least-squares curve that rises to one point and falls after it, and the sum of squares of the best one with
+    its peak at each point."""
+    fits = []
+    for peak, (value, mass) in enumerate(zip(z, weight, strict=True)):
+        rise = isotonic_regression(z[:peak], weights=weight[:peak]).x if peak else z[:0]
+        after = slice(peak + 1, None)
+        fall = isotonic_regression(z[after], weights=weight[after], increasing=False).x if peak + 1 < len(z) else z[:0]
+        sides, masses = np.concatenate([rise, fall]), np.delete(weight, peak)
+        down = np.argsort(-sides)  # the peak is pooled with all that would be above it
+        top = (np.cumsum([mass * value, *(masses * sides)[down]]) / np.cumsum([mass, *masses[down]])).max()
+        fits.append(np.insert(np.minimum(sides, top), peak, top))
+    squares = (weight * (z - np.array(fits)) ** 2).sum(axis=1)
+    return fits[int(squares.argmin())], squares
 
 
-def _p(z: np.ndarray, error: np.ndarray, rng: np.random.Generator) -> float:
-    """The probability of such a fall to the end in a curve that only rises."""
-    weight = 1 / error**2
-    flat = isotonic_regression(z, weights=weight).x
-    observed = float(_largest_fall(z[None], weight)[0])
-    p = 1.0
+def _p(z: np.ndarray, weight: np.ndarray, level: float, rng: np.random.Generator) -> tuple[float, float]:
+    """(the probability of such a fall to the end in a level curve, what such a fall has in standard errors at the
+    level)."""
+    error, observed = weight**-0.5, float(_largest_fall(z[None], weight)[0])
     for count in (SIMULATED, MORE):
-        every = _largest_fall(flat + error * rng.standard_normal((count, len(z))), weight)
+        every = _largest_fall(error * rng.standard_normal((count, len(z))), weight)
         beyond = int((every >= observed).sum())
         p = (1 + beyond) / (count + 1)
         if p > PROMISING:
-            return p
+            break
     if beyond < COUNTED:
         scale = every.std() * np.sqrt(6) / np.pi
         p = float(-np.expm1(-np.exp(-(observed - every.mean()) / scale - np.euler_gamma)))
-    return p
+    return p, float(np.quantile(every, level, method="higher"))
 
 
-def _largest_fall(z: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The largest fall from the mean of a stretch to that of all points from some later one on, in standard errors:
-    (curves,). z: (curves, points)."""
+def _largest_fall(z: np.ndarray, weight: np.ndarray, price: float | None = None) -> np.ndarray:
+    """The largest fall from the mean of a stretch to that of all points from some later one on: (curves,). z: (curves,
+    points). In standard errors; with a `price` in the units of z, less so many standard errors."""
     points = z.shape[1]
     marks = np.unique(np.linspace(0, points, min(points, LONGEST) + 1).round().astype(int))
     sums = np.concatenate([np.zeros((len(z), 1)), np.cumsum(z * weight, axis=1)], axis=1)[:, marks]
@@ -173,7 +159,8 @@ def _largest_fall(z: np.ndarray, weight: np.ndarray) -> np.ndarray:
     out = np.full(len(z), -np.inf)
     for s in range(1, len(marks) - 1):  # the rest begins at mark s
         before = last <= s
-        rest = (sums[:, -1] - sums[:, s]) / (mass[-1] - mass[s])
-        size = (means[:, before] - rest[:, None]) / np.sqrt(variance[before] + 1 / (mass[-1] - mass[s]))
+        size = means[:, before] - ((sums[:, -1] - sums[:, s]) / (mass[-1] - mass[s]))[:, None]
+        error = np.sqrt(variance[before] + 1 / (mass[-1] - mass[s]))
+        size = size / error if price is None else size - price * error
         out = np.maximum(out, size.max(axis=1))
     return out

@@ -22,10 +22,8 @@ ROWS = 20_000
 
 
 def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> int:
-    """Merge the unmerged segments of a ledger if there are more than MORE_THAN; returns how many were merged.
-
-    still_ours: raises if the sweep is no longer ours; it is called before anything is removed. Damaged segments stay.
-    """
+    """Merge the unmerged segments of a ledger if there are more than MORE_THAN; returns how many were merged. Damaged
+    ones stay. still_ours: raises if the sweep is no longer ours; it is called before anything is removed."""
     listed = segments.segments(folder)
     small = [path for path in listed if not path.name.startswith(segments.MERGED)]
     if len(small) <= MORE_THAN:

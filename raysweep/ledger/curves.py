@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from raysweep.ledger.results_table import in_order
 from raysweep.ledger.segments import Curve, Row, SharedCurves
 from raysweep.plan.cells import Cells
 
@@ -22,12 +23,9 @@ STEP = "step"
 
 
 def of_row(row: Row, shared: SharedCurves) -> dict[str, Curve]:
-    """The learning curves of a row: {stage: {"step": [...], METRIC: [...]}}. Stages that logged nothing are left out.
-
-    shared: the curves of the kept stages of the ledger.
-
-    The points of one stage (epochs, parts of a trunk) are one curve, in their order.
-    """
+    """The learning curves of a row: {stage: {"step": [...], METRIC: [...]}}, without stages that logged nothing. The
+    points of one stage (epochs, parts of a trunk) are one curve, in their order. shared: the curves of the kept stages
+    of the ledger."""
     curves = dict(row.get("curves", {}))
     for stage, ids in row.get("stages", {}).items():
         parts = [shared[identity][1] for identity in ids if identity in shared]
@@ -48,10 +46,7 @@ def one_after_the_other(parts: Sequence[Curve]) -> Curve:
 
 
 def aligned(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """(x, values[curve, point]) of several curves, at the x at which all of them have a finite value, sorted.
-
-    parts: (x, values) of each curve.
-    """
+    """(x, values[curve, point]) of several curves, at the x, sorted, at which all have a finite value."""
     import numpy as np
 
     finite = [(x[np.isfinite(values)], values[np.isfinite(values)]) for x, values in parts]
@@ -81,28 +76,23 @@ def table(
     rows: Mapping[tuple[str, int], Row],
     shared: SharedCurves,
 ) -> pandas.DataFrame:
-    """One line per point of a learning curve: sweep, cell, seed, status, stage, step, parameters, logged metrics.
+    """One line per point of a learning curve: sweep, cell, seed, status, stage, step, parameters (names), logged
+    metrics.
 
     The lines are in plan order, then by seed, then by stage, then in the order in which they were logged. A metric that
     was not logged at a step is NaN there; one with the name of another column is called NAME_logged. Without any curve,
     the table has no lines and no metrics.
 
-    stages: the names of all stages, first to last.
-    names: the parameters to show.
-    shared: the curves of the kept stages of the ledger.
+    stages: the names of all stages, first to last. shared: the curves of the kept stages of the ledger.
     """
     import numpy as np
     import pandas
 
     order = {stage: place for place, stage in enumerate(stages)}
     pieces: list[tuple[int, Row, str, Curve]] = []
-    for index in cells.in_order():
-        cell = cells.ids[index]
-        for seed in sorted(seeds):
-            if (cell, seed) in rows:
-                row = rows[cell, seed]
-                curves = sorted(of_row(row, shared).items(), key=lambda item: order.get(item[0], len(order)))
-                pieces += [(index, row, stage, curve) for stage, curve in curves]
+    for index, row in in_order(cells, seeds, rows):
+        curves = sorted(of_row(row, shared).items(), key=lambda item: order.get(item[0], len(order)))
+        pieces += [(index, row, stage, curve) for stage, curve in curves]
     lengths = np.asarray([len(curve[STEP]) for *_, curve in pieces], dtype=np.int64)
     logged = dict.fromkeys(name for *_, curve in pieces for name in curve if name != STEP)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     import pandas
 
 
+def in_order(cells: Cells, seeds: Sequence[int], rows: Mapping[tuple[str, int], segments.Row]) -> Iterator[Any]:
+    """(position of the cell, row) in plan order, then by seed."""
+    keys = ((index, cells.ids[index], seed) for index in cells.in_order() for seed in sorted(seeds))
+    yield from ((index, rows[cell, seed]) for index, cell, seed in keys if (cell, seed) in rows)
+
+
 def frame(
     sweep: str, workload: Workload, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]
 ) -> pandas.DataFrame:
@@ -26,12 +33,7 @@ def frame(
     import numpy as np
     import pandas
 
-    entries = [
-        (index, rows[key])
-        for index in cells.in_order()
-        for seed in sorted(seeds)
-        if (key := (cells.ids[index], seed)) in rows
-    ]
+    entries = list(in_order(cells, seeds, rows))
     indices = np.asarray([index for index, _ in entries], dtype=np.int64)
     listed = [row for _, row in entries]
     names = workload.metric_names()

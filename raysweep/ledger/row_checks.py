@@ -18,10 +18,8 @@ _STATUSES = frozenset(map(str, STATUSES))
 
 
 def check(row: Any) -> None:
-    """Raise TypeError, KeyError, ValueError or OverflowError if this is no row as `segments.Row` describes it.
-
-    row: with its metrics as numbers; the numbers of its curves are checked where they are decoded.
-    """
+    """Raise TypeError, KeyError, ValueError or OverflowError if this is no row as `segments.Row` describes it, its
+    metrics as numbers. The numbers of its curves are checked where they are decoded."""
     if not (
         type(row["cell"]) is type(row["code_version"]) is str
         and type(row["seed"]) is type(row["attempt"]) is int
@@ -34,10 +32,6 @@ def check(row: Any) -> None:
     for key in row.keys() - _REQUIRED:  # a later version may add others, which pass
         if not _FITS.get(key, lambda value: True)(row[key]):
             raise ValueError(f"{key} is not what a row has")
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str
 
 
 def _is_time(value: Any) -> bool:
@@ -59,13 +53,10 @@ def _is_asked(value: Any) -> bool:
 
 
 _FITS: dict[str, Callable[[Any], bool]] = {
-    "error": _is_text,
+    **dict.fromkeys(("error", "pack", "host", "identity"), lambda value: type(value) is str),
     "asked": _is_asked,
-    "pack": _is_text,
-    "host": _is_text,
     "finished": _is_time,
     "stages": lambda value: type(value) is dict and all(map(_are_texts, value.values())),
     "other_code": _are_texts,
-    "identity": _is_text,
     "version": lambda value: type(value) is int,
 }

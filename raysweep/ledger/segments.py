@@ -82,10 +82,7 @@ class Row(TypedDict):
 
 @dataclass
 class Contents:
-    """All rows of a ledger, one per (cell, seed), and the segments that could not be read.
-
-    shared_curves: what kept stages logged. The rows do not hold them any more: a row may be replaced.
-    """
+    """All rows of a ledger, one per (cell, seed), what kept stages logged, and the segments that could not be read."""
 
     rows: dict[tuple[str, int], Row] = field(default_factory=dict)
     shared_curves: SharedCurves = field(default_factory=dict)
@@ -99,11 +96,8 @@ def segment_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
 
 
 def write_segment(path: AnyPath, rows: Iterable[Row]) -> None:
-    """Publish rows as one segment.
-
-    FileExistsError if one with that name is there and has other results. The same results are no error: a trial that
-    was taken for lost, and was computed again, publishes twice.
-    """
+    """Publish rows as one segment. FileExistsError if one with that name is there and has other results. The same
+    results are no error: a trial that was taken for lost, and was computed again, publishes twice."""
     lines: list[bytes] = []
     digest = hashlib.sha256()
     for row in rows:
@@ -191,7 +185,6 @@ def _numbers(values: list[Any]) -> array[float]:
 
 
 def segments(folder: AnyPath) -> list[AnyPath]:
-    """The segments of a ledger in the order in which they count: merged segments first, then by name."""
     names = [name for name in files.names(folder) if name.endswith(".jsonl")]
     return [folder / name for name in sorted(names, key=lambda name: not name.startswith(MERGED))]
 
@@ -219,10 +212,8 @@ def read(folder: AnyPath) -> Contents:
 
 
 def load(paths: Sequence[AnyPath], missing: bool = False) -> Iterator[tuple[AnyPath, list[Row] | None]]:
-    """Segments with their rows; None instead of the rows of a damaged segment.
-
-    For a segment that is not there: FileNotFoundError, or None as well if `missing`.
-    """
+    """Segments with their rows; None instead of the rows of a damaged one. For one that is not there:
+    FileNotFoundError, or None as well if `missing`."""
     if not paths or isinstance(paths[0], Path):
         yield from zip(paths, (_rows(path, missing) for path in paths), strict=True)
         return
@@ -240,10 +231,8 @@ def _rows(path: AnyPath, missing: bool) -> list[Row] | None:
 
 
 def enter(winners: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:
-    """Add rows to `winners`, the rows that count, by (cell, seed); returns how many were there already.
-
-    A later attempt replaces an earlier one; of equal attempts the first counts.
-    """
+    """Add rows to `winners`, the rows that count, by (cell, seed); returns how many were there already. A later attempt
+    replaces an earlier one; of equal attempts the first counts."""
     repeated = 0
     for row in rows:
         key = (row["cell"], row["seed"])

@@ -45,13 +45,12 @@ INSIDE = (
 class Record:
     """What was asked of a sweep.
 
-    sweep: its name
-    sweep_id: unique, new for every sweep that is started afresh
-    space: resolved, as plain data
-    tracking_uri: where it is logged to MLflow (without credentials); None if nowhere
-    created: when, in UTC
-    runs_per: what one run in MLflow stands for: cell, pack or sweep (None in records that are older than this key)
-    store: where its stages are shared; None for the store inside the storage
+    sweep_id: unique, new for every sweep that is started afresh.
+    space: resolved, as plain data.
+    tracking_uri: where it is logged to MLflow (without credentials); None if nowhere.
+    created: when, in UTC.
+    runs_per: what one run in MLflow stands for: cell, pack or sweep (None in records that are older than this key).
+    store: where its stages are shared; None for the store inside the storage.
     """
 
     sweep: str
@@ -89,11 +88,8 @@ def abandon(folder: AnyPath, storage_too: bool) -> None:
 
 
 def withdraw(folder: AnyPath, storage_too: bool) -> None:
-    """Take back the creation of a record. Only the holder of the sweep's lock calls this.
-
-    Rows that were there without a record stay. storage_too: also remove the storage, if it was made for this sweep and
-    is empty.
-    """
+    """Take back the creation of a record, as the holder of the sweep's lock. Rows that were there without a record
+    stay. storage_too: also remove the storage, if it was made for this sweep and is empty."""
     _without(folder, FILE)
     abandon(folder, storage_too)
 
@@ -110,10 +106,8 @@ def update(folder: AnyPath, record: Record) -> None:
 
 
 def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
-    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood.
-
-    InputError also if the deletion of the sweep has begun, unless `to_delete`.
-    """
+    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood, and if the
+    deletion of the sweep has begun, unless `to_delete`."""
     try:
         with files.reading(folder):
             for path in (folder, *(folder / inner for inner in INSIDE)):  # a name must not lead out of the storage
@@ -159,7 +153,6 @@ def _content(folder: AnyPath, to_delete: bool) -> bytes:
 
 
 def sweeps(storage: AnyPath) -> list[str]:
-    """Names of the sweeps in a storage directory; InputError if it cannot be read."""
     try:
         return sorted({path.parent.name for name in (FILE, DELETING) for path in storage.glob(f"*/{name}")})
     except OSError as error:
@@ -183,25 +176,18 @@ def find(storage: AnyPath, name: str) -> AnyPath:
 
 
 def begin_deletion(folder: AnyPath) -> bool:
-    """Rename the record, so that nobody continues this sweep; False if the deletion had begun before.
-
-    On a disk this is one step, which works even if the disk is full. In a bucket the new name is there before the old
-    one is removed.
-    """
+    """Rename the record, so that nobody continues this sweep; False if the deletion had begun before. On a disk this is
+    one step, which works even if the disk is full. In a bucket the new name is there before the old one is removed."""
     return files.move(folder / FILE, folder / DELETING)
 
 
 def keep(folder: AnyPath) -> None:
-    """Undo `begin_deletion` before anything was deleted."""
     files.move(folder / DELETING, folder / FILE)
 
 
 def delete(folder: AnyPath) -> None:
-    """Remove a sweep whose deletion has begun. Only the holder of its lock calls this.
-
-    The record is removed last. So an interrupted deletion leaves something that is never taken for a sweep and that can
-    be deleted again.
-    """
+    """Remove a sweep whose deletion has begun, as the holder of its lock. The record is removed last. So an interrupted
+    deletion leaves something that is never taken for a sweep and that can be deleted again."""
     if isinstance(folder, Path):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink():
@@ -217,10 +203,7 @@ def delete(folder: AnyPath) -> None:
 
 
 def clear_leftovers(folder: AnyPath) -> None:
-    """Delete half-written files of a killed driver. Only the holder of its lock calls this.
-
-    A bucket has none: its files appear whole.
-    """
+    """Delete half-written files of a killed driver. A bucket has none: its files appear whole."""
     if isinstance(folder, Path):
         for path in (*folder.glob(".*.part"), *(folder / LEDGER).glob(".*.part")):
             path.unlink(missing_ok=True)

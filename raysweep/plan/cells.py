@@ -69,8 +69,7 @@ class Cells:
         return sorted(range(len(self)), key=lambda index: (asked[index]["number"], index))
 
     def place(self, space: Space, values: Mapping[str, Any]) -> int | None:
-        """The position of a cell, {axis: value}, of an open space, which is added if it is new; None if the space or
-        the workload leaves it out."""
+        """The position of a cell, {axis: value}, of an open space, added if it is new; None if it is left out."""
         assert self.asked is not None
         workload, parameters = space.declaration, {**space.fixed, **values}
         identity = cell_id(workload, parameters)
@@ -113,10 +112,11 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     """All cells of a space; InputError for a cell that the workload refuses, or if none is left. check: False for cells
     that were computed: their rows are shown even if their text is gone."""
     workload = space.declaration
-    if space.open:
-        if check:
-            _check_declared_scales(space, workload)
-        return _none_yet(space, workload)
+    if check:
+        _check_declared_scales(space, workload)
+    if space.open:  # its search has not asked for a cell yet
+        columns = {p.name: column(p, []) for p in workload.parameters}
+        return Cells(columns, [], *resources.of_cells(space.resources, columns, 0), space.count_upper_bound(), [])
     chosen = list(space.cells())
     if not chosen:
         raise InputError("exclude", "every cell is excluded; nothing is left to compute")
@@ -124,12 +124,9 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         if all(name in axes.absent(space.when, cell) for cell in chosen):
             raise InputError(f"axes.{name}.when", "no cell satisfies it, because of what zip and exclude leave")
     full = [{**space.fixed, **cell} for cell in chosen]
-    if check:
-        _check_declared_scales(space, workload)
-    if workload.check and check:
-        for cell, parameters in zip(chosen, full, strict=True):
-            if complaint := _complaint(workload, parameters):
-                raise _refused(space, cell, *complaint)
+    for cell, parameters in zip(chosen, full, strict=True) if workload.check and check else ():
+        if complaint := _complaint(workload, parameters):
+            raise _refused(space, cell, *complaint)
     columns = {p.name: column(p, [parameters[p.name] for parameters in full]) for p in workload.parameters}
     return Cells(
         columns,
@@ -175,12 +172,6 @@ def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, 
     if not (isinstance(complaint, tuple) and len(complaint) == 2 and all(isinstance(word, str) for word in complaint)):
         raise InputError(path, f"expected (parameter, complaint) or None, got {shown(complaint)}")
     return complaint
-
-
-def _none_yet(space: Space, workload: Workload) -> Cells:
-    """The table of a space with ranges before its search has asked for a cell."""
-    columns = {p.name: column(p, []) for p in workload.parameters}
-    return Cells(columns, [], *resources.of_cells(space.resources, columns, 0), space.count_upper_bound(), [])
 
 
 def _check_declared_scales(space: Space, workload: Workload) -> None:

@@ -53,15 +53,13 @@ class Costs:
         return pieces
 
     def kept(self, piece: Piece) -> dict[str, float]:
-        """The stages of a piece that the store keeps, with the seconds of each."""
         gpus = self._gpus(piece.cells)
         return {
             stage.id: stage.cost.seconds_with(gpus) for _, chain in self.chains(piece) for stage in chain if stage.kept
         }
 
     def chains(self, piece: Piece) -> list[tuple[int, tuple[RowStage, ...]]]:
-        """The stages of the rows of a piece up to the last one that is kept, parents first, each once, with the cell of
-        the first row that has them."""
+        """The different stages of a piece up to the last kept one, parents first, with the cell of their first row."""
         chains: dict[str, tuple[int, tuple[RowStage, ...]]] = {}
         for cell in piece.cells.tolist():
             if chain := self._stages.of_row(cell, piece.seed):

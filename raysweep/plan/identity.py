@@ -39,7 +39,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, (int, str)):
         return value
     raise TypeError(f"{type(value).__name__} has no canonical form")
 
@@ -106,7 +106,6 @@ def answer(path: str, function: Callable[..., T], *arguments: Any) -> T:
 
 
 def source_files(modules: Iterable[str]) -> list[Path]:
-    """All Python files of these modules, in a fixed order."""
     files: list[Path] = []
     for module in modules:
         try:
@@ -137,7 +136,9 @@ def code_version(workload: Workload, stage: Stage | None = None) -> str:
         return f"{__version__}+{workload.function.digest}"
     if stage is not None:
         return f"{__version__}+{source_digest(tuple(stage.sources) or workload.source_modules)}"
-    return f"{__version__}+{source_digest(_all_modules(workload))}"
+    others = tuple(dict.fromkeys(module for stage in workload.chain.stages for module in stage.sources))
+    added = _added(workload.source_modules, others) if others else ()
+    return f"{__version__}+{source_digest(workload.source_modules + added)}"
 
 
 @functools.cache
@@ -145,10 +146,3 @@ def _added(modules: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]
     """Those of the other modules that have a file that these modules have not."""
     there = set(source_files(modules))
     return tuple(module for module in others if not there.issuperset(source_files([module])))
-
-
-def _all_modules(workload: Workload) -> tuple[str, ...]:
-    """The modules whose source decides a row: those of the workload and of its stages."""
-    modules = workload.source_modules
-    others = tuple(dict.fromkeys(module for stage in workload.chain.stages for module in stage.sources))
-    return modules + (_added(modules, others) if others else ())

@@ -52,8 +52,7 @@ def rest_of(pack: Pack, cell_ids: Sequence[str], count: int) -> Pack | None:
 
 
 def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
-    """The two halves of a lost pack, each of half the seconds; a pack of one row, or of stages, is returned
-    unchanged."""
+    """The halves of a lost pack, each of half the seconds; a pack of one row, or of stages, is returned unchanged."""
     if len(pack) <= 1:
         return [pack]
     half = len(pack) // 2

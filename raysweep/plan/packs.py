@@ -14,13 +14,11 @@ import numpy as np
 
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import Costs, Piece
-from raysweep.plan.pack import Pack, halves, pack_id
+from raysweep.plan.pack import Pack, pack_id
 from raysweep.plan.row_stages import RowStage, lacking
 from raysweep.plan.stage_packs import Rows, with_stages
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload
-
-__all__ = ["Pack", "Packing", "halves", "make_packs"]
 
 CUTTING_HELPS = 0.9  # a finer cut must reduce memory or time to less than this share
 
@@ -80,8 +78,7 @@ def make_packs(
 
 
 class _Prices:
-    """What pieces cost where the store keeps stages: one that is there costs nothing, and each other one is paid for
-    once, by the first group that needs it."""
+    """What pieces cost where the store keeps stages: each that is not there is paid for once, by its first group."""
 
     def __init__(self, workload: Workload, costs: Costs, groups: Sequence[Piece], there: Collection[str]) -> None:
         self._workload, self._costs, self._there = workload, costs, frozenset(there)
@@ -102,8 +99,7 @@ class _Prices:
         return {stage.id: stage for *_, needed in rows for stage in needed}
 
     def priced(self, piece: Piece, group: Piece, done: set[str]) -> Piece:
-        """A piece of a group with the seconds that it pays. done: the stages that an earlier piece of the group has
-        paid for; its own are added."""
+        """A piece of a group with the seconds that it pays. done: the stages that are paid for; its own are added."""
         needed, kept = self._needed(self._rows(piece)), self._costs.kept(piece)
         pays = {stage for stage in needed if stage not in done and self._payer[stage] == _name(group)}
         done |= pays

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from raysweep.plan.packs import Pack
+from raysweep.plan.pack import Pack
 
 LOOK_EVERY = 1.0  # seconds between two looks at stages that others compute
 
@@ -43,8 +43,7 @@ class PackQueue:
         self._looked = 0.0
 
     def next(self) -> Pack | None:
-        """The next pack; None at the end, and while all that is left waits for other packs or for somebody else (see
-        `wait`)."""
+        """The next pack; None at the end, and while all that is left waits for others (see `wait`)."""
         self._look()
         if not (self._ready or self._running or self._elsewhere or self.held_back):
             self._begin_round(self._propose())
@@ -95,7 +94,6 @@ class PackQueue:
 
     @property
     def running(self) -> int:
-        """Number of packs that were given out and are not finished."""
         return len(self._running)
 
     def _begin_round(self, packs: Iterable[Pack]) -> None:

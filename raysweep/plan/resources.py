@@ -27,7 +27,6 @@ class Resources:
 
     @property
     def share(self) -> dict[str, float]:
-        """The resources of one worker, by Ray's names."""
         return {kind: amount / self.gang for kind, amount in self.total.items()}
 
     @property
@@ -37,7 +36,6 @@ class Resources:
 
     @property
     def threads(self) -> int:
-        """Cores that one worker may use."""
         return max(1, self.cpus // self.gang)
 
     def words(self) -> str:

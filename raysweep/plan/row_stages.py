@@ -114,31 +114,28 @@ class RowStages:
         stage, row = self._chain.stages[index], self.parameters(cell)
         kept = index in self._kept
         if stage.points is None:
-            cost = self.cost(stage, self._of_one(cell))
+            cost = self.cost(stage, self.at([cell]))
             identity = stage_id(self._workload, index, row, seed, parent)
             return [RowStage(identity, stage.name, index, parent, 0.0, None, kept, cost)]
         stages: list[RowStage] = []
         before = 0.0
         for point in self.points(cell)[index]:
-            cost = self.cost(stage, self._of_one(cell), before, point)
+            cost = self.cost(stage, self.at([cell]), before, point)
             identity = stage_id(self._workload, index, row, seed, parent, point)
             stages.append(RowStage(identity, stage.name, index, parent, before, point, kept, cost))
             before, parent = point, identity
         return stages
 
-    def _of_one(self, cell: int) -> dict[str, np.ndarray]:
-        return {name: values[cell : cell + 1] for name, values in self.columns.items()}
-
     def cost_of(self, cells: np.ndarray) -> Cost:
         """The cost of all rows of these cells and one seed, computed together, with nothing in the store. Identities
         are not asked for: the texts that they come from may have gone."""
-        columns = {name: values[cells] for name, values in self.columns.items()}
         always = max(self._chain.kept(), default=-1)
         total = NOTHING
         for index, stage in enumerate(self._chain.stages):
             names = [name for name in self._chain.dependencies[index] if name != stage.until or stage.points is None]
             if stage.points is None and index > always:
-                total += self.cost(stage, self._distinct(cells, index) if index < len(self._chain) - 1 else columns)
+                members = self.distinct(cells.tolist(), index) if index < len(self._chain) - 1 else cells
+                total += self.cost(stage, self.at(members))
                 continue
             parts: dict[tuple[Any, ...], tuple[Any, ...]] = {}
             for cell in cells.tolist():
@@ -147,17 +144,19 @@ class RowStages:
                 for part in itertools.pairwise((0.0, *points[index])) if stage.points else [()]:
                     parts.setdefault((*key, *part), (cell, *part))
             for cell, *span in parts.values():
-                total += self.cost(stage, self._of_one(cell), *span)
+                total += self.cost(stage, self.at([cell]), *span)
         return total
 
-    def _distinct(self, cells: np.ndarray, index: int) -> dict[str, np.ndarray]:
-        """The columns of those of these cells that differ in the stages up to this one."""
+    def distinct(self, cells: Iterable[int], index: int) -> list[int]:
+        """Those of these cells that differ in the stages up to this one."""
         names = self._chain.dependencies[index]
         first_of: dict[tuple[Any, ...], int] = {}
-        for cell in cells.tolist():
+        for cell in cells:
             first_of.setdefault((self.points(cell)[: index + 1], *(self.columns[name][cell] for name in names)), cell)
-        first = np.fromiter(first_of.values(), int, len(first_of))
-        return {name: values[first] for name, values in self.columns.items()}
+        return list(first_of.values())
+
+    def at(self, cells: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
+        return {name: values[np.asarray(cells)] for name, values in self.columns.items()}
 
     def parameters(self, cell: int) -> dict[str, Any]:
         return plain_row(self.columns, cell)

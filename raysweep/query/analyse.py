@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 
 class Findings(list[Finding]):
-    """What the analyses of a table find: a list of findings that shows itself as their answers.
-
-    runs: the table, as it was read. guesses: what was guessed of its columns.
-    """
+    """What the analyses of a table find: a list of findings that shows itself as their answers. runs: the table, as it
+    was read. guesses: what was guessed of its columns."""
 
     def __init__(self, runs: Table, workload: Workload, space: Space, findings: Iterable[Finding]) -> None:
         super().__init__(findings)
@@ -49,7 +47,6 @@ class Findings(list[Finding]):
         return [sentence(finding, self.workload) for finding in self]
 
     def plot(self, finding: int = 0) -> list[Figure]:
-        """The figures of a finding, by its position."""
         from raysweep.report.figures import drawn
 
         return [figure for _, figure, _ in drawn(self[finding], self.workload)]
@@ -64,18 +61,17 @@ class Findings(list[Finding]):
         return write_report(self.results(), [space], Path(folder), about)
 
     def results(self) -> pd.DataFrame:
-        """The rows, one per run."""
         return self.runs.rows
 
     def forecast(self, **at: float | Sequence[float]) -> pd.DataFrame:
         """The best rate or the turn, and the loss there, where nothing was computed, by the first question that asks.
 
         at: for each axis of the law a value, or several; the first ones belong together, and so on.
+
         Returns a row for each: the axes, of (what is forecast), estimate, low and high of a new setting, and outside,
         how many times the farthest axis lies outside of what was computed (1 inside). `.attrs["not_forecast"]` says why
-        the rate, the turn or the loss is not forecast, by name.
-
-        Raises InputError for an axis that does not vary or is not in the law, and if nothing can be forecast.
+        the rate, the turn or the loss is not forecast, by name. Raises InputError for an axis that does not vary or is
+        not in the law, and if nothing can be forecast.
         """
         from raysweep.query.forecasting import entries_at
 

@@ -1,4 +1,4 @@
-"""Rows whose content has changed since they were computed: a text that has grown, or whatever else identifies a stage.
+"""Rows whose content (a text that has grown, or what else identifies a stage) or code has changed since then.
 
 A workload with `identify` says by what its stages are identified. Its rows keep the id of their last stage. A row whose
 id is another one today must not be mixed with rows of today. Rows of earlier releases have no such id and stay.
@@ -34,3 +34,13 @@ def find(
         f"{rows_are(len(changed))} there of what {workload.name} was given before (a text that has changed, for "
         "example): computing them again"
     )
+
+
+def code_note(workload: str, what: str, on_code_change: str) -> str:
+    """What is done with rows or stages (`what`) that older code computed. Raises InputError if refused."""
+    fact = f"the code of {workload} changed since {what} were computed"
+    if on_code_change == "refuse":
+        raise InputError("--on-code-change", f"{fact}; reuse keeps them, recompute replaces them")
+    again = "computing them again"
+    reused = "reusing them (--on-code-change recompute replaces them)"
+    return f"{fact}, the version of their identity did not: {again if on_code_change == 'recompute' else reused}"

@@ -125,10 +125,8 @@ def _words(column: pd.Series) -> pd.Series:
 
 
 def rounded(values: Sequence[float]) -> dict[float, float]:
-    """The values that are others rounded to fewer digits, such as 0.000345 next to 0.0003453, with those others.
-
-    values: sorted. Such a pair is much closer together than either is to another value.
-    """
+    """The values (sorted) that are others rounded to fewer digits, such as 0.000345 next to 0.0003453, with those
+    others. Such a pair is much closer together than either is to another value."""
     out: dict[float, float] = {}
     gaps = np.r_[np.inf, np.diff(values), np.inf]
     for low, high, before, gap, after in zip(values, values[1:], gaps, gaps[1:], gaps[2:], strict=False):
@@ -140,7 +138,6 @@ def rounded(values: Sequence[float]) -> dict[float, float]:
 
 
 def _digits(value: float) -> int:
-    """Significant digits of the shortest text of a number."""
     return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
 
 
@@ -175,5 +172,4 @@ def statuses_of(frame: pd.DataFrame, status: str | None, values: pd.Series) -> p
 
 
 def few_words(words: pd.Series) -> str:
-    """The words of a column with how many runs have them."""
     return ", ".join(f"{count:,} {word}" for word, count in words.map(str).value_counts().head(5).items())

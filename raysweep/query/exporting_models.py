@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -13,25 +14,26 @@ from typing import Any
 
 import numpy as np
 
+from raysweep import __version__
 from raysweep.errors import InputError, unknown
+from raysweep.numbers import number
+from raysweep.phrases import counted
 from raysweep.query import stage_store
-from raysweep.query.model_card import model_card
 from raysweep.query.state import State
 from raysweep.query.stored_sweep import StoredSweep
 from raysweep.stages.store import Store
 from raysweep.stages.tensors import pieces, serialize
 from raysweep.storage import files
-from raysweep.workloads.declaration import FAILED
+from raysweep.workloads.declaration import FAILED, Metric, Parameter, Workload
 
 Row = dict[str, Any]
 
 
 def to_folder(sweep: StoredSweep, stage: str, folder: Path, cell: str, seed: int | None) -> None:
-    """Write the model of one row to a folder, which appears whole or not at all.
+    """Write the model of one row to a folder, which appears whole or not at all. Raises InputError if the folder holds
+    something, if there is no such row, or if the stage was not kept.
 
     cell: the hash of a cell, or its beginning. seed: None for the first seed that the cell has.
-
-    Raises InputError if the folder holds something, if there is no such row, or if the stage was not kept.
     """
     state = sweep.state()
     rows = _rows(sweep, state, stage)
@@ -55,16 +57,13 @@ def to_folder(sweep: StoredSweep, stage: str, folder: Path, cell: str, seed: int
 
 
 def model_name(sweep: StoredSweep) -> str:
-    """What a hub calls the models of a sweep."""
     return f"raysweep/{_plain(sweep.name)}"
 
 
 def to_hub(sweep: StoredSweep, stage: str, hub: Path) -> dict[str, str]:
     """Write every model that a stage left to a folder laid out as the cache of huggingface_hub: each is a revision of
-    raysweep/SWEEP. What is there already stays; `main` is the last one.
-
-    Returns the commit of each revision. Raises InputError if the stage was not kept.
-    """
+    raysweep/SWEEP. What is there already stays; `main` is the last one. Returns the commit of each revision. Raises
+    InputError if the stage was not kept."""
     state = sweep.state()
     rows = [row for row in _rows(sweep, state, stage) if row["id"] or row["status"] != FAILED]
     _check_kept(sweep, stage, rows)
@@ -120,10 +119,9 @@ def _check_kept(sweep: StoredSweep, stage: str, rows: Sequence[Row]) -> None:
 
 
 def _content(sweep: StoredSweep, state: State, stage: str, rows: list[Row]) -> dict[str, list[np.ndarray]]:
-    """The files of the model that rows share by name, each in parts (uint8)."""
     row, export = rows[0], sweep.workload.exports[stage]
     model = export(row, stage, lambda name: sweep.tensors(name, row["cell"], row["seed"], state))
-    card = model_card(sweep.name, sweep.workload, stage, rows, model.note)
+    card = _model_card(sweep.name, sweep.workload, stage, rows, model.note)
     contents = {**model.files, "README.md": card.encode()}
     return {name: [np.frombuffer(content, np.uint8)] for name, content in sorted(contents.items())} | {
         "model.safetensors": serialize(model.weights)
@@ -153,10 +151,48 @@ def _write(content: Mapping[str, list[np.ndarray]], folder: Path, beside: Path) 
 
 
 def _text(value: Any) -> str:
-    """A value as it stands in the name of a revision."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _plain(name: str) -> str:
-    """A name as the hub allows it."""
     return re.sub(r"[^A-Za-z0-9._]+|--+|\.\.+", "-", name).strip("-.")
+
+
+def _model_card(sweep: str, workload: Workload, stage: str, rows: Sequence[Mapping[str, Any]], note: str) -> str:
+    """What a model is, how it was trained and what was measured of it, in Markdown. rows: those that share the model,
+    with their parameters and metrics. note: what its workload says of it."""
+    row, index = rows[0], workload.chain.names.index(stage)
+    parameters = [workload.by_name[name] for name in workload.chain.dependencies[index]]
+    metrics = [metric for metric in workload.metrics if math.isfinite(row[metric.name])]
+    shared = [metric for metric in metrics if len({other[metric.name] for other in rows}) == 1]
+    statuses = ", ".join(sorted({str(other["status"]) for other in rows}))
+    return f"""---
+library_name: transformers
+pipeline_tag: text-generation
+tags: [raysweep]
+---
+# {sweep}, after {stage}
+
+Cell {row["cell"]} and seed {row["seed"]} of the sweep {sweep}, computed by raysweep {__version__}: \
+{workload.summary}. It belongs to {counted(len(rows), "row")} of the sweep: {statuses}.
+
+{note}
+
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    model = AutoModelForCausalLM.from_pretrained(FOLDER)
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER)
+
+## How it was trained
+
+{_table("parameter", parameters, row)}
+
+## What was measured, where all of its rows agree
+
+{_table("metric", shared, row)}
+"""
+
+
+def _table(first: str, declared: Sequence[Parameter | Metric], row: Mapping[str, Any]) -> str:
+    cells = [(one.name, number(row[one.name], 12), one.unit, one.description) for one in declared]
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in line) for line in cells]
+    return "\n".join(f"| {line} |" for line in (f"{first} | value | unit | meaning", "--- | --- | --- | ---", *lines))

@@ -28,10 +28,8 @@ PACK = 10_000
 
 
 def create(table: Table, storage: str | AnyPath = "sweeps", made: Made | None = None) -> Sweep:
-    """A new sweep of the rows of a table, whose space names it. Its record is written last. made: by `space_of`.
-
-    Raises InputError if there is a sweep of this name, or if the storage cannot be written.
-    """
+    """A new sweep of the rows of a table, whose space names it. Its record is written last. made: by `space_of`. Raises
+    InputError if there is a sweep of this name, or if the storage cannot be written."""
     name = plain_name(table.space["name"], "NAME")
     folder = paths.storage(storage) / name
     if sweep_record.load(folder) is not None:
@@ -55,11 +53,8 @@ def create(table: Table, storage: str | AnyPath = "sweeps", made: Made | None = 
 
 def space_of(table: Table, sets: Mapping[str, Any] | None = None, workload: str | None = None) -> Made:
     """The space of the rows of a table, and the function if `workload`, which computes the missing cells, is the
-    FILE.py:NAME of one.
-
-    sets: changes, by dotted key. Raises InputError for a part that does not fit, such as an analysis, and for an axis
-    or a metric that the workload does not have.
-    """
+    FILE.py:NAME of one. sets: changes, by dotted key. Raises InputError for a part that does not fit, such as an
+    analysis, and for an axis or a metric that the workload does not have."""
     data = copy.deepcopy(table.space)
     if workload is None:
         for key, value in (sets or {}).items():
@@ -80,7 +75,6 @@ def space_of(table: Table, sets: Mapping[str, Any] | None = None, workload: str 
 
 
 def rows_of(table: Table, space: Space) -> list[segments.Row]:
-    """The rows of a table as the ledger keeps them."""
     workload, cells = space.declaration, enumerate_cells(space, check=False)
     metrics = [name for name in table.rows if name.removesuffix(ERROR) in table.space["function"]["metrics"]]
     version, now = code_version(workload) if space.imported else ELSEWHERE, time.time()

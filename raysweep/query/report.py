@@ -32,8 +32,8 @@ LONGEST = 200  # characters of the name of a folder
 
 @contextlib.contextmanager
 def _rare_collection() -> Iterator[None]:
-    """Look for circular garbage seldom: a report makes millions of objects, which Python would look through again and
-    again, and hardly any circle. Of 100,000 cells, this saves a fifth of the processor time, and costs no memory."""
+    """Look for circular garbage seldom: a report makes millions of objects and hardly any circle. Of 100,000 cells,
+    this saves a fifth of the processor time, and costs no memory."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 50, 100)
     try:
@@ -55,10 +55,10 @@ def report(
 
     directory: where to write it; None for `report` in the sweep's folder, and there, with several sweeps, for `with-`
         and the names of the others.
-    on_step: called with the number of finished steps and of all steps.
     states: of the sweeps, each once; empty to read the ledger.
     reload: seconds after which the page reads itself again, while the sweep runs; 0 for a final page.
-    on_answer: called with the answer once it is there, before the page is.
+    on_step, on_answer: called with the number of finished steps and of all steps, and with the answer before the page
+        is there.
     """
     import pandas
 
@@ -119,10 +119,8 @@ def report(
 def tables_of(
     sweeps: Sequence[StoredSweep], states: Sequence[State] = ()
 ) -> tuple[list[str], Sequence[State], list[pandas.DataFrame]]:
-    """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label.
-
-    states: of the sweeps; empty to read the ledger. Raises InputError if the sweeps are not of one workload.
-    """
+    """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label. states: of the
+    sweeps; empty to read the ledger. Raises InputError if the sweeps are not of one workload."""
     first = sweeps[0]
     for other in sweeps[1:]:
         if other.space.workload != first.space.workload and not _alike(other.space, first.space):
@@ -141,7 +139,6 @@ def tables_of(
 
 
 def _alike(one: Space, other: Space) -> bool:
-    """Whether two sweeps of functions, or of runs made elsewhere, have the same parameters and metrics."""
     if one.function is None or other.function is None:
         return False
     first, second = (
@@ -160,7 +157,6 @@ def with_times(table: pandas.DataFrame, state: State) -> pandas.DataFrame:
 
 
 def _left_out(sweep: StoredSweep, state: State) -> list[str]:
-    """What the ledger has and the report does not, in words."""
     damaged = [f"{path.name} is damaged and left out; resume computes its rows again" for path in state.damaged]
     return damaged + [state.strays] * bool(state.strays and not sweep.is_part)
 
@@ -178,11 +174,8 @@ def _stopped(sweep: StoredSweep, state: State) -> str:
 
 
 def _labels(sweeps: Sequence[StoredSweep]) -> list[str]:
-    """The labels of several sweeps in a report.
-
-    A label is the sweep's name, or its whole path if sweeps of the same name come from different storages. A part that
-    appears next to the whole sweep or another part gets a number.
-    """
+    """The label of each sweep in a report: its name, or its whole path if sweeps of the same name come from different
+    storages. A part that appears next to the whole sweep or another part gets a number."""
     labels: list[str] = []
     for sweep in sweeps:
         alike = [other for other in sweeps if other.name == sweep.name]

@@ -13,7 +13,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +120,7 @@ def _mlflow(place: str) -> pd.DataFrame:
         if experiment is None:
             names = ", ".join(one.name for one in client.search_experiments(max_results=10))
             raise InputError("--from", f"no experiment {name} in {uri} (there are {names})")
-        search = partial(client.search_runs, [experiment.experiment_id], max_results=1000)
-        runs = list(page := search())
-        while page.token:
-            runs += (page := search(page_token=page.token))
+        runs = server.all_runs(client, experiment.experiment_id)
     except server.Unreachable as problem:
         raise InputError("--from", str(problem)) from None
     parameters, lines = {key for run in runs for key in run.data.params}, []

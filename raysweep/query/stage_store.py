@@ -25,8 +25,7 @@ def address(folder: AnyPath, record: Record | None) -> str:
 
 
 def absolute(url: str) -> str:
-    """An address as the record keeps it: a folder becomes an absolute path, because the sweep may be resumed from
-    another working directory."""
+    """An address as the record keeps it: absolute, since a sweep may be resumed from elsewhere."""
     return url if "://" in url or "::" in url else str(Path(url).expanduser().absolute())
 
 
@@ -42,10 +41,8 @@ def records(store: Store, stages: Iterable[str]) -> dict[str, StageRecord]:
 
 
 def in_words(store: Store, name: str, before: Mapping[str, str]) -> str:
-    """A line that counts how many of these stages a sweep computed and reused; if the store cannot be read, why.
-
-    name: that under which the sweep refers to its stages.
-    before: maps each stage to the weights that it had before, or "".
+    """A line that counts how many of these stages a sweep computed and reused; if the store cannot be read, why. name:
+    that under which the sweep refers to its stages. before: maps each stage to the weights that it had before, or "".
     """
     try:
         published = records(store, before)

@@ -19,7 +19,7 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import ELSEWHERE, cell_id, code_version
 from raysweep.query import changed_content
-from raysweep.query.code_note import code_note
+from raysweep.query.changed_content import code_note
 from raysweep.search.step_cache import StepCache
 from raysweep.space.schema import Space
 from raysweep.storage import files, signs
@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PendingRows:
-    """Rows that are to be computed.
-
-    indices: maps each seed to the positions of its cells in the plan.
-    seconds, peak_bytes: estimated time and memory on one core, or on one GPU.
-    """
+    """Positions of cells by seed, and estimated seconds and peak bytes on one core, or on one GPU."""
 
     indices: dict[int, np.ndarray]
     seconds: float
@@ -52,9 +48,7 @@ class PendingRows:
 
 class State:
     """The state of a sweep while it runs: its plan, every row in the ledger, and the rows to be replaced.
-
-    on_code_change: as in `Options`; None if rows are only read.
-    """
+    on_code_change: as in `Options`; None if rows are only read."""
 
     def __init__(
         self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str | None = None, retry_failed: bool = False
@@ -97,11 +91,9 @@ class State:
         return cell in self.position and seed in self._seeds
 
     def _outdated(self, rows: list[segments.Row]) -> str:
-        """A sentence about rows that an earlier identity version of the workload computed; "" if there are none.
-
-        rows: those in the ledger whose cells are not in the plan. They count if they are cells of the plan as the
-            earlier version identified them, and if the current version has not computed them yet.
-        """
+        """A sentence about rows that an earlier identity version of the workload computed; "" if there are none. rows:
+        those whose cells are not in the plan. They count if they are cells of the plan as the earlier version
+        identified them, and if the current version has not computed them yet."""
         others, current = {row["cell"] for row in rows}, self.workload.identity_version
         # the version of a function is any number that its user likes, and its rows tell it
         there = {row.get("version", 1) for row in rows} if self.workload.function else range(1, current)
@@ -118,17 +110,14 @@ class State:
 
     @property
     def strays(self) -> str:
-        """A sentence about rows in the ledger that are not in the plan, where that is the plan of the whole sweep.
-
-        It is "" if there are none, or if they are outdated.
-        """
+        """A sentence about rows in the ledger, as the whole sweep's, that are neither planned nor outdated, or ""."""
         if not self._strays or self.outdated:
             return ""
         return f"{rows_are(self._strays, of=' of the ledger')} of no cell or seed of this sweep, kept and not used"
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
-        """Rows that other code computed and that are to be computed again: those that failed always, because the
-        code may have been mended. Raises InputError if they are refused."""
+        """Rows that other code computed and that are to be computed again: those that failed always, because the code
+        may have been mended. Raises InputError if they are refused."""
         current = code_version(self.workload)
         older = {key for key, row in self.rows.items() if row["code_version"] not in (current, ELSEWHERE)}
         failed = {key for key in older if self.rows[key]["status"] == FAILED}
@@ -163,12 +152,12 @@ class State:
     @cached_property
     def step_cache(self) -> StepCache:
         """What was found of slices before, by this process or by a driver."""
-        return StepCache(signs.steps(self.folder))
+        return StepCache(signs.read(self.folder, signs.STEPS))
 
     def leave_steps(self) -> None:
         """Leave what was found of slices to other processes."""
         if self.space.precision:
-            signs.leave_steps(self.folder, self.step_cache.as_plain())
+            signs.leave(self.folder, signs.STEPS, self.step_cache.as_plain())
 
     @cached_property
     def likely_plan(self) -> Plan:
@@ -179,8 +168,7 @@ class State:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """What all rows that are there tell of each slice of a precision, with the reasons that the plan gives if
-        nothing more is wanted."""
+        """What all rows tell of each slice of a precision, with the reasons of a plan that wants nothing more."""
         from raysweep.search.verdicts import verdicts
 
         if self.plan.over:
@@ -211,10 +199,8 @@ class State:
             self.__dict__.pop(name, None)
 
     def _value(self, cell: int, seed: int, metric: str, replaced: bool = False) -> float | None:
-        """A metric of a row: None if the row is not there or is to be replaced, infinite if it diverged or failed, NaN
-        if it has none for another reason.
-
-        replaced: whether rows that are to be replaced count."""
+        """A metric of a row: None if the row is not there or is to be replaced (unless `replaced`), infinite if it
+        diverged or failed, NaN if it has none for another reason."""
         key = (self.cells.ids[cell], seed)
         row = self.rows.get(key)
         if row is None or (key in self._redo and not replaced):
@@ -230,8 +216,7 @@ class State:
         return search.wanted(self.space, self.cells, self.draws)
 
     def earlier(self) -> Iterator[segments.Row]:
-        """The rows of all rounds of the search before the one that is computed now, without the ok ones of cells most
-        of whose draws diverged or failed."""
+        """The rows of earlier rounds of the search, without ok ones of cells most of whose draws are lost."""
         for cells in search.rounds(self.space, self.cells, self.draws)[:-1]:
             for cell in cells:
                 if self.is_complete(cell):
@@ -276,8 +261,8 @@ class State:
         return {seed: indices for seed, indices in pending.items() if len(indices)}
 
     def is_complete(self, cell: int) -> bool:
-        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more.
-        If rows were computed elsewhere: whether it has one."""
+        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more. If
+        rows were computed elsewhere: whether it has one."""
         have = self._have[self.cells.ids[cell]]
         if self.space.precision:
             return have > 0 and cell not in self.plan.open_cells and have >= self.plan.counts[cell]
@@ -289,8 +274,7 @@ class State:
         return (index for index in range(len(self.cells)) if self.is_complete(index))
 
     def add(self, rows: list[segments.Row]) -> list[int]:
-        """Enter rows. Returns those of their cells that are complete now; with a precision, those that are complete
-        since the round is over."""
+        """Enter rows. Returns their cells that are complete now; with a precision, those since the round is over."""
         segments.gather(self.shared_curves, rows)
         for row in rows:
             key = (row["cell"], row["seed"])

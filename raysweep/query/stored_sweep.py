@@ -95,8 +95,7 @@ class StoredSweep:
         metric that was not logged at a step is NaN there. A stage that several rows share has its curve in each of
         them. The lines are in plan order, then by seed, then by stage in the order of the chain, then by step.
 
-        state: None to read the ledger again.
-        names: the parameters to show; None for the axes.
+        state: None to read the ledger again. names: the parameters to show; None for the axes.
         """
         from raysweep.ledger import curves
 
@@ -107,12 +106,11 @@ class StoredSweep:
 
     def tensors(self, stage: str, cell: str, seed: int, state: State | None = None) -> Any:
         """What a kept stage left for a row, in the form in which the stage gave it; for a stage with points what it
-        left at the last one.
+        left at the last one. Raises InputError if there is no such row, if the stage is not kept, or if the store no
+        longer has it.
 
         cell, seed: as in the columns of `results`.
         state: None to read the ledger again.
-
-        Raises InputError if there is no such row, if the stage is not kept, or if the store no longer has it.
         """
         row = (self.rows() if state is None else state.rows).get((cell, seed))
         if row is None:

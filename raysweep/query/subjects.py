@@ -112,8 +112,7 @@ class Losses:
 
     @classmethod
     def of(cls, question: Question, at: Collection[str]) -> Losses:
-        """The loss is the lowest mean over the axes whose best value is asked for. Raises InputError if the metric is
-        no loss."""
+        """The loss is the lowest mean over the axes whose best value is asked for. InputError if it is no loss."""
         metric, workload, rows, options = question.metric, question.workload, question.rows, question.options
         if better_extremum(metric, workload) != "min":
             raise InputError(metric, "is not minimized")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,20 +23,8 @@ def phase(sweep: StoredSweep, left: int) -> str:
     return "interrupted" if left else "finished"
 
 
-def in_text(sweep: StoredSweep) -> str:
-    """The facts, one a line, below the name."""
-    return "\n".join([_title(sweep), *(f"  {name}: {text}" for name, text in facts(sweep).items())])
-
-
-def in_html(sweep: StoredSweep) -> str:
-    """The facts as a table of HTML."""
-    rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in facts(sweep).items())
-    return f"<table><caption>{html.escape(_title(sweep))}</caption>{''.join(rows)}</table>"
-
-
 def facts(sweep: StoredSweep) -> dict[str, str]:
-    """The question, cells and seeds, rows by status, last run and storage, in words. It raises nothing: where rows
-    cannot be read, it says so."""
+    """Question, size, rows by status, last run and storage, in words; where rows cannot be read, it says so."""
     from raysweep.analyses.design import Design
     from raysweep.report.set_up import question
 
@@ -53,7 +40,7 @@ def facts(sweep: StoredSweep) -> dict[str, str]:
     }
 
 
-def _title(sweep: StoredSweep) -> str:
+def title(sweep: StoredSweep) -> str:
     return f"sweep {sweep.name}" + (" (a part of it)" if sweep.is_part else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,8 @@ class Sweep(StoredSweep):
     """A sweep in a storage, or a part of it. Reading it computes no rows."""
 
     def best(self, metric: str) -> Tabled:
-        """The cells by the mean of a metric, the best first: in `.table`, and in words with how sure it is.
-
-        Raises InputError for a metric that the workload does not have, and if there are no rows.
-        """
+        """The cells by the mean of a metric, the best first: in `.table`, and in words with how sure it is. Raises
+        InputError for a metric that the workload does not have, and if there are no rows."""
         from raysweep.report.answers import tabled
 
         return tabled("best", self._finding({"best": {"metric": metric}}, ""), self.workload)
@@ -118,10 +117,12 @@ class Sweep(StoredSweep):
         return tabled("compare", compared(pandas.concat(tables, ignore_index=True), design, workload), workload)
 
     def __repr__(self) -> str:
-        return summary.in_text(self)
+        return "\n".join([summary.title(self), *(f"  {name}: {text}" for name, text in summary.facts(self).items())])
 
     def _repr_html_(self) -> str:
-        return summary.in_html(self)
+        facts = {html.escape(name): html.escape(text) for name, text in summary.facts(self).items()}
+        rows = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in facts.items())
+        return f"<table><caption>{html.escape(summary.title(self))}</caption>{''.join(rows)}</table>"
 
     def findings(self) -> list[Finding]:
         """What each analysis of the space finds: tables, outcomes and numbers, as in report.json.
@@ -169,12 +170,7 @@ class Sweep(StoredSweep):
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
-    """Open a sweep by its name.
-
-    to_delete: whether a sweep whose deletion has begun is opened too.
-
-    Raises InputError if there is no such sweep.
-    """
+    """Open a sweep by its name; with `to_delete` also a half-deleted one. InputError if there is none."""
     if not isinstance(name, str):
         raise InputError("name", f"expected the name of a sweep, got {shown(name)}")
     folder = sweep_record.find(paths.storage(storage), name)

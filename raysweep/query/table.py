@@ -226,7 +226,6 @@ def _together(rows: pd.DataFrame, axes: Sequence[Axis]) -> None:
 
 
 def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFrame, source: str) -> dict[str, Any]:
-    """The space of the rows, as plain data."""
     parameters: Any = tuple({"name": axis.name, "type": axis.kind, "default": None, "choices": []} for axis in axes)
     name, returned, none = rows["sweep"].iloc[0], tuple(directions), "0" * 12
     function = Description(name, 1, parameters, dict(directions), returned, 0.0, digest=none, source=source)
@@ -243,7 +242,6 @@ def _space(axes: Sequence[Axis], directions: Mapping[str, str], rows: pd.DataFra
 
 
 def _guess(axis: Axis) -> list[str]:
-    """The line of an axis in the table of guesses."""
     others, count = [name for name in axis.group if name != axis.name], len(axis.values)
     notes = [f"{short!r} is {long!r}" for short, long in axis.joined.items()][:3]
     notes += [f"varies with {', '.join(others)}"] if others else []

@@ -26,7 +26,6 @@ NOT_ENOUGH = "not with the rows that are there"
 
 
 def asked_for(space: Space) -> str:
-    """The precision of a space, and its budget, in words."""
     parts = [f"{kind} {space.precision[kind]:g}" for kind in space.precision if kind != POINTWISE]
     every = "for each slice by itself" if space.precision[POINTWISE] else "for all slices at once"
     units = {unit: unit.replace("_", " ").removesuffix("s") for unit in space.budget}
@@ -35,10 +34,8 @@ def asked_for(space: Space) -> str:
 
 
 def lines(state: State, is_part: bool = False) -> list[str]:
-    """What each analysis reached with the rows that are there: its widest slice, and why the others did not.
-
-    is_part: whether the space is only a part of the sweep, or asks for less than it.
-    """
+    """What each analysis reached with the rows that are there: its widest slice, and why the others did not. is_part:
+    whether the space is only a part of the sweep, or asks for less than it."""
     return list(_lines(state, NOT_ENOUGH if is_part else NOT_ENDED))
 
 

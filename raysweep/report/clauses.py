@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.counts import Condition, Group
+from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
-from raysweep.analyses.rows import signs_of
-from raysweep.numbers import NOTHING, interval, number
+from raysweep.analyses.rows import signs_of, varying
+from raysweep.numbers import NOTHING, alike, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, settings, unit_of, without_common_beginning
-from raysweep.report.phrases import CLAUSES, IN_X, MEANT, NOT_MEASURED, NOUNS, OTHERWISE, OUTCOMES, SIGNS, SUBJECTS
+from raysweep.report.phrases import (
+    ALIKE,
+    CLAUSES,
+    IN_X,
+    MEANT,
+    NOT_MEASURED,
+    NOUNS,
+    OTHERWISE,
+    OUTCOMES,
+    SIGNS,
+    SUBJECTS,
+)
 from raysweep.workloads.declaration import Workload
 
 FEW = 3
 """The most settings that are named one by one."""
-SYMBOL = 3
-"""Letters at most of a name that takes no article: x, lr."""
+SYMBOL = 4
+"""Letters at most of a name that takes no article: x, lr, step."""
 EQUAL = 1e-6
 """Theory agrees with an exact value up to this share of it."""
 
 
-def clause(finding: Finding, group: Group, workload: Workload) -> str:
-    """What the settings of one outcome say."""
+def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
+    """What the settings of one outcome say. size: how short the place is, see `place_words`."""
     sides = _sides(finding, workload)
     meant = MEANT.get(finding.kind, {}) if sides else {}
     if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
@@ -39,14 +51,20 @@ def clause(finding: Finding, group: Group, workload: Workload) -> str:
             metric=metric,
             of="" if finding.question else f"{metric}: ",
             x=called(finding.x, workload),
-            at=at_words(finding, group, workload),
-            place=place_words(finding, group, workload),
+            at=at_words(finding, group, workload, size),
+            place=place_words(finding, group, workload, size),
+            for_metric=f" for {metric}" * (size % 2 == 0 or not finding.question),
             count=group.count,
             are="is" if group.count == 1 else "are",
             **_further(finding, group, workload),
             **sides,
         )
     )
+
+
+def as_said(finding: Finding) -> Finding:
+    """The finding with the outcomes that words tell apart."""
+    return replace(finding, table=finding.table.assign(outcome=finding.table["outcome"].replace(ALIKE)))
 
 
 def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
@@ -77,50 +95,42 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
     return sides
 
 
-def at_words(finding: Finding, group: Group, workload: Workload) -> str:
-    """Where on its axis: "an overlap angle of 57.1° [56.8°, 57.4°]", or "between" two estimates."""
-    x, place = called(finding.x, workload), place_words(finding, group, workload)
+def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
+    """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit."""
+    x, place = called(finding.x, workload), place_words(finding, group, workload, size)
     if len(x) <= SYMBOL:
         return f"{x} {place}"
-    between = spans(group) and not wide_intervals(finding, group)
-    return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} {place if between else f'of {place}'}"
+    if size % 2 and unit_of(finding.x, workload):
+        return place
+    return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} of {place}"
 
 
-def spans(group: Group) -> bool:
-    """Whether the estimates of the settings differ as they are shown."""
-    return group.count > 1 and number(group.low, 3) != number(group.high, 3)
+def place_words(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
+    """The estimate with its interval if one setting has it, else from where to where the estimates lie: at which values
+    of the axis that drives them, or with what holds all their intervals if these are wide.
 
-
-def wide_intervals(finding: Finding, group: Group) -> tuple[float, float] | None:
-    """From where to where the intervals of several settings reach, if one of them is wider than the range of the
-    estimates, which alone would look too certain; else None."""
-    rows = finding.table[
-        (finding.table["outcome"] == group.outcome) & np.isfinite(finding.table[["low", "high"]]).all(1)
-    ]
-    scale = np.log if (rows[["estimate", "low", "high"]] > 0).all(axis=None) else np.asarray
-    widths, span = scale(rows["high"]) - scale(rows["low"]), scale(group.high) - scale(group.low)
-    return (rows["low"].min(), rows["high"].max()) if group.count > 1 and (widths > span + NOTHING).any() else None
-
-
-def place_words(finding: Finding, group: Group, workload: Workload) -> str:
-    """The estimate with its interval if one setting has it, else between what the estimates lie; with what holds all
-    their intervals if these are wide."""
+    size: 0 or 1; from 2 on without the axis, from 4 on without intervals.
+    """
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
-    if group.count == 1:
-        row = finding.table[finding.table["outcome"] == group.outcome].iloc[0]
-        bounded = np.isfinite(row["low"]) or np.isfinite(row["high"])
-        return f"{interval(row['estimate'], row['low'], row['high']) if bounded else number(row['estimate'])}{unit}"
-    extremes = group.low, group.high
-    rows = finding.table[finding.table["outcome"] == group.outcome]
-    if finding.kind == "regime":  # a verdict is of the interval
-        within = f"within [{number(rows['low'].min(), 2)}, {number(rows['high'].max(), 2)}]"
-        slopes = " to ".join(dict.fromkeys(number(end, 2) for end in extremes))
-        return f"{slopes}, {within}" if np.isfinite(extremes).all() else within
-    if wide := wide_intervals(finding, group):
-        ends = list(dict.fromkeys(number(end, 3) for end in extremes))
-        return f"{('–' if group.low >= 0 else ' to ').join(ends)} [{number(wide[0], 3)}, {number(wide[1], 3)}]{unit}"
-    low, high = f"{number(extremes[0], 3)}", f"{number(extremes[1], 3)}{unit}"
-    return high if f"{low}{unit}" == high else f"between {low}{unit if unit == '°' else ''} and {high}"
+    degrees, unit = (unit, "") if unit == "°" else ("", unit)
+    low, high, *ends = (f"{text}{degrees}" for text in [*alike(group.low, group.high), *alike(*group.reach)])
+    if group.ends and size < 2:
+        smallest, largest = (f"at {_condition_words(at, workload)}" for at in group.ends)
+        return f"{low} {smallest} to {high}{unit} {largest}"
+    if group.count == 1 and ends:
+        low, *ends = (f"{text}{degrees}" for text in alike(group.low, *group.reach))
+        high = low
+    sure = f" ({100 * finding.level:g} %: {' to '.join(ends)})" if ends and size < 4 else ""
+    return f"{low if low == high else f'{low} to {high}'}{unit}{sure}"
+
+
+def power_words(name: str, finding: Finding, group: Group, workload: Workload, size: int) -> str:
+    """A factor of a law: "N^-0.5 (95 %: -0.6 to -0.4)", or between which powers it lies and where."""
+    at = [f" at {_condition_words(one, workload)}" for one in group.ends] if size < 2 else []
+    if group.count == 1 or not at:
+        place = place_words(finding, group, workload, 0 if group.count == 1 else 4)
+        return f"{name}^({place})" if " to " in place and group.count > 1 else f"{name}^{place}"
+    return " to ".join(f"{name}^{text}{end}" for text, end in zip(alike(group.low, group.high), at, strict=True))
 
 
 def which(finding: Finding, group: Group, workload: Workload) -> str:
@@ -135,12 +145,29 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def share(finding: Finding, group: Group, workload: Workload) -> str:
-    """In how many settings of all, and which these nearly are; "any of" and "either" where nothing is clear."""
+    """In how many settings of all, and which these nearly are; "any of" and "either" where nothing is
+    clear."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if group.count < every or group.outcome != Outcome.UNCLEAR:
         where = ", ".join(_condition_words(one, workload) for one in group.where if group.nearly)
         return f" in {some_of(group.count, every, noun)}" + (f" (mostly {where})" if where else "")
     return f" in either {noun}" if every == 2 else f" in any of {every:,} {plural(noun)}"
+
+
+def of_each(finding: Finding, group: Group, workload: Workload) -> str:
+    """Of two axes, in how many settings of each value of the one that tells most, if these are few words: "in 3 of 4
+    tasks for pythia-70m, in 0 for pythia-410m"; else empty."""
+    table, varied = finding.table, varying(finding.keys, finding.table)
+    if group.count == len(table) or len(varied) != 2 or (len(group.where) == 1 and not group.nearly):
+        return ""
+    key = telling_axis(finding)
+    (other,) = (one for one in varied if one != key)
+    counts = (table["outcome"] == group.outcome).groupby(table[key]).agg(["sum", "size"]).sort_values("sum")[::-1]
+    if len(counts) > FEW or counts["size"].nunique() > 1 or not all(isinstance(one, str) for one in counts.index):
+        return ""
+    (first, some), *rest = counts["sum"].items()
+    every = counted(int(counts["size"].iloc[0]), called(other, workload))
+    return f" in {some} of {every} for {first}" + "".join(f", in {some} for {value}" for value, some in rest)
 
 
 def either(texts: Sequence[str]) -> str:
@@ -164,7 +191,10 @@ def _condition_words(one: Condition, workload: Workload) -> str:
 
 
 def theory_words(finding: Finding, workload: Workload) -> str:
-    """Whether theory's values lie in the intervals, or how far they are from exact values; empty without a theory."""
+    """Whether theory's values lie in all intervals but those that miss by chance, or how far they are from exact
+    values; empty without a theory."""
+    from scipy.special import bdtrc
+
     table = finding.table
     if finding.kind == "best":  # the interval of a choice
         return ""
@@ -179,13 +209,11 @@ def theory_words(finding: Finding, workload: Workload) -> str:
             return ""
         return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
     compared, low, high = compared[~exact], low[~exact], high[~exact]
-    outside = int(((compared["theory"] < low) | (compared["theory"] > high)).sum())
-    if finding.kind == "curves" and len(compared) > 1:  # of intervals of single cells some miss it
-        inside = f"{len(compared) - outside} of {len(compared)} intervals" if outside else "every interval"
-        return f"theory lies in {inside}"
-    if len(compared) == 1:
+    outside, every = int(((compared["theory"] < low) | (compared["theory"] > high)).sum()), len(compared)
+    if every == 1:
         return f"theory, {number(compared['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
-    return f"theory agrees in {len(compared) - outside}/{len(compared)}" if outside else "theory agrees"
+    likely = outside == 0 or bdtrc(outside - 1, every, 1 - finding.level) > 1 - finding.level
+    return "theory agrees" if likely else f"theory differs in {outside} of {every}"
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

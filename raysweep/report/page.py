@@ -1,4 +1,4 @@
-"""The page of a report: what it shows as plain data, and the HTML and Markdown that templates make of it."""
+"""The parts of the page of a report, and the HTML and Markdown that templates make of it (`report.page_of`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,38 +61,11 @@ class Part:
     explored: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclass(frozen=True)
-class Page:
-    """Everything that a report shows.
-
-    sweep: its title. set_up: one line on what was varied. meanings: what symbols stand for.
-    state: what is missing while the sweep runs or after it was cut short; empty if nothing is.
-    figure: the picture at the top; about: the anchor of its part. rows: one line on cells, seeds and statuses.
-    warnings: what the reader must know. details: the set-up in full. provenance: where the numbers come from.
-    spaces: the resolved spaces as JSON.
-    """
-
-    sweep: str
-    question: str
-    set_up: str
-    meanings: str
-    rows: str
-    parts: Sequence[Part]
-    warnings: Sequence[str] = ()
-    figure: Picture | None = None
-    about: str = ""
-    state: str = ""
-    reload: int = 0
-    details: Sequence[str] = ()
-    provenance: Sequence[str] = ()
-    spaces: Sequence[str] = field(default_factory=list)
-
-
-def to_html(page: Page, folder: Path) -> str:
+def to_html(page: Mapping[str, Any], folder: Path) -> str:
     """The page as one HTML file that contains its figures (below `folder`), loads nothing and needs no script."""
     from markupsafe import Markup
 
-    brushed = any(one.get("form") == "parallel" for part in page.parts for one in part.explored)
+    brushed = any(one.get("form") == "parallel" for part in page["parts"] for one in part.explored)
     style, *scripts = (_text(name) for name in ("report.css", *["parallel.js"] * brushed, "report.js"))
     style, script = Markup(style), Markup("".join(scripts))
     template = _environment(markdown=False).get_template("report.html")
@@ -110,7 +83,7 @@ def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def to_markdown(page: Page) -> str:
+def to_markdown(page: Mapping[str, Any]) -> str:
     """The page as Markdown, in which all but the first screen is folded (as GitHub shows it)."""
     from markupsafe import Markup
 
@@ -152,7 +125,6 @@ def policy(script: str) -> str:
 
 
 def embedded(path: Path) -> str:
-    """A PNG as the address that contains it."""
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 

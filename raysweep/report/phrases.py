@@ -9,13 +9,13 @@ from raysweep.analyses.finding import Outcome
 from raysweep.analyses.nothing import Nothing
 
 OUTCOMES: Mapping[Outcome, str] = {
-    Outcome.LOCATED: "located",
+    Outcome.LOCATED: "found",
     Outcome.BEYOND_LOW: "below the grid",
     Outcome.BEYOND_HIGH: "above the grid",
-    Outcome.EDGE_LOW: "at the lower edge or below",
-    Outcome.EDGE_HIGH: "at the upper edge or above",
-    Outcome.BOUND_LOW: "upper bound only",
-    Outcome.BOUND_HIGH: "lower bound only",
+    Outcome.EDGE_LOW: "best at the smallest value",
+    Outcome.EDGE_HIGH: "best at the largest value",
+    Outcome.BOUND_LOW: "only an upper bound",
+    Outcome.BOUND_HIGH: "only a lower bound",
     Outcome.OK_LOW: "below the rows that are ok",
     Outcome.OK_HIGH: "above the rows that are ok",
     Outcome.IMPROVES: "best at the largest value",
@@ -32,6 +32,9 @@ OUTCOMES: Mapping[Outcome, str] = {
 }
 """The status of a setting in a table; other outcomes are words already."""
 
+ALIKE: Mapping[Outcome, Outcome] = {Outcome.EDGE_LOW: Outcome.DEGRADES, Outcome.EDGE_HIGH: Outcome.IMPROVES}
+"""Outcomes that are said as others."""
+
 CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
         Outcome.LOCATED: "{metric} changes sign at {at}",
@@ -47,15 +50,15 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "inflection": {
         Outcome.LOCATED: "{metric} is {extreme} at {at}",
-        Outcome.IMPROVES: "{metric} only improves with more {x}",
-        Outcome.DEGRADES: "{metric} only worsens with more {x}",
+        Outcome.IMPROVES: "{metric} is best at the largest {x}",
+        Outcome.DEGRADES: "{metric} is best at the smallest {x}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
-        Outcome.UNCLEAR: "no turn of {metric} is shown",
+        Outcome.UNCLEAR: "{metric} is not shown to get worse",
     },
     "optimum": {
-        Outcome.LOCATED: "the best {x} for {metric} is {place}",
-        Outcome.IMPROVES: "the largest {x} is best for {metric}",
-        Outcome.DEGRADES: "the smallest {x} is best for {metric}",
+        Outcome.LOCATED: "the best {x}{for_metric} is {place}",
+        Outcome.IMPROVES: "the largest {x} is best{for_metric}",
+        Outcome.DEGRADES: "the smallest {x} is best{for_metric}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
     "agreement": {
@@ -63,9 +66,9 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.DIFFERS: "no, theory and experiment differ",
     },
     "relation": {
-        Outcome.RISES: "{metric} rises with {x} (rank correlation {place})",
-        Outcome.FALLS: "{metric} falls with {x} (rank correlation {place})",
-        Outcome.UNCLEAR: "{x} is not shown to predict {metric} (rank correlation {place})",
+        Outcome.RISES: "{metric} rises with {x}, rank correlation {place}",
+        Outcome.FALLS: "{metric} falls with {x}, rank correlation {place}",
+        Outcome.UNCLEAR: "{x} is not shown to predict {metric}, rank correlation {place}",
         Outcome.MEASURED: "{metric} and {x} have rank correlation {place}",
     },
     "r_squared": {
@@ -100,8 +103,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "comparison": {
         Outcome.HIGHER: "{metric} is higher by {place}",
-        Outcome.LOWER: "{metric} is lower (difference {place})",
-        Outcome.UNCLEAR: "{metric} is not shown to differ (difference {place})",
+        Outcome.LOWER: "{metric} is lower, difference {place}",
+        Outcome.UNCLEAR: "{metric} is not shown to differ, difference {place}",
         Outcome.NO_EFFECT: "{metric} is the same in every draw",
     },
     "power_law": {
@@ -116,11 +119,11 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
     },
     "regime": {
-        Outcome.CONSTANT: "the best {x} hardly changes with {length} (log-log slope {place})",
-        Outcome.INCREASING: "the best {x} rises with {length} (log-log slope {place})",
-        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length} (log-log slope {place})",
-        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length} (log-log slope {place})",
-        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open (log-log slope {place})",
+        Outcome.CONSTANT: "the best {x} hardly changes with {length}, log-log slope {place}",
+        Outcome.INCREASING: "the best {x} rises with {length}, log-log slope {place}",
+        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length}, log-log slope {place}",
+        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length}, log-log slope {place}",
+        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open, log-log slope {place}",
     },
     "law": {
         Outcome.RISES: "the best {x} rises with the power {place}",
@@ -140,20 +143,25 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NEGATIVE: "{of}{negative} everywhere",
     },
     "inflection": {Outcome.LOCATED: "{located}: {metric} is {extreme} at {at}"},
-    "trend": {Outcome.RISES: "{rises}{throughout}", Outcome.FALLS: "{falls}{throughout}"},
+    "trend": {
+        Outcome.RISES: "{rises}{throughout}",
+        Outcome.FALLS: "{falls}{throughout}",
+        Outcome.UNCLEAR: "no trend is clear",
+    },
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
     "curves": {
-        Outcome.HIGHER: "{metric} is above {beside} ({positive})",
-        Outcome.LOWER: "{metric} is below {beside} ({negative})",
+        Outcome.HIGHER: "{of}{positive}",
+        Outcome.LOWER: "{of}{negative}",
+        Outcome.UNCLEAR: "{of}no difference is shown",
+        Outcome.NO_EFFECT: "{of}no effect",
     },
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""
 
 OTHERWISE: Mapping[Outcome, str] = {
+    Outcome.UNDECIDED: "not yet known",
     Outcome.BEYOND_LOW: "{it}, if any, lies below the grid of {x}",
     Outcome.BEYOND_HIGH: "{it}, if any, lies above the grid of {x}",
-    Outcome.EDGE_LOW: "{it} lies at the lower edge of {x} or below",
-    Outcome.EDGE_HIGH: "{it} lies at the upper edge of {x} or above",
     Outcome.BOUND_LOW: "{it} has only an upper bound",
     Outcome.BOUND_HIGH: "{it} has only a lower bound",
     Outcome.OK_LOW: "{it} lies below the rows that are ok",
@@ -170,16 +178,12 @@ FURTHER: Mapping[Outcome, str] = {
     Outcome.BOUND_LOW: "upper bound",
     Outcome.BOUND_HIGH: "lower bound",
     Outcome.NO_EFFECT: "no effect",
-    Outcome.UNCLEAR: "not clear",
+    Outcome.UNCLEAR: "unclear",
     Outcome.UNDECIDED: "undecided",
 }
 """The same after what most settings say, followed by in how many."""
 
-POWERS: Mapping[Outcome, str] = {
-    Outcome.RISES: "rises with {axis}",
-    Outcome.FALLS: "falls with {axis}",
-    Outcome.UNCLEAR: "has no clear power of {axis}",
-}
+POWERS: Mapping[Outcome, str] = {Outcome.RISES: "rises", Outcome.FALLS: "falls", Outcome.UNCLEAR: "is unclear"}
 """What the best value does along each axis of a law over several."""
 
 WAYS: Mapping[Way, str] = {
@@ -191,8 +195,8 @@ WAYS: Mapping[Way, str] = {
 }
 """What means do along an axis."""
 
-NOT_MEASURED = "{metric} has no finite variance"
-"""What settings say in which a mean means nothing."""
+NOT_MEASURED = "{of}no finite variance"
+"""Where a mean means nothing."""
 
 SUBJECTS: Mapping[str, str] = {
     "boundary": "the zero of {metric}",
@@ -317,8 +321,8 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
-    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, more than the "
-    "known errors explain (p, adjusted over all curves by Holm); the fall to the last point alone is less certain. A "
+    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond "
+    "what errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points. A "
     "curve that stays near its first value, as at chance level, has no turn. The CSV has each fall.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
     "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "

@@ -22,7 +22,7 @@ from raysweep.report.figures import drawn
 from raysweep.report.names import called, capitalized
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
-from raysweep.report.page import Page, Part, Picture, to_html, to_markdown
+from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
@@ -118,7 +118,7 @@ def write_report(
     files += _write_tables(findings, directory)
     page = page_of(rows, design, workload, findings, pictures, about)
     texts = {
-        "report.json": report_json(names, findings, [one.sentence for one in page.parts]),
+        "report.json": report_json(names, findings, [one.sentence for one in page["parts"]]),
         "report.md": to_markdown(page),
         "report.html": to_html(page, directory),
     }
@@ -173,7 +173,6 @@ def _draw(
 
 
 def _save(job: tuple[Any, list[Path]]) -> None:
-    """Write a figure to files, one after the other."""
     from raysweep.report.figures.style import placed, styled
 
     figure, paths = job
@@ -190,8 +189,13 @@ def page_of(
     findings: Sequence[Finding],
     pictures: Sequence[Sequence[Picture]],
     about: Written,
-) -> Page:
-    """All that the page shows."""
+) -> dict[str, Any]:
+    """All that the page shows, by what templates call it.
+
+    set_up: one line on what was varied. meanings: what symbols stand for. rows: one line on cells, seeds and statuses.
+    figure: the picture at the top. about: the anchor of its part. state: what is missing while the sweep runs or after
+    it was cut short. details: the set-up in full. provenance: where the numbers come from. spaces: resolved, as JSON.
+    """
     top = next((k for k, some in enumerate(pictures) if some), None)
     headings = headings_of(findings, workload)
     parts, room = list[Part](), SCREEN - ANSWER * min(len(findings), ANSWERS)
@@ -221,24 +225,24 @@ def page_of(
     cited = papers.legend("\n".join([*shown, *(one.caption for some in pictures for one in some)]))
     every = len(frame) + about.missing
     missing = f"{len(frame):,} of {counted(every, 'row')} so far" if about.missing else ""
-    return Page(
-        sweep=about.sweep,
-        question=asked,
-        set_up=varied_in_short(design, workload),
-        meanings=meanings(design, workload, findings[top].metric if top is not None else "", cited),
-        rows=f"{seeds_words(frame)}; {rows_words(frame)}",
-        parts=parts,
-        warnings=about.warnings,
-        figure=None if top is None else pictures[top][0],
-        about="" if top is None else f"part-{top}",
-        state=f"Running: {missing}. This page reads itself again."
+    return {
+        "sweep": about.sweep,
+        "question": asked,
+        "set_up": varied_in_short(design, workload),
+        "meanings": meanings(design, workload, findings[top].metric if top is not None else "", cited),
+        "rows": f"{seeds_words(frame)}; {rows_words(frame)}",
+        "parts": parts,
+        "warnings": about.warnings,
+        "figure": None if top is None else pictures[top][0],
+        "about": "" if top is None else f"part-{top}",
+        "state": f"Running: {missing}. This page reads itself again."
         if about.reload
         else missing and f"Incomplete: {missing}.",
-        reload=about.reload,
-        details=set_up(design, workload),
-        provenance=provenance(frame, design, about.facts),
-        spaces=resolved(design),
-    )
+        "reload": about.reload,
+        "details": set_up(design, workload),
+        "provenance": provenance(frame, design, about.facts),
+        "spaces": resolved(design),
+    }
 
 
 def meanings(design: Design, workload: Workload, metric: str, cited: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cache, reduce
+from itertools import product
 
 import numpy as np
 
@@ -19,13 +20,25 @@ from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
-from raysweep.report.clauses import clause, needed_words, place_words, share, theory_words, which
+from raysweep.report.clauses import (
+    as_said,
+    clause,
+    needed_words,
+    of_each,
+    place_words,
+    power_words,
+    share,
+    theory_words,
+    which,
+)
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, OUTCOMES, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
+SIZES, DETAILS = 6, 4
+"""In how many lengths a place is said, see `place_words`, and what others say, see `_other`."""
 WHAT = ("metric", "x", "length", "meets")
 """What names what is undecided."""
 
@@ -36,12 +49,13 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
-    parts = _by_metric(finding)
+    parts = _by_metric(as_said(finding))
     if len(parts) > 1 and finding.kind == "curves":  # each metric is said before theory
         parts = [replace(one, table=one.table.assign(theory=np.nan)) for one in parts]
     text = ""
     for one in parts:
-        text = _longer(text, _answer(one, workload), "; {}") if text else _answer(one, workload)
+        answer = _answer(one, workload, MOST // min(len(parts), 2))
+        text = _longer(text, answer, "; {}") if text else answer
     return capitalized(text) + "."
 
 
@@ -60,8 +74,8 @@ def _first_setting(finding: Finding, workload: Workload) -> str:
     return settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
 
 
-def _answer(finding: Finding, workload: Workload) -> str:
-    """The answer of a finding that is no function of the user and has a setting."""
+def _answer(finding: Finding, workload: Workload, most: int) -> str:
+    """The answer of a finding that is no function of the user and has a setting, if possible in so many words."""
     if finding.kind == "search":
         return _answer_of_search(finding, workload)
     if finding.kind == "law":
@@ -73,85 +87,85 @@ def _answer(finding: Finding, workload: Workload) -> str:
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
     if finding.kind == "curves" and (along := _fitting(_along(finding, workload), "")):
         return _longer(along, theory, "; {}")
-    groups = groups_of(finding)
-    lead, *others = sorted(groups, key=lambda group: _order(group, finding))
-    if finding.kind != "best":
-        others = [group for group in groups if group != lead]  # the most frequent first
-    every = len(finding.table)
-    among = f" in {lead.count} of {counted(every, NOUNS.get(finding.kind, 'setting'))}"
-    among = "" if every == 1 or finding.kind == "best" else among
-    forms = [clause(one, lead, workload) for one in (finding, replace(finding, meanings={}))]
-    forms.append(OUTCOMES.get(lead.outcome, str(lead.outcome)))
-    first = next((form for form in forms if _fitting(form + among, "")), forms[-1])
-    say = partial(
-        _with_others, first=first, lead=lead, others=others, finding=finding, workload=workload, theory=theory
-    )
-    if finding.kind == "best":
-        return say(_longer(first, _first_setting(finding, workload), " at {}"))[0]
-    if every == 1:
-        return say(first)[0]
-    where = which(finding, lead, workload) or share(finding, lead, workload)
-    text, whole = say(_fitting(first + where, first + among))
-    with_counts = f"{first}{where} ({lead.count} of {every})"
-    if whole or lead.nearly or not lead.where or len(with_counts.split()) > MOST:
-        return text
-    return say(with_counts)[0]  # some settings are left out, as the counts tell
+    lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
+    begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
+    brief = [clause(replace(finding, meanings={}), lead, workload, SIZES), OUTCOMES.get(lead.outcome, lead.outcome)]
+    if finding.kind == "best":  # what is worse says little without what cannot be told from the best
+        words, at = [f"; {clause(finding, group, workload)}" for group in others], _first_setting(finding, workload)
+        fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
+        forms = [f"{first} at {at}" * bool(at) or first for first in begin]
+        return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
+    extras, each = _besides(finding, lead, workload), ""
+    if len(others) == 1:  # which the counts of each value say too
+        each = of_each(finding, lead, workload)
+    rest = cache(lambda first: _others(first, others, finding, workload))
+    wheres = _wheres(finding, lead, others, workload)
+    for forms, said, more in product((begin, brief), unique(theory, ""), extras):
+        for per, first, detail in product(unique(each, ""), forms, range(DETAILS)):
+            for at in [per] if per else wheres[detail]:
+                after = [] if per else rest(first)[detail]
+                text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
+                if len(text.split()) <= most:
+                    return text
+    return _fitting(*(first + at for first in brief for at in wheres[-1]))
 
 
-def _with_others(
-    text: str, first: str, lead: Group, others: Sequence[Group], finding: Finding, workload: Workload, theory: str
-) -> tuple[str, bool]:
-    """(an answer that begins with a text, whether it says what all other groups of settings say).
+def unique(*texts: str) -> list[str]:
+    """The texts without repeats."""
+    return list(dict.fromkeys(texts))
 
-    first: the clause of the leading group, with which the text begins."""
-    whole = True
-    if lead.outcome == Outcome.UNDECIDED:
-        if not finding.question:  # which says what
-            about = {**finding.facts, "x": finding.x, "metric": finding.metric}
-            names = {key: called(about[key], workload) for key in WHAT if key in about}
-            what = OPEN.get(finding.kind, "{metric}").format(**names)
-            text = _longer(text, what, ": {}")
-        text = _longer(text, _all_need(finding, workload), "; it takes {}")
-        text = _longer(text, _together(finding, workload), "; {} vary together")
-    if overall := finding.facts.get("overall"):
-        correlation = interval(overall["rank_correlation"], overall["low"], overall["high"])
-        text = _longer(text, correlation, "; over all cells {}")
-    text = _longer(text, _besides(finding, workload), "{}")
-    for group in others:
-        where = which(finding, group, workload)
-        if theory and not where and finding.kind != "curves":
-            text, theory = _longer(text, theory, "; {}"), ""
-        other = FURTHER.get(group.outcome) or what_differs(first, clause(finding, group, workload))
-        in_few = f"{other} in {group.count}"
-        if finding.kind == "best":
-            longer = _longer(text, other, "; {}")
-        else:
-            brief = f"{OUTCOMES.get(group.outcome, str(group.outcome))} in {group.count}"
-            needs = _all_need(finding, workload) if group.outcome == Outcome.UNDECIDED else ""
-            named = other + where if where else in_few
-            forms = [f"{named} (needs {needs})" * bool(needs), named, in_few, "" if theory else brief]
-            every = (_longer(text, each, "; {}") for each in forms)
-            longer = next((each for each in every if each != text), text)
-        if longer == text and finding.kind == "best":
-            break  # what is worse says little without what cannot be told from the best
-        text, whole = longer, whole and longer != text
-    return _longer(text, theory, "; {}"), whole
+
+def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[list[str]]:
+    """Which the leading settings are, by detail as in `_others`, the longest form first: in how many of all if some
+    others are only counted, and nothing if the others are named."""
+    every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
+    if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
+        return [[""]] * DETAILS
+    where, part = which(finding, lead, workload), share(finding, lead, workload)
+    counted_of = f"{lead.count:,} of {counted(every, noun)}"
+    named = unique(where or part, "")
+    some = unique(f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,}")
+    every_named = bool(others) and all(which(finding, group, workload) for group in others)
+    return [named if every_named and detail < 2 else some for detail in range(DETAILS)]
+
+
+def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
+    """What further settings say, and which or how many they are, in `DETAILS` lengths: with what they need, without,
+    with counts alone, and in few words. first: what the leading ones say."""
+    out, before = [list[str]() for _ in range(DETAILS)], first
+    for group in groups:
+        whole = clause(replace(finding, question="?"), group, workload, SIZES)
+        text = FURTHER.get(group.outcome) or what_differs(before, whole)
+        before = whole
+        brief, count = OUTCOMES.get(group.outcome, str(group.outcome)), f" in {group.count:,}"
+        named = which(finding, group, workload) or count
+        needs = _all_need(finding, workload) if group.outcome == Outcome.UNDECIDED else ""
+        forms = (f"{text}{named}" + f" (needs {needs})" * bool(needs), text + named, text + count, brief + count)
+        for said, form in zip(out, forms, strict=True):
+            said.append(form)
+    return out
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
-    """The best configuration of a search, what is not told from it, and which axes carry the variance."""
+    """The best configuration of a search, which axes carry the variance, and what is not told from it."""
     facts, first = finding.facts, finding.table.iloc[0]
-    text = _fitting(clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload), "located")
+    text = _fitting(clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload), "found")
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
-    named = [name for name in leading or facts["axes"] if first[name] is not None and first[name] == first[name]]
-    text = _longer(text, settings({name: first[name] for name in named}, workload), " at {}")
+    whole, main = (
+        settings(
+            {name: first[name] for name in names if first[name] is not None and first[name] == first[name]}, workload
+        )
+        for names in (facts["axes"], leading or facts["axes"])
+    )
+    text = _fitting(*(f"{text} at {at}" for at in (whole, main) if at), text)
+    shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
+    most = " and ".join(called(name, workload) for name in leading)
+    forms = (f"; share of the variance: {shares}", f"; {most} matters most") if leading else ()
+    text = _fitting(*(text + form for form in forms), text)
     if facts["alike"]:
         every = counted(facts["configurations"], "configuration")
         text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
-    if facts["one_draw"] and facts["configurations"] > 1:
-        text = _longer(text, "one run each, so chance may decide", "; {}")
-    shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    return _longer(text, shares, "; share of the variance: {}")
+    return text
 
 
 def _along(finding: Finding, workload: Workload) -> str:
@@ -182,20 +196,23 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     """The product of powers of the laws, between what their exponents lie, and how often they forecast rightly."""
     workload, facts = as_called(finding, workload), finding.facts
     laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
-    powers, ways = [], []
+    long, some, brief, ways = list[str](), list[str](), list[str](), list[str]()
     for axis, table in laws.groupby("axis", sort=False):
-        name, row = called(str(axis), workload), table.iloc[0]
-        low, high = (number(end, 2) for end in (table["estimate"].min(), table["estimate"].max()))
-        one = interval(row["estimate"], row["low"], row["high"])
-        powers.append(f"{name}^{one}" if len(table) == 1 else f"{name}^{low if low == high else f'({low}…{high})'}")
-        lead = groups_of(replace(finding, table=table))[0]
-        ways.append(f"{POWERS[lead.outcome].format(axis=name)} in {lead.count}" * (len(table) > 1))
-    text = f"the best {called(finding.x, workload)} ∝ {' · '.join(powers)}"
-    every = len(finding.table) // len(facts["over"])
-    if len(finding.keys) > 1:
-        others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
-        text = _longer(text, some_of(len(laws) // len(facts["over"]), every, f"setting of {others}"), " in {}")
-    text = _fitting(text, "located")
+        name, part = called(str(axis), workload), replace(finding, table=table.assign(outcome=Outcome.MEASURED), x="")
+        (group,), groups = groups_of(part), groups_of(replace(finding, table=table))
+        long.append(power_words(name, part, group, workload, 0))
+        brief.append(power_words(name, part, group, workload, SIZES))
+        some.append((long if len(groups) > 1 else brief)[-1])  # whose sign depends on the setting
+        signs = ", ".join(f"{POWERS[one.outcome]} in {one.count}" for one in groups)
+        ways.append(f"with {name} it {signs}" * (len(groups) > 1))
+    count, every = (len(table) // len(facts["over"]) for table in (laws, finding.table))
+    said = f"the best {called(finding.x, workload)} ∝ "
+    others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
+    rest = f"; undecided in {every - count}" * (count < every)
+    where = (
+        [f" in {some_of(count, every, f'setting of {others}')}" + rest, f" in {count}{rest}", ""] if others else [""]
+    )
+    text = _fitting(*(f"{said}{' · '.join(powers)}{at}" for powers in (long, some, brief) for at in where), "found")
     for way in ways:
         text = _longer(text, way, "; {}")
     if out := facts.get("largest_out"):
@@ -206,29 +223,26 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
-    """Where the best values of both axes lie, each in how many settings it is located."""
     workload, text = as_called(finding, workload), ""
     for axis, table in finding.table.groupby("axis", sort=False):
         part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
         group = next((one for one in groups_of(part) if one.outcome == Outcome.LOCATED), None)
         name = f"the best {called(part.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
-        addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not located"
+        addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not found"
         if group and len(table) > 1:
             addition += f" in {group.count}" if text else f" in {some_of(group.count, len(table), 'setting')}"
-        text = _longer(text, addition, "; {}") if text else _fitting(addition, "located")
+        text = _longer(text, addition, "; {}") if text else _fitting(addition, "found")
     return text
 
 
 def _order(group: Group, finding: Finding) -> int:
-    """The place of a group in a sentence: first the best, and places if a quarter of all settings have one; what is not
-    clear leads nothing else."""
+    """The place of a group in a sentence: first the best, then places if a quarter of all settings have one, then the
+    most frequent."""
     located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
-    last = {Outcome.BEST: 0, Outcome.WORSE: 2, Outcome.UNCLEAR: 2, Outcome.UNDECIDED: 2}
-    return last.get(group.outcome, int(not located))
+    return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
 
 
 def _fitting(*texts: str) -> str:
-    """The first text that is short enough, else the last."""
     return next((text for text in texts if len(text.split()) <= MOST), texts[-1])
 
 
@@ -251,20 +265,31 @@ def _together(finding: Finding, workload: Workload) -> str:
     return " and ".join(called(axis, workload) for axis in axes)
 
 
-def _besides(finding: Finding, workload: Workload) -> str:
-    """What some kinds add to what most settings say, with the mark before it: beside which setting a shift is, in how
-    many settings a power changes, and where what was logged is least and most."""
+def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
+    """What is added to what most settings say, with the mark before it, the longest form first: what is undecided and
+    what would decide it, beside which setting a shift is, in how many settings a power changes, or where what was
+    logged is least and most."""
     table, facts = finding.table, finding.facts
+    if lead.outcome == Outcome.UNDECIDED:
+        about = {**facts, "x": finding.x, "metric": finding.metric}
+        names = {key: called(about[key], workload) for key in WHAT if key in about}
+        what = "" if finding.question else f": {OPEN.get(finding.kind, '{metric}').format(**names)}"
+        needs, together = _all_need(finding, workload), _together(finding, workload)
+        takes = f" (needs {needs})" * bool(needs) + f"; {together} vary together" * bool(together)
+        return unique(what + takes, what, takes, "")
+    out = ""
+    if overall := facts.get("overall"):
+        out = f"; over all cells {interval(overall['rank_correlation'], overall['low'], overall['high'])}"
     if base := facts.get("base"):
-        return f", beside {settings(base, workload)}"
-    if bends := facts.get("bends"):
-        return "; the log-log curve bends" + (f" in {bends}" if len(table) > 1 else "")
+        out = f", beside {settings(base, workload)}"
+    elif bends := facts.get("bends"):
+        out = "; it is not one power" + (f" in {bends}" if len(table) > 1 else "")
     measured = table[table["outcome"] == Outcome.MEASURED]
-    if finding.kind not in LOGGED or len(measured) < 2:
-        return ""
-    varied = varying(finding.keys, table)
-    extremes = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
-    return "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in extremes))
+    if finding.kind in LOGGED and len(measured) > 1:
+        varied = varying(finding.keys, table)
+        extremes = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
+        out = "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in extremes))
+    return unique(out, "")
 
 
 def without_settings(finding: Finding, workload: Workload) -> str:

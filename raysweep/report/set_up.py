@@ -74,7 +74,6 @@ def set_up(design: Design, workload: Workload) -> list[str]:
 
 
 def _in_full(name: str, values: list[Any], workload: Workload) -> str:
-    """An axis in words, with its name in a space and its number of values."""
     return f"{_axis_in_short(name, values, workload)} (`{name}`, {counted(len(values), 'value')})"
 
 

@@ -16,7 +16,7 @@ from raysweep.errors import printable
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
 from raysweep.report.clauses import needed_words
-from raysweep.report.names import axis_label, called, in_short, unit_of
+from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES, PER_METRIC
 from raysweep.workloads.declaration import Workload
@@ -58,7 +58,16 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     out = table_of(finding, workload, rows)
     every = len(table) * len(out.rows) // len(rows)
     shown = f"{len(out.rows)} of {counted(every, NOUNS.get(finding.kind, 'setting'))}; all are below."
-    return replace(out, note=shown if len(rows) < len(table) else "")
+    return replace(out, note=shown if len(rows) < len(table) else " ".join(_of_search(finding, workload)))
+
+
+def _of_search(finding: Finding, workload: Workload) -> Iterator[str]:
+    """What else the rows of a search tell: that each ran once, and which is the best by another metric."""
+    if finding.facts.get("one_draw"):
+        yield "Each ran once: small differences may be chance."
+    for name, (way, place) in finding.facts.get("elsewhere", {}).items():
+        where = f"in row {place}" if place <= len(finding.table) else "in none of these"
+        yield f"{capitalized(called(name, workload))} is {'highest' if way == 'max' else 'lowest'} {where}."
 
 
 def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
@@ -172,7 +181,6 @@ def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
 
 
 def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:
-    """A column for each axis of a search, the most important first."""
     return [
         (called(name, workload), True, [NOTHING if row[name] is None else number(row[name]) for row in rows])
         for name in finding.facts["axes"]
@@ -192,7 +200,6 @@ def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequenc
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
-    """Another metric of the same setting."""
     values = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
     unit = unit_of(name, workload)
     return called(name, workload), True, [_estimate({**one, "estimate": one["mean"]}, unit) for one in values]

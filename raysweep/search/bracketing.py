@@ -16,8 +16,8 @@ import numpy as np
 
 from raysweep.fits.boundary import SIGN_DRAWS, find_zero
 from raysweep.fits.result import Status
-from raysweep.fits.signs import clearness
-from raysweep.fits.statistics import ROUNDING, half_width, sign_test_limit, standard_error, t_quantile, two_way_anova
+from raysweep.fits.signs import clearness, point_signs
+from raysweep.fits.statistics import ROUNDING, half_width, standard_error, t_quantile, two_way_anova
 from raysweep.search import endings
 from raysweep.search.bracket import change_of_sign, inner, shaped, zero_of_line
 from raysweep.search.curves import (
@@ -30,12 +30,11 @@ from raysweep.search.curves import (
     OPEN,
     REACHED,
     SOME,
-    START,
     Curve,
     Fitted,
     Step,
+    beginning,
     doubt,
-    evenly,
     jump,
     raised,
     shape_and_draws,
@@ -50,9 +49,7 @@ CAREFUL = 1.3  # then draws are multiplied by this at most: not all of an interv
 
 def first(ask: Ask) -> np.ndarray:
     """How many draws each point gets at the beginning, (points,)."""
-    points = len(ask.slice.x)
-    draws = min(ask.most, SIGN_DRAWS if _heavy(ask) else FEWEST)
-    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), draws)
+    return beginning(len(ask.slice.x), min(ask.most, SIGN_DRAWS if _heavy(ask) else FEWEST))
 
 
 def step(curve: Curve, ask: Ask) -> Step:
@@ -68,7 +65,8 @@ def step(curve: Curve, ask: Ask) -> Step:
         return replace(rest, state=endings.ZERO)
     if not ask.exact and ask.most < 2:
         return replace(rest, state=endings.ONE_DRAW)
-    labels = signs(values[:, there], ask)
+    scale = "sign" if _heavy(ask) and not ask.exact else "linear"
+    labels = point_signs(values[:, there], SIGN, scale, ask.exact)
     bracket = _bracket(labels, standard_error(values[:, there])[0])
     if bracket is None:
         return _without_bracket(curve, ask, labels, rest)
@@ -82,19 +80,6 @@ def step(curve: Curve, ask: Ask) -> Step:
 def _valued(curve: Curve) -> np.ndarray:
     """The points that have a draw with a value: further draws of the others would have none either."""
     return curve.there[np.isfinite(curve.values[:, curve.there]).any(axis=0)]
-
-
-def signs(values: np.ndarray, ask: Ask) -> np.ndarray:
-    """The sign of each point of values[draw, point]: +1 or -1 if it is clear, otherwise 0."""
-    mean, error, count = standard_error(values)
-    if ask.exact:
-        return np.sign(np.nan_to_num(mean)).astype(int)
-    if _heavy(ask):
-        positive, negative = (values > 0).sum(axis=0), (values < 0).sum(axis=0)
-        limits = np.array([sign_test_limit(SIGN, int(n)) for n in positive + negative])
-        return np.where(np.minimum(positive, negative) <= limits, np.sign(positive - negative), 0).astype(int)
-    half = np.nan_to_num(half_width(SIGN, error, count), nan=np.inf)  # of a single draw there is no error
-    return np.where(np.abs(np.nan_to_num(mean)) > half, np.sign(np.nan_to_num(mean)), 0).astype(int)
 
 
 def _bracket(labels: np.ndarray, mean: np.ndarray) -> tuple[int, int] | None:

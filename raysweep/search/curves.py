@@ -108,9 +108,10 @@ class Fitted:
 NOWHERE = Fitted(math.nan, math.nan, math.nan)
 
 
-def evenly(points: int, count: int) -> np.ndarray:
-    """Positions of `count` evenly spaced points, both ends among them."""
-    return np.unique(np.linspace(0, points - 1, min(count, points)).round().astype(int))
+def beginning(points: int, draws: int) -> np.ndarray:
+    """So many draws at START evenly spaced points, both ends among them, and none at the others: (points,)."""
+    evenly = np.unique(np.linspace(0, points - 1, min(START, points)).round().astype(int))
+    return raised(np.zeros(points, dtype=np.int64), evenly, draws)
 
 
 def draws_needed(deviation: float, level: float, wanted: float) -> int:

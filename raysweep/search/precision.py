@@ -8,7 +8,7 @@ first draws of the space, so draws are shared within a slice and between slices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -78,7 +78,11 @@ def plan(space: Space, cells: Cells, value: Value, cache: StepCache | None = Non
     counts = np.zeros(len(cells), dtype=np.int64)
     every_round: list[list[tuple[int, int]]] = []
     steps = [_begin(slice_, len(space.seeds)) for slice_ in members]
-    _check_first_round(space.budget, cost.of(merged(members, steps, counts), counts))
+    least = cost.of(merged(members, steps, counts), counts)
+    for unit, most in space.budget.items():
+        if least[unit] > most:
+            text = f"expected at least {least[unit]:.4g}, what the first round takes, got {most:.4g}"
+            raise InputError(f"budget.{unit}", text)
     complete = True
     while complete:
         steps = affordable(space.budget, members, steps, counts, cost)
@@ -96,8 +100,13 @@ def plan(space: Space, cells: Cells, value: Value, cache: StepCache | None = Non
             steps = cache.round(
                 rows_of.digest, partial(_steps, members, rows_of, counts, len(space.seeds), cost, cache)
             )
-    expected = _expected(members, steps, counts)
+    ahead = [step if step.needed is None or step.state != OPEN else _at_least(step, step.needed) for step in steps]
+    expected = merged(members, ahead, counts)
     return Plan(every_round, list(zip(members, steps, strict=True)), complete, counts, expected, cost.spent)
+
+
+def _at_least(step: Step, counts: np.ndarray) -> Step:
+    return replace(step, counts=np.maximum(step.counts, counts))
 
 
 def _begin(slice_: Slice, most: int) -> Step:
@@ -148,20 +157,3 @@ def _chosen(slice_: Slice, step: Step, counts: np.ndarray, cost: DeclaredCost) -
         best = next(place for place, value in enumerate(worth) if value >= (1 - NEARLY) * max(worth))
         wanted = np.maximum(wanted, ways[best])
     return replace(step, counts=wanted)
-
-
-def _check_first_round(budget: Mapping[str, float], cost: Mapping[str, float]) -> None:
-    """InputError if the first round costs more than the budget."""
-    for unit, most in budget.items():
-        if cost[unit] > most:
-            least, got = f"{cost[unit]:.4g}", f"{most:.4g}"
-            raise InputError(f"budget.{unit}", f"expected at least {least}, what the first round takes, got {got}")
-
-
-def _expected(members: Sequence[Slice], steps: Sequence[Step], counts: np.ndarray) -> np.ndarray:
-    """How many draws each cell is expected to have in the end, (cells,), as far as the rows tell."""
-    wanted = counts.copy()
-    for slice_, step in zip(members, steps, strict=True):
-        needed = step.counts if step.needed is None or step.state != OPEN else step.needed
-        np.maximum.at(wanted, np.asarray(slice_.cells, dtype=np.int64), np.maximum(needed, step.counts))
-    return wanted

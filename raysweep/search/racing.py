@@ -27,12 +27,11 @@ from raysweep.search.curves import (
     MANY,
     OPEN,
     REACHED,
-    START,
     Choice,
     Curve,
     Fitted,
     Step,
-    evenly,
+    beginning,
     jump,
     raised,
     shape_and_draws,
@@ -51,8 +50,7 @@ ALIKE = 0.5  # a correlation from which on the draws of one slice say what those
 
 def first(ask: Ask) -> np.ndarray:
     """How many draws each point gets at the beginning, (points,)."""
-    points = len(ask.slice.x)
-    return raised(np.zeros(points, dtype=np.int64), evenly(points, START), min(ask.most, BEGIN))
+    return beginning(len(ask.slice.x), min(ask.most, BEGIN))
 
 
 def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:

@@ -27,7 +27,7 @@ from raysweep.fits.statistics import half_width, standard_error
 
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
-    from raysweep.search.draws import Draws
+    from raysweep.search import Draws
     from raysweep.space.schema import Space
 
 
@@ -35,7 +35,7 @@ def wanted(kind: str, options: Mapping[str, Any], space: Space, cells: Cells, dr
     """The cells of all rounds that the draws so far decide, at most as many as the option `budget`.
 
     kind: boundary or optimum.
-    draws: see `raysweep.search.draws.Draws`.
+    draws: see `Draws`.
     """
     metric = options["metric"]
     slices, maximize = _slices(space, cells, options["x"]), space.declaration.maximized(metric)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from raysweep.fits.completed import completed
 from raysweep.fits.lost_draws import LARGEST, can_be_fitted, most
-from raysweep.search.completed import completed
 from raysweep.search.curves import Curve
 from raysweep.search.slices import Slice, asked
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,16 +99,8 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
 
 def asked(slice_: Slice) -> tuple[object, ...]:
     """What is asked of a slice, besides its rows, as plain values."""
-    return (
-        slice_.kind,
-        slice_.fit,
-        slice_.level,
-        slice_.together,
-        slice_.wanted,
-        slice_.logarithmic,
-        slice_.declared_log,
-        slice_.maximize,
-    )
+    names = ("kind", "fit", "level", "together", "wanted", "logarithmic", "declared_log", "maximize")
+    return tuple(getattr(slice_, name) for name in names)
 
 
 def enough(slice_: Slice) -> bool:
@@ -120,22 +113,23 @@ def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: 
     scale = space.scale.get(x)
     declared = workload.logarithmic(x) if scale is None else scale == "log"
     others = [name for name in space.axes if name not in _moving_with(space, x)]
-    inside = _chosen(options.get("where") or {}, cells)
+    inside = np.ones(len(cells), dtype=bool)
+    for name, values in (options.get("where") or {}).items():
+        inside &= np.isin(cells.columns[name], values if isinstance(values, list) else [values])
     members: dict[tuple[Any, ...], list[int]] = {}
     for cell in np.flatnonzero(inside).tolist():
         members.setdefault(tuple(cells.columns[name][cell] for name in others), []).append(cell)
-    level = float(options.get("level", LEVEL))
+    wanted, level = space.precision[kind], float(options.get("level", LEVEL))
     sizes = _slices_at_once(list(members), others, fit, options)
     slices: list[Slice] = []
     for key, positions in members.items():
         along = cells.columns[x][np.asarray(positions)].astype(float)
-        order = [place for place in np.argsort(along, kind="stable").tolist() if math.isfinite(along[place])]
-        at = along[order]
-        log = kind == "optimum" and len(at) > 0 and precision.is_logarithmic(fit, at.tolist(), declared)
+        order = np.argsort(along, kind="stable")
+        order = order[np.isfinite(along[order])]
+        log = kind == "optimum" and len(order) > 0 and precision.is_logarithmic(fit, along[order].tolist(), declared)
         if log:  # 0 has no logarithm and stays outside the fit
-            order, at = [place for place in order if along[place] > 0], at[at > 0]
-        chosen = tuple(positions[place] for place in order)
-        wanted = space.precision[kind]
+            order = order[along[order] > 0]
+        at, chosen = along[order], tuple(positions[place] for place in order)
         slices.append(
             Slice(
                 analysis=analysis,
@@ -164,27 +158,15 @@ def _moving_with(space: Space, x: str) -> Iterable[str]:
     return group if len(set(space.axes[x])) == len(space.axes[x]) else (x,)
 
 
-def _chosen(where: Mapping[str, Any], cells: Cells) -> np.ndarray:
-    """Which cells an analysis is about, (cells,)."""
-    inside = np.ones(len(cells), dtype=bool)
-    for name, values in where.items():
-        inside &= np.isin(cells.columns[name], values if isinstance(values, list) else [values])
-    return inside
-
-
 def _slices_at_once(
     keys: Sequence[tuple[Any, ...]], others: Sequence[str], fit: str, options: Mapping[str, Any]
 ) -> dict[tuple[Any, ...], int]:
     """For each slice, how many slices its simultaneous interval is for: as in the tables of the report those of one map
     for a boundary (the values of `y`), and otherwise all of the analysis."""
-    if fit != "boundary":
-        return dict.fromkeys(keys, len(keys))
-    place = list(others).index(options["y"]) if options.get("y") in others else -1
-    maps: dict[tuple[Any, ...], int] = {}
-    for key in keys:
-        of_map = tuple(value for number, value in enumerate(key) if number != place)
-        maps[of_map] = maps.get(of_map, 0) + 1
-    return {key: maps[tuple(value for number, value in enumerate(key) if number != place)] for key in keys}
+    apart = [place for place, name in enumerate(others) if fit == "boundary" and name != options.get("y")]
+    maps = {key: tuple(key[place] for place in apart) for key in keys}
+    sizes = Counter(maps.values())
+    return {key: sizes[of_map] for key, of_map in maps.items()}
 
 
 def _heavy(workload: Workload, metric: str, cells: Cells, chosen: Sequence[int]) -> np.ndarray | None:

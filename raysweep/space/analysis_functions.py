@@ -52,21 +52,16 @@ def find(kind: str, files: Mapping[str, Path], path: str) -> Function:
                 "names it, which computes no row twice",
             )
         function = function_files.imported(files[kind], match["name"], match["file"], path).call
+    elif points := [point for point in entry_points(group=GROUP) if point.name == kind]:
+        try:
+            function = points[0].load()
+        except Exception as error:  # whatever a package does while it is imported
+            raise InputError(path, f"{kind} cannot be loaded: {summary(error)}") from error
     else:
-        function = _installed(kind, path)
+        raise InputError(path, f"no package that is installed here provides the analysis {kind}")
     if not callable(function):
         raise InputError(path, f"expected a function as {kind}, got {shown(function)}")
     return function
-
-
-def _installed(kind: str, path: str) -> Any:
-    points = [point for point in entry_points(group=GROUP) if point.name == kind]
-    if not points:
-        raise InputError(path, f"no package that is installed here provides the analysis {kind}")
-    try:
-        return points[0].load()
-    except Exception as error:  # whatever a package does while it is imported
-        raise InputError(path, f"{kind} cannot be loaded: {summary(error)}") from error
 
 
 def check_options(function: Function, options: Mapping[str, Any], path: str) -> None:

@@ -46,8 +46,6 @@ def between(value: Any, path: str, context: Context) -> Any:
     ((name, pair),) = value.items()
     checks.axis(name, f"{path}.{name}", context)
     expect(isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1], f"{path}.{name}", "two values", pair)
-    if not context.axes[name]:  # read from finished rows
-        return {name: [checks.coerced(context.workload.by_name[name], each, path, context) for each in pair]}
     return {name: checks.of_axis(name, pair, f"{path}.{name}", context)}
 
 
@@ -55,11 +53,7 @@ def where(value: Any, path: str, context: Context) -> Any:
     expect(isinstance(value, Mapping) and bool(value), path, "axes and values of theirs, like {noise: 0}", value)
     for name, chosen in value.items():
         checks.axis(name, f"{path}.{name}", context)
-        if context.axes[name]:
-            checks.of_axis(name, chosen, f"{path}.{name}", context)
-        else:  # read from finished rows
-            for each in chosen if isinstance(chosen, list) else [chosen]:
-                checks.coerced(context.workload.by_name[name], each, f"{path}.{name}", context)
+        checks.of_axis(name, chosen, f"{path}.{name}", context)
     return value
 
 

@@ -72,7 +72,6 @@ def _rounded(parameter: Parameter, values: Sequence[float]) -> list[int]:
 
 
 def _opened(spec: Any, path: str) -> tuple[str, Any]:
-    """The path and the values of an axis, which may be given as a mapping."""
     if not isinstance(spec, Mapping):
         return path, spec
     for key in spec:
@@ -121,8 +120,8 @@ def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
 
 
 def within(parameter: Parameter, span: Sequence[float], scale: str, share: float) -> Any:
-    """The value of a range at a share of its length, from 0 (the low end) to 1. Whole numbers are equally likely for
-    uniform shares."""
+    """The value of a range at a share, from 0 to 1, of its length; for uniform shares whole numbers are equally
+    likely."""
     low, high = span
     whole = parameter.type is int or parameter.whole
     above = high + 1 if whole else high  # so that the last whole number has its share too

@@ -145,12 +145,12 @@ def listed(name: str, path: str, context: Context) -> None:
 
 
 def of_axis(name: str, value: Any, path: str, context: Context) -> list[Any]:
-    """The value or values of an entry, as a list; each must be a value on the axis."""
+    """The value or values of an entry, as a list; each must be a value on the axis, if its values are known."""
     listed(name, path, context)
     given = value if isinstance(value, list) else [value]
     expect(bool(given), path, "at least one value", given)
     values = [coerced(context.workload.by_name[name], entry, path, context) for entry in given]
-    for entry in values:
+    for entry in values if context.axes[name] else ():
         if entry not in context.axes[name]:
             raise InputError(path, f"{shown(entry)} is not on the axis: {', '.join(map(str, context.axes[name]))}")
     return values

@@ -29,8 +29,7 @@ PLAIN = (int, float, str, bool, tuple, type(None))
 
 
 def of_file(text: bytes, file: Path, name: str) -> str:
-    """The digest of the function of this name in a file: 12 hexadecimal digits, of the whole text if it is not Python
-    or has no such name. Nothing is executed."""
+    """The digest of the function of this name in a file, 12 hexadecimal digits; of the whole text if it has none."""
     try:
         statements, modules = _named(ast.parse(text), {name}, file)
     except (SyntaxError, ValueError):
@@ -82,7 +81,6 @@ def _counted(function: Any, seen: set[int]) -> Iterator[bytes]:
 
 
 def _values(named: dict[str, Any], seen: set[int]) -> Iterator[bytes]:
-    """Plain values by their names, and what counts of functions and classes."""
     for name, value in sorted(named.items()):
         if isinstance(value, PLAIN):
             yield f"{name} = {value!r}".encode()
@@ -106,7 +104,6 @@ def _lines_of(function: Any) -> bytes:
 
 
 def _content(code: CodeType) -> tuple[Any, ...]:
-    """What a code object does, without where it was written."""
     constants = [_content(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
     return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars)
 
@@ -147,7 +144,6 @@ def _root(node: ast.expr) -> str:
 
 
 def _made(statement: ast.stmt) -> set[str]:
-    """The names that a statement makes or changes."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {statement.name}
     names = set()
@@ -217,7 +213,6 @@ def _import(tree: ast.AST, file: Path, modules: dict[Path, bytes]) -> None:
 
 
 def _parts(text: bytes, statements: list[ast.stmt], modules: dict[Path, bytes]) -> list[bytes]:
-    """The lines of statements with their decorators, and the texts of modules."""
     lines = text.splitlines()
     parts = []
     for each in statements:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import inspect
 import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -64,9 +67,7 @@ def find(workload: Any, folder: Path, path: str = "workload", check: Check = lam
 
 
 def imported(file: Path, name: str, shown_as: str, path: str, check: Check = lambda digest, name: None) -> Given:
-    """The function of this name in this file, which is executed as if it was imported. shown_as, path: the file and the
-    key for errors.
-    """
+    """The function of this name in a file, which is executed. shown_as, path: the file and the key for errors."""
     try:
         text = file.read_bytes()
     except OSError as error:
@@ -92,14 +93,27 @@ _IMPORTED: list[Path] = []
 """The files that are imported at this moment."""
 
 
+class _Loader(SourceLoader):
+    """Imports a file as it was read once, so that its digest is that of what is executed."""
+
+    def __init__(self, file: Path, text: bytes) -> None:
+        self._file, self._text = file, text
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self._file)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._text
+
+
 def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
-    """The module of a file, from the text of which its digest is. Files next to it can be imported from it, as from a
-    script."""
+    """The module of a file with this text. Files next to it can be imported from it, as from a script."""
     plain = re.sub(r"\W", "_", file.stem)
     suffix = hashlib.sha256(str(file).encode()).hexdigest()[:6]  # the file may be called like an installed module
     name = f"_raysweep_{plain}_{suffix}"
-    module = ModuleType(name)
-    module.__file__ = str(file)
+    spec = ModuleSpec(name, loader := _Loader(file, text), origin=str(file))
+    spec.has_location = True
+    module = importlib.util.module_from_spec(spec)
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
     before = sys.modules.get(name)
@@ -107,7 +121,7 @@ def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
     try:
         _IMPORTED.append(file)
         with contextlib.chdir("."):  # as on Ray, what the file does to the working directory is not kept
-            exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
+            loader.exec_module(module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

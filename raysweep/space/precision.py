@@ -60,8 +60,7 @@ def check_alone(precision: Mapping[str, Any], search: Any, early_stopping: Any) 
 def check_axes(
     precision: Mapping[str, Any], analysis: Sequence[Any], scale: Mapping[str, str], context: Context
 ) -> None:
-    """InputError if no analysis of a kind is asked for, or if its axis cannot give the precision. scale: as in
-    `Space`."""
+    """InputError if no analysis of a kind is asked for, or if its axis cannot give the precision."""
     for kind in (kind for kind in KINDS if kind in precision):
         path, size, bound_to = f"precision.{kind}", precision[kind], list(bound(kind, analysis))
         if not bound_to:
@@ -83,14 +82,8 @@ def bound(kind: str, analysis: Sequence[Any]) -> Iterator[tuple[str, dict[str, A
             yield f"analysis[{number}].{name}", {**options, "fit": name}
 
 
-def located_on(values: Sequence[Any]) -> list[float]:
-    """The values of an axis between which a place can be located: the finite ones, sorted."""
-    return sorted({float(value) for value in values if math.isfinite(value)})
-
-
 def is_logarithmic(fit: str, values: Sequence[float], declared: bool | None) -> bool:
-    """Whether the fit of this analysis reads an axis in log. values: the finite ones, sorted. declared: what the space
-    or the workload says, or None."""
+    """Whether a fit reads an axis in log. values: finite, sorted. declared: what space or workload say, or None."""
     import numpy as np  # which a space without a precision need not load
 
     from raysweep.fits.draws import decades, even_in_log
@@ -101,7 +94,7 @@ def is_logarithmic(fit: str, values: Sequence[float], declared: bool | None) -> 
 
 def _check_size(path: str, size: float, options: Mapping[str, Any], logarithmic: bool | None, context: Context) -> None:
     kind, x = path.rpartition(".")[2], options["x"]
-    values = located_on(context.axes[x])
+    values = sorted({float(value) for value in context.axes[x] if math.isfinite(value)})
     if len(values) < (least := FEWEST_VALUES[kind]):
         raise InputError(
             path, f"expected at least {least} values of {x}, on which places are sought, got {len(values)}"

@@ -68,8 +68,7 @@ class Space:
     function: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The resolved space as plain data, without keys in LATER that are empty, so that an earlier release can read
-        it."""
+        """The resolved space as plain data, without empty keys in LATER, so that an earlier release can read it."""
         plain = asdict(self)
         return {key: value for key, value in plain.items() if value or key not in LATER}
 
@@ -93,8 +92,7 @@ class Space:
         return list(dict.fromkeys(zipped.get(name, (name,)) for name in self.axes))
 
     def count_upper_bound(self) -> int:
-        """Number of cells before `exclude`, without enumerating them; if the space is open, what its search may ask
-        for."""
+        """Number of cells before `exclude`, not enumerated; if the space is open, what its search may ask for."""
         if self.open:
             ((_, options),) = self.search.items()
             return options["cells"]
@@ -145,6 +143,8 @@ def validate(data: Mapping[str, Any]) -> Space:
     precision.check_alone(precise, data.get("search", "grid"), data.get("early_stopping"))
     search = search_options.check(data.get("search", "grid"), context)
     stated = resources.check(data.get("resources"), context)
+    scales = {name: partial(_scale, name) for name in values}
+    drawn = {name: scale for name, scale in ranges.items() if scale == "log"}
     space = Space(
         name=name,
         description=checks.text(data.get("description") or "", "description", context).strip(),
@@ -152,7 +152,7 @@ def validate(data: Mapping[str, Any]) -> Space:
         axes=values,
         ranges=ranges,
         when=axes.conditions(data.get("axes"), data.get("when"), context),
-        scale=_scales(data.get("scale"), context, ranges),
+        scale={**drawn, **checks.keys(data.get("scale"), "scale", context, scales, noun="axis")},
         zip=_zip(data.get("zip") or [], context),
         exclude=_exclude(data.get("exclude") or [], context),
         fixed=_fixed(data.get("fixed"), context),
@@ -257,13 +257,6 @@ def _fixed_value(parameter: Parameter, value: Any, path: str, context: Context) 
     return checks.coerced(parameter, value, path, context)
 
 
-def _scales(given: Any, context: Context, ranges: Mapping[str, str]) -> dict[str, str]:
-    """The scales that the space states, after those of ranges that are drawn in log."""
-    table = {key: partial(_scale, key) for key in context.axes}
-    drawn = {name: scale for name, scale in ranges.items() if scale == "log"}
-    return {**drawn, **checks.keys(given, "scale", context, table, noun="axis")}
-
-
 def _scale(name: str, value: Any, path: str, context: Context) -> str:
     checks.number_axis(name, path, context, advice=", which has no scale")
     expect(value in SCALES, path, f"one of {', '.join(SCALES)}", value)
@@ -325,7 +318,6 @@ def _seeds(value: Any, most: int) -> list[int]:
 
 
 def _keep(names: Any, context: Context) -> list[str]:
-    """The stages to keep, in the order of the chain."""
     stages = context.workload.chain.names
     expect(isinstance(names, list), "keep", f"a list of stages, out of {', '.join(stages)}", names)
     for index, name in enumerate(names):

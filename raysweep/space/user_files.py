@@ -16,6 +16,7 @@ from typing import Any
 
 from raysweep import plain_json as json
 from raysweep.space.function_files import Given
+from raysweep.storage import files
 
 WORKLOAD, ANALYSES, SERVERS = "functions", "analyses", "servers"
 
@@ -28,13 +29,10 @@ def _note(name: str, folder: str) -> Path:
 def _write(name: str, folder: str, content: Mapping[str, str]) -> None:
     """Write a note. A home that cannot be written is no error."""
     with contextlib.suppress(OSError, RuntimeError):
-        note = _note(name, folder)
+        note, text = _note(name, folder), json.dumps(content)
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = json.dumps(content)
         if not note.exists() or note.read_text() != text:
-            part = note.with_suffix(f".{os.getpid()}.part")
-            part.write_text(text)
-            part.replace(note)
+            files.replace(note, text.encode())
 
 
 def _read(name: str, folder: str) -> dict[str, Any]:

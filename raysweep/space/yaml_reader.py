@@ -48,19 +48,11 @@ for _tag, _pattern, _first in (
     _Reader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
 
 
-def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(node.value)  # 010 is ten, as in YAML 1.2, not eight
-
-
 def _float(loader: _Reader, node: yaml.ScalarNode) -> float:
     value = loader.construct_yaml_float(node)
     if math.isinf(value) and "inf" not in node.value.lower():
         raise loader.refused(f"{shown(node.value)} is beyond what a number can hold; write .inf", node)
     return value
-
-
-def _sequence(loader: _Reader, node: yaml.SequenceNode) -> list[Any]:
-    return [_below(loader, index, entry) for index, entry in enumerate(node.value)]
 
 
 def _mapping(loader: _Reader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -93,9 +85,11 @@ def _place(mark: yaml.Mark) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-_Reader.add_constructor("tag:yaml.org,2002:int", _integer)
+_Reader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.value))  # 010 is ten, as in YAML 1.2
 _Reader.add_constructor("tag:yaml.org,2002:float", _float)
-_Reader.add_constructor("tag:yaml.org,2002:seq", _sequence)
+_Reader.add_constructor(
+    "tag:yaml.org,2002:seq", lambda loader, node: [_below(loader, *entry) for entry in enumerate(node.value)]
+)
 _Reader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from raysweep.stages import trees
@@ -10,41 +11,32 @@ from raysweep.stages import trees
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Artifact:
     """What one row has after a stage.
 
-    metrics, status: those of the stage for this row.
     curve: what it logged: {"step": [...], NAME: [...]}.
     parent: the artifact that it continued; None if there was none.
     place: (result, number): it is that entry of a result in memory; None if it stands alone.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], Any],
-        metrics: dict[str, float],
-        status: str,
-        curve: dict[str, list[float]],
-        parent: Artifact | None,
-        place: tuple[Any, int] | None = None,
-    ) -> None:
-        self.place = place
-        self._read, self.metrics, self.status, self.curve, self.parent = read, metrics, status, curve, parent
-        self._results: dict[Hashable, Any] = {}
+    read: Callable[[], Any]
+    metrics: dict[str, float]
+    status: str
+    curve: dict[str, list[float]]
+    parent: Artifact | None
+    place: tuple[Any, int] | None = None
+    _results: dict[Hashable, Any] = field(default_factory=dict)
 
     def tensors(self) -> Any:
-        """Its tensors, in the form in which the stage gave them. They must not be changed in place.
-
-        Arrays of NumPy in memory, where other rows start from them too, are read-only.
-        Those of a stored artifact are read again by every call but the first; see `once`.
-        """
-        return self._read()
+        """Its tensors, in the form in which the stage gave them. They must not be changed in place: arrays of NumPy in
+        memory, where other rows start from them too, are read-only. Those of a stored artifact are read again by every
+        call but the first; see `once`."""
+        return self.read()
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of `compute`, which is kept under `key` as long as this artifact is in memory.
-
-        For what all rows that start from it need, for example its loss before anything is changed.
-        """
+        """The result of `compute`, which is kept under `key` as long as this artifact is in memory: for what all rows
+        that start from it need, for example its loss before anything is changed."""
         if key not in self._results:
             self._results[key] = compute()
         result: T = self._results[key]
@@ -52,12 +44,9 @@ class Artifact:
 
 
 class Stacked:
-    """The artifacts of the rows of one call as one: each tensor has one entry per row.
-
-    What is no tensor stays as it is where it is equal in all of them; otherwise it is a list with one entry per row.
-
-    parent: their common parent, or their parents stacked in turn; None if they have none.
-    """
+    """The artifacts of the rows of one call as one: each tensor has one entry per row. What is no tensor stays as it is
+    where it is equal in all of them; otherwise it is a list with one entry per row. parent: their common parent, or
+    their parents stacked in turn; None if they have none."""
 
     def __init__(self, artifacts: Sequence[Artifact]) -> None:
         self._artifacts = list(artifacts)
@@ -66,7 +55,6 @@ class Stacked:
         return len(self._artifacts)
 
     def __getitem__(self, index: int) -> Artifact:
-        """The artifact of one row."""
         return self._artifacts[index]
 
     def tensors(self) -> Any:
@@ -80,7 +68,6 @@ class Stacked:
 
     @property
     def parent(self) -> Artifact | Stacked | None:
-        """What they continued."""
         parents = [artifact.parent for artifact in self._artifacts]
         first = parents[0]
         if first is None or all(parent is first for parent in parents):

@@ -30,12 +30,11 @@ FORMAT = 1
 class Record(TypedDict):
     """What is kept of a checkpoint in addition to its weights.
 
-    meta: plain data as it was published (plus `computed` and `seconds` if `Store.once` published it)
-    weights: the name of their file
-    bytes, checksum: of that file
-    raysweep: the version that wrote it
-    describe, published: only for a published stage: what it is, and when it was published
-    seconds: only for an intermediate checkpoint: wall time spent on its stage so far
+    meta: plain data as it was published (plus `computed` and `seconds` if `Store.once` published it).
+    weights: the name of their file. bytes, checksum: of that file.
+    raysweep: the version that wrote it.
+    describe, published: only for a published stage: what it is, and when it was published.
+    seconds: only for an intermediate checkpoint: wall time spent on its stage so far.
     """
 
     format: int
@@ -69,23 +68,17 @@ class Entry:
 
     @property
     def seconds(self) -> float:
-        """Wall time spent on the stage up to this checkpoint; only for an intermediate checkpoint."""
         return float(self._record.get("seconds", 0.0))
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """The tensors: writable views of one buffer.
-
-        The first call uses the bytes that were verified when the entry was read. Later calls read and verify again;
-        Damaged if the bytes no longer match.
-        """
+        """The tensors: writable views of one buffer. The first call uses the bytes that were verified when the entry
+        was read. Later calls read and verify again; Damaged if the bytes no longer match."""
         return deserialize(self._held.pop() if self._held else _weights(self._store, self._record))
 
 
 def write(store: Folder, record: str, stage: str, tensors: Mapping[str, np.ndarray], body: Mapping[str, Any]) -> bool:
-    """Publish a checkpoint whose record has this name; False if it exists already (then nothing is left behind).
-
-    body: meta and the owner's other data. It must be plain data; otherwise TypeError, before anything is written.
-    """
+    """Publish a checkpoint whose record has this name; False if it exists already (then nothing is left behind). body:
+    meta and the owner's other data. It must be plain data; otherwise TypeError, before anything is written."""
     seal(body)
     parts = serialize(tensors)
     weights = f"{record.removesuffix('.json')}.{uuid.uuid4().hex[:12]}.safetensors"
@@ -162,7 +155,6 @@ def _weights(store: Folder, record: Record) -> np.ndarray:
 
 
 def _names(store: Folder, record: str) -> list[str]:
-    """The names of a record and of all weights that may belong to it."""
     folder, _, name = record.rpartition("/")
     stem = name.removesuffix(".json") + "."
     weights = [each for each in store.names(folder) if each.startswith(stem) and each.endswith(".safetensors")]
@@ -170,10 +162,8 @@ def _names(store: Folder, record: str) -> list[str]:
 
 
 def set_aside(store: Folder, record: str, where: str = "damaged") -> bool:
-    """Rename a record and all weights that may belong to it into the folder `where`; False if there were none.
-
-    The record goes first: from then on the checkpoint does not exist. Only the holder of the stage's lease calls this.
-    """
+    """Rename a record and all weights that may belong to it into the folder `where`; False if there were none. The
+    record goes first: from then on the checkpoint does not exist. Only the holder of the stage's lease calls this."""
     stem, mark = record.removesuffix(".json"), uuid.uuid4().hex[:8]
     target = f"{where}/{stem.rpartition('/')[2]}.{mark}"
     return sum(store.move(name, target + name.removeprefix(stem)) for name in _names(store, record)) > 0

@@ -36,7 +36,6 @@ def unfinished(store: Folder) -> dict[str, str]:
 
 
 def reached(meta: Mapping[str, Any]) -> str:
-    """How far a checkpoint is, as far as its meta says."""
     return f"step {meta['step']:,}" if isinstance(meta.get("step"), int) else "an intermediate checkpoint"
 
 
@@ -69,11 +68,8 @@ class Progress:
         return None
 
     def save(self, tensors: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Save an intermediate checkpoint, and renew the leases.
-
-        Raises Lost if a lease has expired and somebody else continues from the checkpoint before. Lost must not be
-        caught.
-        """
+        """Save an intermediate checkpoint, and renew the leases. Raises Lost, which must not be caught, if a lease has
+        expired and somebody else continues from the checkpoint before."""
         for lease in self._leases:
             lease.renew()
         earlier = self._saved()
@@ -88,7 +84,6 @@ class Progress:
         return self._before + time.monotonic() - self._started
 
     def clear(self) -> None:
-        """Remove the intermediate checkpoints, because the stage is published."""
         for name, _ in self._saved():
             checkpoints.remove(self._store, name)
 

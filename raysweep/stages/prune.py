@@ -19,13 +19,7 @@ ASIDE = ("damaged", SUPERSEDED)
 
 @dataclass(frozen=True)
 class Removal:
-    """One thing that pruning removes.
-
-    stage: the stage it belongs to
-    kind: stage, progress, damaged, superseded or leftover
-    names: its files, the record first
-    size: their bytes
-    """
+    """One thing to remove, its record first. kind: stage, progress, damaged, superseded or leftover."""
 
     stage: str
     kind: str
@@ -34,10 +28,9 @@ class Removal:
 
 
 def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False) -> list[Removal]:
-    """What pruning would remove. Stages with a lease are left alone.
-
-    These are published stages that no sweep refers to, intermediate checkpoints of such stages, and leftovers of
-    crashes; with `damaged` also what was set aside (including superseded stages).
+    """What pruning would remove: published stages that no sweep refers to, intermediate checkpoints of such stages, and
+    leftovers of crashes; with `damaged` also what was set aside (including superseded stages). Stages with a lease are
+    left alone.
 
     stages: only these, instead of all; a stage that a sweep refers to is an InputError unless `referred`.
     """

@@ -127,10 +127,7 @@ class Store:
             raise
 
     def discard(self, folder_too: bool = False) -> None:
-        """Remove a store in which nothing was ever put; any other store stays as it is.
-
-        folder_too: also remove its folder if that existed when the store was opened.
-        """
+        """Remove a store in which nothing was ever put, and with folder_too its folder; any other stays."""
         with contextlib.suppress(RaysweepError):
             if not any(self.files.names(folder) for folder in FOLDERS if folder != "refs"):
                 self.files.take_back(MARKER, folder_too)
@@ -151,10 +148,7 @@ class Store:
             return lease is not None and checkpoints.set_aside(self.files, record_name(stage), SUPERSEDED)
 
     def look(self, stage: str) -> Record | None:
-        """The record of a stage (meta, describe, bytes, published), for dry runs and lists. Its weights are not read.
-
-        None if the stage is not published or its record is damaged.
-        """
+        """The record of a stage, without its weights; None if it is not published or its record is damaged."""
         with contextlib.suppress(Damaged):
             return checkpoints.look(self.files, record_name(stage), stage)
         return None
@@ -183,11 +177,8 @@ class Store:
         meta: dict[str, Any],
         describe: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Publish a stage, atomically and durably; False, without a change, if it was published before.
-
-        tensors: any shapes, of dtypes that safetensors knows.
-        meta, describe: plain data (TypeError otherwise).
-        """
+        """Publish a stage, atomically and durably; False, without a change, if it was published before. tensors: any
+        shapes, of dtypes that safetensors knows. meta, describe: plain data (TypeError otherwise)."""
         record = record_name(stage)
         self.prepare()
         published = datetime.now(UTC).isoformat(timespec="seconds")

@@ -30,11 +30,8 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The bytes of a safetensors file, in order, as uint8: its header, then each tensor as it lies in memory.
-
-    A tensor is copied only if it is not contiguous or not little-endian. TypeError for a dtype that safetensors does
-    not know.
-    """
+    """The bytes of a safetensors file, in order, as uint8: its header, then each tensor as it lies in memory, copied
+    only if it is not contiguous or not little-endian. TypeError for a dtype that safetensors does not know."""
     arrays = {name: _little_endian(name, np.asarray(tensors[name], order="C")) for name in tensors}
     ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # so that every tensor is aligned
     header: dict[str, Any] = {}
@@ -78,10 +75,8 @@ def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def pieces(parts: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """The bytes of these arrays (uint8) one after the other, in pieces of CHUNK bytes; the last piece may be shorter.
-
-    A piece is valid until the next one is requested.
-    """
+    """The bytes of these arrays (uint8) one after the other, in pieces of CHUNK bytes; the last piece may be shorter. A
+    piece is valid until the next one is requested."""
     piece = np.empty(CHUNK, np.uint8)
     filled = 0
     for part in parts:

@@ -8,7 +8,7 @@ back as a dict. What could not come back as it was given is refused.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,9 @@ _NUMBERS_AND_WORDS = (bool, int, float, str, type(None))
 
 
 def check(tree: Any, path: str = "") -> None:
-    """TypeError, which names the place, if a tree holds what would not come back from the store as it is.
-
-    A tree consists of mappings whose keys are words or whole numbers, lists, tuples, arrays of real numbers (or of
-    complex64), numbers, words and None.
-    """
+    """TypeError, which names the place, if a tree holds what would not come back from the store as it is. A tree
+    consists of mappings whose keys are words or whole numbers, lists, tuples, arrays of real numbers (or of complex64),
+    numbers, words and None."""
     if isinstance(tree, Mapping):
         for key, value in tree.items():
             if type(key) not in (str, int):
@@ -69,12 +67,8 @@ def is_array(value: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of a tree by their path (a/b/0), and a plain description from which `unflatten` builds it again.
-
-    A path that two arrays have, as a/b in {"a": {"b": …}, "a/b": …}, gets a ' for the second.
-
-    TypeError as in `check`.
-    """
+    """The arrays of a tree by their path (a/b/0), and a plain description from which `unflatten` builds it again. A
+    path that two arrays have, as a/b in {"a": {"b": …}, "a/b": …}, gets a ' for the second. TypeError as in `check`."""
     check(tree)
     arrays: dict[str, np.ndarray] = {}
 
@@ -108,67 +102,66 @@ def flatten(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def unflatten(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Any:
     if "array" in description:
         array = arrays[description["array"]]
-        if "number" in description:
-            return array[()]
         if "torch" not in description:
-            return array
+            return array[()] if "number" in description else array
         import torch
 
         tensor = torch.from_numpy(array)
         return tensor.view(torch.bfloat16) if description["torch"] == TORCH_ONLY else tensor
     if "mapping" in description:
         return {key: unflatten(arrays, entry) for key, entry in description["mapping"]}
-    if "list" in description:
-        return [unflatten(arrays, entry) for entry in description["list"]]
-    if "tuple" in description:
-        return tuple(unflatten(arrays, entry) for entry in description["tuple"])
+    for kind, made in (("list", list), ("tuple", tuple)):
+        if kind in description:
+            return made(unflatten(arrays, entry) for entry in description[kind])
     return description["plain"]
+
+
+def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(tree, Mapping):
+        return {key: mapped(value, change) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(mapped(value, change) for value in tree)
+    return change(tree)
+
+
+def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(tree, (Mapping, list, tuple)):
+        yield path.removeprefix("/"), tree
+        return
+    for key, value in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
+        yield from leaves(value, f"{path}/{key}")
 
 
 def entry(tree: Any, index: int) -> Any:
     """One entry of the first axis of every array (NumPy or torch); what is no array stays as it is."""
-    if isinstance(tree, Mapping):
-        return {key: entry(value, index) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(entry(value, index) for value in tree)
-    return tree[index] if is_array(tree) else tree
+    return mapped(tree, lambda leaf: leaf[index] if is_array(leaf) else leaf)
 
 
 def read_only(tree: Any) -> Any:
     """The same tree, whose arrays of NumPy cannot be changed in place. Nothing is copied."""
-    if isinstance(tree, Mapping):
-        return {key: read_only(value) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(read_only(value) for value in tree)
-    if isinstance(tree, np.ndarray):
-        tree = tree.view()
-        tree.flags.writeable = False
-    return tree
+
+    def guarded(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray):
+            leaf = leaf.view()
+            leaf.flags.writeable = False
+        return leaf
+
+    return mapped(tree, guarded)
 
 
 def versions(tree: Any) -> list[int]:
     """How often each tensor of torch in a tree was changed in place; one of inference mode does not count that."""
-    if isinstance(tree, Mapping):
-        return [version for value in tree.values() for version in versions(value)]
-    if isinstance(tree, (list, tuple)):
-        return [version for value in tree for version in versions(value)]
-    return [tree._version] if hasattr(tree, "is_inference") and not tree.is_inference() else []
+    return [leaf._version for _, leaf in leaves(tree) if hasattr(leaf, "is_inference") and not leaf.is_inference()]
 
 
-def lengths(tree: Any, path: str = "") -> list[tuple[str, int]]:
+def lengths(tree: Any) -> list[tuple[str, int]]:
     """The path of every array with the length of its first axis; -1 for an array without axes."""
-    if isinstance(tree, Mapping):
-        return [item for key, value in tree.items() for item in lengths(value, f"{path}/{key}")]
-    if isinstance(tree, (list, tuple)):
-        return [item for i, value in enumerate(tree) for item in lengths(value, f"{path}/{i}")]
-    return [(path.removeprefix("/"), len(tree) if len(tree.shape) else -1)] if is_array(tree) else []
+    return [(path, len(leaf) if len(leaf.shape) else -1) for path, leaf in leaves(tree) if is_array(leaf)]
 
 
 def stack(trees: list[Any]) -> Any:
-    """Trees of equal form as one, each array with a new first axis: one entry per tree.
-
-    What is no array stays as it is where it is equal in all trees; otherwise it becomes a list, one entry per tree.
-    """
+    """Trees of equal form as one, each array with a new first axis: one entry per tree. What is no array stays as it is
+    where it is equal in all trees; otherwise it becomes a list, one entry per tree."""
     first = trees[0]
     if isinstance(first, (np.ndarray, np.generic)):  # an entry of a vector is a number of NumPy's
         return np.stack(trees)

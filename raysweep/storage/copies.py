@@ -34,10 +34,8 @@ def copied(folder: AnyPath, names: Iterable[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def growing(path: AnyPath) -> Iterator[Path]:
-    """A file to append to: the file itself, or a local copy if it lies in a bucket, where appending is impossible.
-
-    The copy is uploaded at the beginning, at the end, and every SHOWN_EVERY seconds if it has grown.
-    """
+    """A file to append to: itself, or a local copy if it lies in a bucket, where appending is impossible. The copy is
+    uploaded at the beginning, at the end, and every SHOWN_EVERY seconds if it has grown."""
     if isinstance(path, Path):
         yield path
         return

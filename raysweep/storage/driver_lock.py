@@ -32,18 +32,13 @@ def held(
     folder: AnyPath, say: Callable[[str], None] = lambda line: None
 ) -> contextlib.AbstractContextManager[Callable[[], None]]:
     """Become the only driver of a sweep; Busy if there is one. Gives a check that raises Busy once the lock is lost.
-
-    say: called with a message if a driver that may be dead has to be watched for a while.
-    """
+    say: called if a driver that may be dead has to be watched for a while."""
     return _locked(folder) if isinstance(folder, Path) else _leased(Folder(folder), say)
 
 
 def is_held(folder: AnyPath) -> bool:
-    """Whether a driver holds the sweep now.
-
-    In a bucket: whether its lease was renewed within LEASE_SECONDS, as far as the clocks of this machine, of the
-    driver's machine and of the bucket agree.
-    """
+    """Whether a driver holds the sweep now. In a bucket: whether its lease was renewed within LEASE_SECONDS, as far as
+    the clocks of this machine, of the driver's machine and of the bucket agree."""
     if not isinstance(folder, Path):
         lease = _lease(folder)
         return lease is not None and lease[1] <= LEASE_SECONDS
@@ -75,10 +70,7 @@ def held_since(folder: AnyPath) -> float:
 
 
 def _lease(folder: AnyPath) -> tuple[leases.Statement, float] | None:
-    """The lease of a driver in a bucket, and the seconds since its renewal; None if nobody holds it.
-
-    The seconds are by the holder's clock or by the bucket's, whichever is less.
-    """
+    """The lease of a driver in a bucket, and the seconds since its renewal, by its clock or the bucket's."""
     bucket = Folder(folder)
     with contextlib.suppress(FileNotFoundError):  # released between the two reads
         if (statement := leases.latest(bucket, STAGE)) is not None:

@@ -65,21 +65,34 @@ def create(path: AnyPath, content: bytes) -> bool:
     return created or _content(path) == content
 
 
-def _create_on_disk(path: Path, content: bytes) -> bool:
-    temporary = _write_beside(path, content)
+@contextlib.contextmanager
+def _beside(path: Path, content: bytes) -> Iterator[str]:
+    """A durable file with this content beside `path`. It is gone after the block, unless it was moved."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        if path.exists():  # not exclusive, but still whole or absent
-            return False
-        os.replace(temporary, path)
+        with os.fdopen(handle, "wb") as stream:
+            os.fchmod(handle, _MODE)  # a temporary file is private, but the final file is not
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        yield temporary
     finally:
-        with contextlib.suppress(FileNotFoundError):  # it was moved, not linked
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def _create_on_disk(path: Path, content: bytes) -> bool:
+    with _beside(path, content) as temporary:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if path.exists():  # not exclusive, but still whole or absent
+                return False
+            os.replace(temporary, path)
     _sync_folder(path.parent)
     return True
 
@@ -113,27 +126,9 @@ def replace(path: AnyPath, content: bytes) -> None:
     if not isinstance(path, Path):
         path.fs.pipe_file(path.path, content)
         return
-    temporary = _write_beside(path, content)
-    try:
+    with _beside(path, content) as temporary:
         os.replace(temporary, path)
-    except BaseException:  # Ctrl-C may also come when it is moved already
-        Path(temporary).unlink(missing_ok=True)
-        raise
     _sync_folder(path.parent)
-
-
-def _write_beside(path: Path, content: bytes) -> str:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            os.fchmod(handle, _MODE)  # a temporary file is private, but the final file is not
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return temporary
 
 
 def _sync_folder(folder: Path) -> None:
@@ -241,8 +236,7 @@ def remove(paths: Sequence[AnyPath]) -> None:
 
 @contextlib.contextmanager
 def reading(place: AnyPath) -> Iterator[None]:
-    """Raise InputError, in one line, where the block cannot read something that is there. place: what it reads, if
-    unsaid."""
+    """Raise InputError, in one line, where the block cannot read something that is there."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -253,15 +247,12 @@ def reading(place: AnyPath) -> Iterator[None]:
 
 
 def is_read_only(folder: AnyPath) -> bool:
-    """Whether this process may not write a folder, which may not exist yet. A bucket is not asked: a write tells.
-
-    This tries nothing, so a full disk is not read-only: what is there can be deleted.
-    """
+    """Whether this process may not write a folder, which may not exist yet. A bucket is not asked: a write tells. This
+    tries nothing, so a full disk is not read-only: what is there can be deleted."""
     return isinstance(folder, Path) and not os.access(_nearest(folder), os.W_OK)  # root is asked about mounts too
 
 
 def check_not_read_only(folder: AnyPath) -> None:
-    """Halted if the folder of a sweep is read-only."""
     if is_read_only(folder):
         raise Halted(str(folder), f"is read-only here; {EXPECTED}")
 
@@ -276,11 +267,8 @@ def in_one_line(error: OSError, folder: AnyPath) -> Halted | None:
 
 
 def why_not_writable(folder: AnyPath) -> str | None:
-    """Why nothing can be created in a folder, which may not exist yet; None if it can. Leaves nothing behind.
-
-    It tries to create a file in the nearest folder that exists, because permission bits say little for root or about a
-    read-only mount.
-    """
+    """Why nothing can be created in a folder, which may not exist yet; None if it can. It tries, in the nearest folder
+    that exists, because permission bits say little for root or about a read-only mount. Leaves nothing behind."""
     place, prefix = folder, ""
     try:
         if isinstance(folder, Path):
@@ -297,5 +285,4 @@ def why_not_writable(folder: AnyPath) -> str | None:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder itself, or the nearest one above it that exists."""
     return next(place for place in (folder, *folder.absolute().parents) if place.exists())

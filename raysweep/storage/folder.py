@@ -18,10 +18,8 @@ from raysweep.storage.paths import AnyPath
 
 
 class Folder:
-    """A folder, a prefix in a bucket, or a path on any file system of fsspec.
-
-    Opening it creates nothing; InputError if the address is not valid.
-    """
+    """A folder, a prefix in a bucket, or a path on any file system of fsspec. Opening it creates nothing; InputError if
+    the address is not valid."""
 
     def __init__(self, address: str | AnyPath) -> None:
         self._path = paths.locate_store(str(address))
@@ -69,10 +67,7 @@ class Folder:
             files.remove([self._path / name])
 
     def take_back(self, name: str, root_too: bool) -> None:
-        """Delete this file, and the folders that are then empty.
-
-        The root folder is deleted only if it did not exist when this object was created, or with root_too.
-        """
+        """Delete this file and folders that are then empty; the root only if it is new, or with root_too."""
         self.remove(name)
         if not isinstance(self._path, Path):  # a bucket has no folders
             return

@@ -41,10 +41,7 @@ class Lost(Exception):
 
 
 class Held(Exception):
-    """Somebody else computes a stage now, and the caller does not want to wait for it.
-
-    stage: which one.
-    """
+    """Somebody else computes a stage now, and the caller does not want to wait for it."""
 
     def __init__(self, stage: str) -> None:
         super().__init__(f"somebody else computes the stage {stage}")
@@ -55,13 +52,11 @@ class Held(Exception):
 class Statement:
     """The content of a lease file.
 
-    name: of that file
-    content: its bytes, which every renewal changes
-    silence: seconds since the last renewal, by the holder's clock
-    seconds: how long the lease lasts after the last renewal
-    since: when the holder took it, in seconds of the epoch by the holder's clock
-    holder: who that is, in words
-    process, life: which process that is, as in processes.py (life is None if the file does not say)
+    content: its bytes, which every renewal changes.
+    silence: seconds since the last renewal, by the holder's clock.
+    seconds: how long the lease lasts after the last renewal.
+    since: when the holder took it, in seconds of the epoch by the holder's clock.
+    process, life: the holder, as in processes.py (life is None if the file does not say).
     """
 
     name: str
@@ -75,7 +70,6 @@ class Statement:
 
     @property
     def expired(self) -> bool:
-        """Whether the lease counts as expired without waiting."""
         if processes.is_dead(self.process, self.life):
             return True
         return self.silence > self.seconds + SKEW and not processes.lives(self.process, self.life)
@@ -96,10 +90,7 @@ def _read(folder: Folder, stage: str, generation: int) -> Statement:
 
 
 class Lease:
-    """A lease that is held.
-
-    generation: how often the stage was started: 1, plus 1 for every earlier lease that expired.
-    """
+    """A lease that is held. generation: how often the stage was started, 1 if no earlier lease expired."""
 
     def __init__(self, folder: Folder, stage: str, generation: int, seconds: float) -> None:
         self.stage, self.generation, self.seconds = stage, generation, seconds
@@ -148,10 +139,8 @@ class Lease:
 
 
 class Claim:
-    """One waiter for one stage; remembers since when the lease of another holder has not changed.
-
-    expired: the content of a lease that is known to have expired.
-    """
+    """One waiter for one stage; remembers since when the lease of another holder has not changed. expired: the content
+    of a lease that is known to have expired."""
 
     def __init__(self, folder: Folder, stage: str, seconds: float, expired: bytes = b"") -> None:
         self._folder, self._stage, self._seconds = folder, stage, seconds
@@ -177,7 +166,6 @@ class Claim:
         return self._expired(held[-1]) if held else None
 
     def _expired(self, generation: int) -> bytes | None:
-        """The bytes of an expired lease; None for a live one."""
         try:
             statement = _read(self._folder, self._stage, generation)
         except FileNotFoundError:  # released between the two reads
@@ -189,9 +177,7 @@ class Claim:
 
     def _stands(self, lease: Lease, expired: bytes | None) -> bool:
         """Whether nothing has changed since the lease was created: none is newer, and the expired one is still below.
-
-        Between a read and a creation, another waiter may have taken over, finished and removed the leases.
-        """
+        Before its creation, another waiter may have taken over, finished and removed the leases."""
         held = _generations(self._folder, self._stage)
         if not held or held[-1] != lease.generation:
             return False
@@ -205,10 +191,8 @@ class Claim:
 
 @contextlib.contextmanager
 def kept(lease: Lease) -> Iterator[Lease]:
-    """Renew a lease in the background while the block runs, then release it.
-
-    If the store is out of reach for a moment, the work goes on: either a later renewal succeeds, or the lease expires.
-    """
+    """Renew a lease in the background while the block runs, then release it. If the store is out of reach for a moment,
+    the work goes on: either a later renewal succeeds, or the lease expires."""
     done = threading.Event()
 
     def renew() -> None:
@@ -239,10 +223,7 @@ def at_once(folder: Folder, stage: str, seconds: float) -> Iterator[Lease | None
 
 
 def live(folder: Folder, expired: Mapping[str, bytes] | None = None) -> dict[str, str]:
-    """stage -> who computes it; without leases that count as expired at once.
-
-    expired: by stage, the content of a lease that is known to have expired.
-    """
+    """stage -> who computes it, by live leases. expired: by stage, the content of a lease that is known to have."""
     holders = {}
     for stage, generations in _all_generations(folder).items():
         with contextlib.suppress(FileNotFoundError):

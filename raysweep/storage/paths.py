@@ -28,12 +28,8 @@ EXPECTED = "expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
 
 
 def locate(address: str | AnyPath, key: str = "--storage") -> AnyPath:
-    """The place that a path or URL names; InputError if it cannot hold sweeps. Does not contact the place.
-
-    A folder is an absolute path, so that it stays the same place if a user's code changes the working directory.
-
-    key: what the address was given as.
-    """
+    """The place that a path or URL, given as `key`, names; InputError if it cannot hold sweeps. Does not contact the
+    place. A folder is an absolute path, so that it stays the same if a user's code changes the working directory."""
     if isinstance(address, Path):
         return address.absolute()
     if not isinstance(address, str):
@@ -110,6 +106,5 @@ def absolute(where: AnyPath) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an object store's error message."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__

@@ -27,9 +27,7 @@ def children_end() -> Iterator[None]:
 
 def life(process: int) -> list[str] | None:
     """What distinguishes a living process from all others: its machine's boot, its process namespace, its start time.
-
-    None if it is not alive, or if the system cannot tell (any system except Linux).
-    """
+    None if it is not alive, or if the system cannot tell (any system except Linux)."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

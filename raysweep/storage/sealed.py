@@ -29,11 +29,8 @@ def encode(value: float) -> float | str:
 
 
 def plain(value: Any) -> Any:
-    """A value in a form that JSON can write.
-
-    Non-finite numbers become {"float": "NaN" | "Infinity" | "-Infinity"}, tuples become lists, and NumPy's numbers
-    become Python's.
-    """
+    """A value in a form that JSON can write: non-finite numbers become {"float": "NaN" | "Infinity" | "-Infinity"},
+    tuples become lists, and NumPy's numbers become Python's."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

@@ -41,12 +41,8 @@ class Phase:
 
 @dataclass(frozen=True)
 class Mirrored:
-    """What MLflow is known to have of a sweep.
-
-    runs: for each cell or pack, the mark of the rows from which its run was written
-    status: the status with which the sweep's own run ended there (None: not yet)
-    experiment: the number of the experiment there
-    """
+    """What MLflow is known to have of a sweep: for each cell or pack the mark of the rows from which its run was
+    written, the status with which the sweep's own run ended there, and the number of the experiment."""
 
     sweep_id: str
     tracking_uri: str | None
@@ -56,52 +52,35 @@ class Mirrored:
 
 
 def leave_phase(folder: AnyPath, phase: Phase) -> None:
-    """Write what the driver does now. If the disk is full, the sign is lost, but not the sweep."""
-    _leave(folder / PHASE, {**asdict(phase), "at": time.time()})
+    leave(folder, PHASE, {**asdict(phase), "at": time.time()})
 
 
 def phase(folder: AnyPath) -> Phase | None:
     """The phase that the driver of a sweep wrote last; None if it wrote none, or none lately."""
-    plain = _read(folder / PHASE)
+    plain = read(folder, PHASE)
     try:
         if abs(time.time() - plain.pop("at")) > FRESH:
             return None
-        read = Phase(**plain)
-        valid = isinstance(read.name, str) and 0 <= read.done <= read.of and (read.left is None or read.left >= 0)
+        phase = Phase(**plain)
+        valid = isinstance(phase.name, str) and 0 <= phase.done <= phase.of and (phase.left is None or phase.left >= 0)
     except (KeyError, TypeError):
         return None
-    return read if valid else None
-
-
-def clear_phase(folder: AnyPath) -> None:
-    with contextlib.suppress(*LOST):
-        files.remove([folder / PHASE])
+    return phase if valid else None
 
 
 def leave_mirrored(folder: AnyPath, mirrored: Mirrored) -> None:
-    """Write what MLflow has. If the disk is full, `status` knows of less than MLflow has."""
-    _leave(folder / MIRRORED, asdict(mirrored))
+    leave(folder, MIRRORED, asdict(mirrored))
 
 
 def mirrored(folder: AnyPath) -> Mirrored | None:
     """What MLflow has, as a driver wrote it last; None if none was written."""
-    plain = _read(folder / MIRRORED)
+    plain = read(folder, MIRRORED)
     try:
-        read = Mirrored(**plain)
+        there = Mirrored(**plain)
     except TypeError:
         return None
-    texts = all(isinstance(text, (str, type(None))) for text in (read.tracking_uri, read.status, read.experiment))
-    return read if texts and isinstance(read.runs, dict) else None
-
-
-def leave_steps(folder: AnyPath, plain: dict[str, Any]) -> None:
-    """Write what a precision has found of slices, as plain data. If the disk is full, others compute it again."""
-    _leave(folder / STEPS, plain)
-
-
-def steps(folder: AnyPath) -> dict[str, Any]:
-    """What a precision has found of slices, as a driver wrote it last; empty if it wrote nothing."""
-    return _read(folder / STEPS)
+    texts = all(isinstance(text, (str, type(None))) for text in (there.tracking_uri, there.status, there.experiment))
+    return there if texts and isinstance(there.runs, dict) else None
 
 
 @contextlib.contextmanager
@@ -110,33 +89,35 @@ def computing(folder: AnyPath) -> Iterator[None]:
     if has_died(folder):
         yield
         return
-    _leave(folder / COMPUTING, {"process": os.getpid()})
+    leave(folder, COMPUTING, {"process": os.getpid()})
     try:
         yield
     finally:
-        forget_death(folder)
+        clear(folder, COMPUTING)
 
 
 def has_died(folder: AnyPath) -> bool:
     """Whether a driver died while it computed rows itself. Only the driver that holds the sweep now can ask."""
-    return bool(_read(folder / COMPUTING))
+    return bool(read(folder, COMPUTING))
 
 
-def forget_death(folder: AnyPath) -> None:
-    with contextlib.suppress(*LOST):
-        files.remove([folder / COMPUTING])
-
-
-def _leave(path: AnyPath, plain: dict[str, Any]) -> None:
+def leave(folder: AnyPath, name: str, plain: dict[str, Any]) -> None:
+    """Write a sign, as plain data. If the disk is full, the sign is lost, but not the sweep."""
     try:
-        files.replace(path, json.dumps(plain, separators=(",", ":")).encode())
+        files.replace(folder / name, json.dumps(plain, separators=(",", ":")).encode())
     except LOST as error:
-        LOGGER.info("%s cannot be written: %s", path.name, redact(str(error)))
+        LOGGER.info("%s cannot be written: %s", name, redact(str(error)))
 
 
-def _read(path: AnyPath) -> dict[str, Any]:
+def read(folder: AnyPath, name: str) -> dict[str, Any]:
+    """A sign as it was written last; empty if there is none, or none that can be read."""
     try:
-        plain = json.loads(files.read(path))
+        plain = json.loads(files.read(folder / name))
     except (*LOST, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}
+
+
+def clear(folder: AnyPath, name: str) -> None:
+    with contextlib.suppress(*LOST):
+        files.remove([folder / name])

@@ -123,9 +123,3 @@ def bound(values: Array, counts: Array, n: Array, difference: Array, deviation: 
             for factor, part in ((far**3 / float(values[groups - 1]) ** 2, first), (far, rest))
         ]
     return np.asarray(terms[0] + terms[1])
-
-
-def bound_of_distance(values: Array, counts: Array, n: Array, difference: Array) -> Array:
-    """The bound that T compares with, g‖θ_T - θ_S‖², (rows,): Bartlett, Long, Lugosi & Tsigler (2020), Thm 4, with
-    θ_T - θ_S in the place of θ* and without noise, as T adapts it; its constant is 1. n: above 0."""
-    return np.asarray(spread(values, counts, n) * difference.sum(1))

@@ -43,25 +43,18 @@ def carried(source: Array, labels: Array, inputs: Array) -> Array:
     return np.asarray(relu.slopes(inputs, source) @ solver(source)(labels))
 
 
-def start_covariance(source: Array, inputs: Array) -> Array:
-    """The covariance, (inputs, inputs), of f(inputs; W(P)) over initializations with κ = 1, in the limit m → ∞.
-
-    Before pretraining it is E σσ (`relu.activations`). Pretraining adds H_QP H_P⁻¹(y_P - f(X_P; W(0))), so that what is
-    left of the start is f(X_Q) - B f(X_P), B = H_QP H_P⁻¹. It scales as κ². D's terms in κ bound what it does.
-    """
-    weights = carried(source, np.eye(len(source)), inputs)
-    across = weights @ relu.activations(source, inputs)
-    fitted = weights @ relu.activations(source, source) @ weights.T
-    return np.asarray(relu.activations(inputs, inputs) - across - across.T + fitted)
-
-
 def mean_excess(source: Array, inputs: Array) -> tuple[float, float]:
     """What a start of scale κ = 1 adds on average, over initializations, in the limit m → ∞; both scale as κ².
 
     First to the squared change of the weights, tr(H_Q⁻¹C), then to D's change of the squared activation gradient,
-    tr C - tr E σσ; C is `start_covariance`.
+    tr C - tr E σσ. C is the covariance of f(inputs; W(P)), (inputs, inputs): before pretraining E σσ
+    (`relu.activations`). Pretraining adds H_QP H_P⁻¹(y_P - f(X_P; W(0))), so that what is left of the start is
+    f(X_Q) - B f(X_P), B = H_QP H_P⁻¹. D's terms in κ bound what it does.
     """
-    covariance = start_covariance(source, inputs)
+    weights = carried(source, np.eye(len(source)), inputs)
+    across = weights @ relu.activations(source, inputs)
+    fitted = weights @ relu.activations(source, source) @ weights.T
+    covariance = relu.activations(inputs, inputs) - across - across.T + fitted
     return float(np.trace(solver(inputs)(covariance))), float(np.trace(covariance) - len(inputs) / 2)
 
 

@@ -68,13 +68,6 @@ def whole_mode_noise_losses(spectrum: ArrayLike, noise: float, depth: int) -> Ar
     return ((learned - sigma) ** 2).sum(-1) + noise_excess(learned ** (1 / depth), noise, depth)
 
 
-def first_rise(losses: ArrayLike, first: int) -> int:
-    """O Def. 4.2: the smallest r >= first with losses[r] < losses[r+1]; the last index if there is no such r."""
-    values = np.asarray(losses, float)
-    rises = np.flatnonzero(values[first:-1] < values[first + 1 :])
-    return first + int(rises[0]) if len(rises) else len(values) - 1
-
-
 def noise_inflection(spectrum: ArrayLike, noise: float, depth: int) -> int:
     """Number of whole modes after which more pretraining hurts under noise.
 
@@ -85,7 +78,8 @@ def noise_inflection(spectrum: ArrayLike, noise: float, depth: int) -> int:
     nonzero = int((sigma > 0).sum())
     if depth == 2:
         return int(((sigma >= 2 * len(sigma) * noise**2) & (sigma > 0)).sum())
-    return min(first_rise(whole_mode_noise_losses(sigma, noise, depth), 0), nonzero)
+    rises = np.flatnonzero(np.diff(whole_mode_noise_losses(sigma, noise, depth)) > 0)
+    return min([*rises.tolist(), nonzero])
 
 
 def finetune_inflection(spectrum: ArrayLike, target: ArrayLike, penalty: float) -> int:

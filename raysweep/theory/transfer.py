@@ -31,10 +31,11 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     transferability = finetune_mean.transferability(angle, n, dim, noise, np.where(held, 1, depth), log_scale, norm)
     with np.errstate(invalid="ignore"):
         risk_finetune = risk_scratch - transferability
-        if held.any():
-            fitted = _frozen(angle[held], n[held], noise[held], norm[held], (depth - frozen)[held])
-            risk_finetune[held] = fitted
-            transferability[held] = risk_scratch[held] - fitted
+        several = depth - frozen >= 2
+        for some, risk in ((held & ~several, linear.risk), (held & several, linear.risk_nonnegative)):
+            if some.any():
+                risk_finetune[some] = risk(angle[some], n[some], noise[some], norm[some])
+        transferability[held] = (risk_scratch - risk_finetune)[held]
         return {
             "risk_scratch": risk_scratch,
             "risk_linear": risk_linear,
@@ -53,11 +54,3 @@ def effective_ridge(ridge: Array, depth: Array, log_scale: Array) -> Array:
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         shrink = np.exp(2 * (layers - 1) / layers * np.asarray(log_scale, float))
         return np.where(np.asarray(ridge) > 0, np.asarray(ridge, float) / shrink, 0.0)
-
-
-def _frozen(angle: Array, n: Array, noise: Array, norm: Array, trained: Array) -> Array:
-    risk = linear.risk(angle, n, noise, norm)
-    several = trained >= 2
-    if several.any():
-        risk[several] = linear.risk_nonnegative(angle[several], n[several], noise[several], norm[several])
-    return risk

@@ -64,8 +64,7 @@ def _is_file(uri: str) -> bool:
 
 
 def recorded(uri: str | None, storage: AnyPath) -> str | None:
-    """The form of a tracking URI that a record keeps: without credentials, and without a folder that exists only on one
-    of several machines."""
+    """The form of a tracking URI that a record keeps: without credentials, and without a folder of one machine."""
     if not isinstance(storage, Path) and uri == chosen(None, None, storage):
         return OF_DRIVER
     return without_credentials(uri) if uri else None

@@ -32,8 +32,7 @@ Cell = tuple[int, Mapping[str, Any], Sequence[Row]]
 
 @dataclass(frozen=True)
 class Content:
-    """The content of one run. status: FINISHED or FAILED. digest: a hash of everything that it was made from, except
-    seconds."""
+    """The content of one run. status: FINISHED or FAILED. digest: of all that it was made from, except seconds."""
 
     name: str
     status: str

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from raysweep.tracking.cell_run import Content
 from raysweep.tracking.histories import Point
-from raysweep.tracking.server import connect
+from raysweep.tracking.server import all_runs, connect
 
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 """The tag by which MLflow marks an experiment as model training. Links to its page say it too (server.listedpage)."""
-PAGE = 1000
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class Client:
         self._client = connect(tracking_uri)
 
     def find_experiment(self, name: str) -> str | None:
-        """The id of an experiment; None if there is none."""
         experiment = self._client.get_experiment_by_name(name)
         return experiment and str(experiment.experiment_id)
 
@@ -63,12 +61,7 @@ class Client:
     def runs(self, experiment_id: str, tags: Mapping[str, str]) -> list[Run]:
         """The runs with these tags that are not deleted, the oldest first."""
         where = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-        listed, token = [], None
-        while True:
-            page = self._client.search_runs([experiment_id], where, max_results=PAGE, page_token=token)
-            listed += page
-            if not (token := page.token):
-                break
+        listed = all_runs(self._client, experiment_id, where)
         listed.sort(key=lambda run: (run.info.start_time, run.info.run_id))
         parts = ((run.info, run.data) for run in listed)
         return [Run(info.run_id, info.status, data.tags, data.metrics, data.params) for info, data in parts]
@@ -103,7 +96,6 @@ class Client:
             self._client.set_terminated(run_id, status)
 
     def delete(self, run_id: str) -> None:
-        """Put a run into the trash."""
         self._client.delete_run(run_id)
 
     def log_artifact(self, run_id: str, name: str, path: Path) -> None:

@@ -55,7 +55,6 @@ class Database:
 
     @cached_property
     def _client(self) -> Client:
-        """For what is rare and concerns more tables."""
         return Client(self._uri)
 
     @contextlib.contextmanager
@@ -68,7 +67,6 @@ class Database:
             database.execute("COMMIT")
 
     def is_supported(self) -> bool:
-        """Whether the tables are at a revision that this module knows."""
         try:
             with self._transaction() as database:
                 revisions = {revision for (revision,) in database.execute("SELECT * FROM alembic_version")}

@@ -22,22 +22,17 @@ RUN_PER_CELL_UP_TO = 5000  # cells; a run takes about 20 ms, so more could take 
 class Rows(Protocol):
     """The rows of a sweep, by the position of their cell in the plan."""
 
-    def is_complete(self, cell: int) -> bool:
-        """Whether every draw of a cell is there."""
+    def is_complete(self, cell: int) -> bool: ...
 
-    def complete(self) -> Iterator[int]:
-        """The cells with every draw, in plan order."""
+    def complete(self) -> Iterator[int]: ...
 
-    def of_cell(self, cell: int) -> list[Row]:
-        """Every draw of a complete cell, by seed."""
+    def of_cell(self, cell: int) -> list[Row]: ...
 
-    def curves(self, row: Row) -> dict[str, Curve]:
-        """The learning curves of a row, by stage."""
+    def curves(self, row: Row) -> dict[str, Curve]: ...
 
 
 def check_runs_per(asked: str | None, record: Record | None, cells: Cells) -> None:
-    """InputError for an unknown choice, or one that differs from the recorded one: the sweep would be in MLflow
-    twice."""
+    """InputError for an unknown choice, or not the recorded one: the sweep would be in MLflow twice."""
     if asked is None:
         return
     if asked not in CELLS_PER_RUN:
@@ -52,7 +47,6 @@ def check_runs_per(asked: str | None, record: Record | None, cells: Cells) -> No
 
 
 def default_runs_per(cells: Cells) -> str:
-    """The choice of `runs_per` if the user makes none."""
     if cells.most <= RUN_PER_CELL_UP_TO:
         return "cell"
     return "pack" if cells.asked is None else "sweep"  # cells that a search asks for have no fixed neighbours

@@ -172,7 +172,6 @@ class Mirror:
         return self.shortfall()
 
     def shortfall(self) -> str | None:
-        """A line about what MLflow lacks now; None if nothing is missing."""
         missing = self.missing
         untouched = self._status == "FINISHED" and self._end is not None and self._end.status == "KILLED"
         if not missing and (self._ended or untouched):
@@ -266,7 +265,6 @@ class Mirror:
         self._status = end.status
 
     def _tell(self) -> None:
-        """Pass what is written so far to `keep`."""
         self._kept, self._news = time.monotonic(), False
         with self._changed:
             written = dict(self._written)

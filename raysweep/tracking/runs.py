@@ -16,7 +16,7 @@ from raysweep.phrases import counted
 from raysweep.tracking.cell_run import LONGEST_PARAM, LONGEST_TAG, Content, cut, text
 from raysweep.tracking.client import Client, Run
 from raysweep.tracking.database import Database, tracking_store
-from raysweep.tracking.server import is_server
+from raysweep.tracking.server import Unreachable, check, is_absent, is_server, reason
 
 TERMINAL = ("FINISHED", "FAILED")
 
@@ -39,25 +39,6 @@ class SweepRun:
     folder: str = ""
 
 
-@dataclass(frozen=True)
-class Child:
-    """A child run as MLflow has it. rows: the digest of its content. metrics: the last value of each."""
-
-    run_id: str
-    rows: str
-    metrics: Mapping[str, float]
-    params: Mapping[str, str]
-
-    def agrees(self, content: Content) -> bool:
-        """Whether it was made from this content and still shows it: all parameters, and the last value of each
-        metric."""
-        return (
-            self.rows == content.digest
-            and content.params.items() <= self.params.items()
-            and all(math.isclose(self.metrics.get(key, math.nan), value) for key, value in content.last().items())
-        )
-
-
 class Runs:
     """The experiment, the parent run and the child runs of a sweep: the first two are found again or created, and the
     parent run is set to RUNNING. `children` has the run of each cell."""
@@ -76,7 +57,7 @@ class Runs:
             "mlflow.source.name": "raysweep",
             **({"raysweep.folder": sweep.folder} if sweep.folder else {}),
         }
-        self.children: dict[str, Child] = {}
+        self.children: dict[str, Run] = {}
         fixed = dict(sweep.space.get("fixed") or {})
         params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
         existing = parents(store, self.experiment_id, sweep.sweep_id)
@@ -95,15 +76,20 @@ class Runs:
             (self._parent_id,) = store.add(self.experiment_id, [new])
 
     def settle(self) -> None:
-        """Read which children exist, and delete incomplete and duplicate ones."""
-        self.children = settled_children(self._store, self.experiment_id, self._parent_id)
+        self.children = {}
+        for run in _children(self._store, self.experiment_id, self._parent_id):
+            cell = run.tags["raysweep.cell"]
+            if run.status in TERMINAL and cell not in self.children:
+                self.children[cell] = run
+            else:
+                _delete(self._store, run)
 
     def write(self, contents: Mapping[str, Content]) -> None:
         """Write the child runs of cells, except where one is there that agrees. One that does not is deleted."""
         new = {}
         for name, content in contents.items():
             if child := self.children.get(name):
-                if child.agrees(content):
+                if _agrees(child, content):
                     continue
                 self._store.delete(child.run_id)
                 del self.children[name]
@@ -112,7 +98,7 @@ class Runs:
             new[name] = replace(content, name=cut(content.name, 250), tags=tags)
         ids = self._store.add(self.experiment_id, list(new.values()))
         for (name, content), run_id in zip(new.items(), ids, strict=True):
-            self.children[name] = Child(run_id, content.digest, content.last(), content.params)
+            self.children[name] = Run(run_id, content.status, content.tags, content.last(), content.params)
 
     def close(self, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int) -> None:
         """Log the parent's artifacts and summary, then its final status.
@@ -132,27 +118,18 @@ class Runs:
         self._store.set_status(self._parent_id, status)
 
 
+def _agrees(run: Run, content: Content) -> bool:
+    """Whether a run was made from this content and still shows all parameters and the last value of each metric."""
+    return (
+        run.tags.get("raysweep.rows", "") == content.digest
+        and content.params.items() <= run.params.items()
+        and all(math.isclose(run.metrics.get(key, math.nan), value) for key, value in content.last().items())
+    )
+
+
 def parents(store: Client | Database, experiment_id: str, sweep_id: str) -> list[Run]:
     """The parent runs of a sweep, the oldest first. Normally there is one or none."""
     return store.runs(experiment_id, {"raysweep.sweep_id": sweep_id, "raysweep.kind": "sweep"})
-
-
-def settled_children(store: Client | Database, experiment_id: str, parent_id: str) -> dict[str, Child]:
-    """The children of a sweep, by cell. Incomplete and duplicate children are deleted."""
-    children: dict[str, Child] = {}
-    for run in _children(store, experiment_id, parent_id):
-        cell = run.tags["raysweep.cell"]
-        if run.status in TERMINAL and cell not in children:
-            children[cell] = Child(run.run_id, run.tags.get("raysweep.rows", ""), run.metrics, run.params)
-        else:
-            _delete(store, run)
-    return children
-
-
-def delete_sweep(store: Client | Database, experiment_id: str, sweep_id: str) -> None:
-    """Delete the parent and its children. MLflow keeps deleted runs until `mlflow gc`."""
-    for parent in parents(store, experiment_id, sweep_id):
-        _delete_tree(store, experiment_id, parent)
 
 
 def _children(store: Client | Database, experiment_id: str, parent_id: str) -> list[Run]:
@@ -170,3 +147,18 @@ def _delete(store: Client | Database, run: Run) -> None:
     if run.status not in TERMINAL:
         store.set_status(run.run_id, "KILLED")
     store.delete(run.run_id)
+
+
+def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
+    """Delete a sweep's parent and child runs. MLflow keeps deleted runs until `mlflow gc`. Raises Unreachable, whatever
+    the error of MLflow, its database or its server: one line without credentials."""
+    check(tracking_uri)
+    try:
+        if is_absent(tracking_uri):
+            return
+        store = tracking_store(tracking_uri)
+        if experiment := store.find_experiment(space_name):
+            for parent in parents(store, experiment, sweep_id):
+                _delete_tree(store, experiment, parent)
+    except Exception as error:
+        raise Unreachable(f"cannot use {tracking_uri}: {reason(error)}") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import http.client
 import logging
 import os
@@ -25,8 +26,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from raysweep.errors import RaysweepError
 from raysweep.redaction import redact
-from raysweep.storage import signs
-from raysweep.storage.files import why_not_writable
+from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Unreachable(RaysweepError):
 
 
 class NotLetIn(Unreachable):
-    """The server refuses this user and password."""
+    pass
 
 
 def reason(error: BaseException) -> str:
@@ -90,9 +90,22 @@ def connect(tracking_uri: str) -> MlflowClient:
     return _client(tracking_uri)
 
 
+def all_runs(client: MlflowClient, experiment_id: str, where: str = "") -> list[Any]:
+    """The runs of an experiment that this filter lets through, and that are not deleted."""
+    search = functools.partial(client.search_runs, [experiment_id], where, max_results=1000)
+    runs = list(page := search())
+    while page.token:
+        runs += (page := search(page_token=page.token))
+    return runs
+
+
 def create_if_absent(tracking_uri: str) -> None:
+    """Create an empty MLflow database where a SQLite address names none. It is whole or not there."""
     if is_absent(tracking_uri):
-        _create(sqlite_file(tracking_uri))
+        path = sqlite_file(tracking_uri)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            files.create(path, _template(Path(folder)))
 
 
 def _client(tracking_uri: str) -> MlflowClient:
@@ -113,44 +126,22 @@ def _client(tracking_uri: str) -> MlflowClient:
     return MlflowClient(tracking_uri=tracking_uri)
 
 
-def _create(path: Path) -> None:
-    """Create an empty MLflow database at `path`. If the process is killed meanwhile, no partial database is left."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.parent / f".{path.name}.{os.getpid()}.part"
-    part.unlink(missing_ok=True)
-    try:
-        with (
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-            contextlib.closing(sqlite3.connect(_template(Path(folder)))) as connection,
-        ):
-            connection.execute("VACUUM INTO ?", (str(part),))
-        try:
-            os.link(part, path)
-        except FileExistsError:  # another sweep created it first
-            pass
-        except OSError:  # the file system has no hard links
-            os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _template(folder: Path) -> Path:
-    """An empty MLflow database, kept in the user's cache by MLflow's version, since its migrations take seconds; made
-    in this folder where the cache cannot be written."""
+def _template(folder: Path) -> bytes:
+    """An empty MLflow database, kept in the cache of the user, since its migrations take seconds."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysweep"
     kept = cache / f"mlflow-{metadata.version('mlflow')}.db"
     if kept.is_file():
-        return kept
-    made = folder / "mlflow.db"
+        return kept.read_bytes()
+    made, whole = folder / "mlflow.db", folder / "whole.db"
     with _with_pragmas(made, "synchronous = OFF"):  # it need not survive a crash
         _client(f"sqlite:///{made}").search_experiments(max_results=1)
-    with contextlib.suppress(OSError, sqlite3.Error):
+    with contextlib.closing(sqlite3.connect(made)) as connection:
+        connection.execute("VACUUM INTO ?", (str(whole),))
+    content = whole.read_bytes()
+    with contextlib.suppress(OSError):  # the cache cannot be written
         cache.mkdir(parents=True, exist_ok=True)
-        part = cache / f".{kept.name}.{os.getpid()}.part"
-        with contextlib.closing(sqlite3.connect(made)) as connection:
-            connection.execute("VACUUM INTO ?", (str(part),))
-        os.replace(part, kept)
-    return made
+        files.replace(kept, content)
+    return content
 
 
 @contextlib.contextmanager
@@ -186,7 +177,7 @@ def _check_sqlite(tracking_uri: str) -> None:
     if path.is_dir():
         raise Unreachable(f"{path} is a folder, expected a SQLite file")
     if not path.exists():
-        if reason := why_not_writable(path.absolute().parent):
+        if reason := files.why_not_writable(path.absolute().parent):
             raise Unreachable(f"cannot create {path} ({reason})")
         return
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.absolute().parent, os.W_OK):

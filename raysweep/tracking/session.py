@@ -151,8 +151,7 @@ class Session:
 
     @contextlib.contextmanager
     def _reassuring(self, say: Callable[[str], None]) -> Iterator[None]:
-        """Say that Ctrl-C is safe now: at once if more than MANY cells are left, else after LONG seconds of the
-        block."""
+        """Say that Ctrl-C is safe: at once if more than MANY cells are left, else after LONG seconds."""
 
         def tell() -> None:
             waiting = self.mirror.pending

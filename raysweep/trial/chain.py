@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -37,30 +37,18 @@ Errors = dict[str, list[str]]
 
 
 class FailedBefore(Exception):
-    """A stage has failed TRIES times before."""
+    pass
 
 
 def compute(
-    workload: Workload,
-    columns: Columns,
-    seeds: np.ndarray,
-    store: Any,
-    keep: Sequence[str],
-    rule: Rule | None = None,
-    errors: Errors | None = None,
+    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str], **more: Any
 ) -> Computation:
-    """Compute rows through all stages.
-
-    columns, seeds: one entry per row.
-    store: the stage store (or a gang's view of it); None if nothing is kept.
-    keep: the stages that the space keeps in addition.
-    rule: how rows are stopped early; None if none is.
-    errors: those of calls before, for the same rows or others. Those of this call are added.
+    """Compute rows through all stages. The arguments are those of `Walk`.
 
     FailedBefore if a stage is needed that has failed TRIES times. InputError if a stage gives back something that does
     not fit its declaration.
     """
-    walk = _Walk(workload, columns, seeds, store, keep, rule=rule, errors=errors)
+    walk = Walk(workload, columns, seeds, store, keep, **more)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
     if workload.identify is not None:
         walk.computation.identities = identities(workload, columns, enumerate(seeds.tolist()))
@@ -77,8 +65,8 @@ def reach(
     errors: Errors | None = None,
 ) -> None:
     """Put kept stages of some rows into the store, and nothing else. stages: their ids; those that continue each other
-    come in order, and all stages before them must be kept. The rest as in `compute`."""
-    walk = _Walk(workload, columns, seeds, store, keep, frozenset(stages), errors=errors)
+    come in order, and all stages before them must be kept. The rest as in `Walk`."""
+    walk = Walk(workload, columns, seeds, store, keep, only=frozenset(stages), errors={} if errors is None else errors)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
 
 
@@ -94,32 +82,36 @@ class _Instance:
         return int(self.rows[0])
 
 
-class _Walk:
-    """One walk of some rows through the chain. only: the kept stages that are computed; None for all that the rows
-    need."""
+@dataclass
+class Walk:
+    """One walk of some rows through the chain.
 
-    def __init__(
-        self,
-        workload: Workload,
-        columns: Columns,
-        seeds: np.ndarray,
-        store: Any,
-        keep: Sequence[str],
-        only: frozenset[str] | None = None,
-        rule: Rule | None = None,
-        errors: Errors | None = None,
-    ) -> None:
-        self._errors: Errors = {} if errors is None else errors
-        self._workload, self._columns, self._seeds, self._store = workload, columns, seeds, store
-        self._only, self._rule = only, rule
-        self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
-        self._stages = RowStages(workload, columns, keep)
+    columns, seeds: one entry per row.
+    store: the stage store (or a gang's view of it); None if nothing is kept.
+    keep: the stages that the space keeps in addition.
+    rule: how rows are stopped early; None if none is.
+    errors: those of walks before, for the same rows or others. Those of this walk are added.
+    only: the kept stages that are computed; None for all that the rows need.
+    """
+
+    workload: Workload
+    columns: Columns
+    seeds: np.ndarray
+    store: Any
+    keep: Sequence[str]
+    rule: Rule | None = None
+    errors: Errors = field(default_factory=dict)
+    only: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        self._chain, self._kept = self.workload.chain, set(self.workload.chain.kept(self.keep))
+        self._stages = RowStages(self.workload, self.columns, self.keep)
         self._looked: dict[str, dict[str, Any] | None] = {}
-        self.computation = Computation.empty([metric.name for metric in workload.metrics], len(seeds))
+        self.computation = Computation.empty([metric.name for metric in self.workload.metrics], len(self.seeds))
 
     def descend(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> None:
         """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
-        if index == len(self._chain) or (self._only is not None and index not in self._kept):
+        if index == len(self._chain) or (self.only is not None and index not in self._kept):
             return
         followed = self._points if self._chain.stages[index].points is not None else self._whole
         waiting: list[tuple[np.ndarray, list[Artifact | None]]] = []
@@ -137,15 +129,20 @@ class _Walk:
     ) -> Iterator[tuple[np.ndarray, list[Artifact | None]]]:
         """Rows that have passed a stage of one piece, with what the stage left for each, call by call."""
         for call in self._calls(index, self._distinct(index, rows, parents)):
-            artifacts: Sequence[Artifact | None]
-            if index in self._kept:
-                artifacts = self._from_store([self._row_stages(index, instance.row)[-1] for instance in call], call)
-            else:
-                result, context = self._run(index, call)
-                self.computation.enter(context.stage, [instance.rows for instance in call], result, context.curve)
-                artifacts = _in_memory(result, call, self._chain.stages[index].together is not None)
+            kept = [self._row_stages(index, instance.row)[-1] for instance in call] if index in self._kept else []
+            artifacts = self._passed(index, call, kept)
             following = np.concatenate([instance.rows for instance in call])
             yield following, [a for instance, a in zip(call, artifacts, strict=True) for _ in instance.rows]
+
+    def _passed(
+        self, index: int, call: Sequence[_Instance], kept: Sequence[RowStage], *span: float
+    ) -> Sequence[Artifact]:
+        """What a stage left for the rows of a call. kept: the stages, if the store keeps them. span: as in `_run`."""
+        if kept:
+            return self._from_store(kept, call)
+        result, context = self._run(index, call, *span)
+        self.computation.enter(context.stage, [instance.rows for instance in call], result, context.curve)
+        return _in_memory(result, call, self._chain.stages[index].together is not None and not span)
 
     def _points(
         self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]
@@ -164,12 +161,8 @@ class _Walk:
                     following.setdefault(chains[row][passed].id, []).append(row)
             for some in following.values():
                 stage, here = chains[some[0]][passed], _Instance(np.asarray(some), starts[some[0]])
-                if index in self._kept:
-                    (artifact,) = self._from_store([stage], [here])
-                else:
-                    result, context = self._run(index, [here], stage.point, stage.before)
-                    self.computation.enter(context.stage, [here.rows], result, context.curve)
-                    (artifact,) = _in_memory(result, [here], together=False)
+                kept, point = [stage] * (index in self._kept), stage.point or 0.0
+                (artifact,) = self._passed(index, [here], kept, point, stage.before)
                 starts |= dict.fromkeys(some, artifact)
                 open_.append((some, passed + 1))
 
@@ -177,11 +170,11 @@ class _Walk:
         """The distinct stages of these rows, in the order of their first rows."""
         if len(self._chain) == 1 and self._chain.stages[0].together == ANY and 0 not in self._kept:
             return [_Instance(rows[i : i + 1], parents[i]) for i in range(len(rows))]
-        names, identified = self._chain.dependencies[index], self._workload.identify is not None
+        names, identified = self._chain.dependencies[index], self.workload.identify is not None
         groups: dict[Any, list[int]] = {}
         for position, row in enumerate(rows.tolist()):
-            seed, points = int(self._seeds[row]), self._stages.points(row)[: index + 1]
-            values = (self._columns[name][row] for name in names) if not identified else ()
+            seed, points = int(self.seeds[row]), self._stages.points(row)[: index + 1]
+            values = (self.columns[name][row] for name in names) if not identified else ()
             stages = [stage.id for stage in self._stages.of_row(row, seed, index)] if identified else ()
             groups.setdefault((seed, points, *values, *stages), []).append(position)
         return [_Instance(rows[members], parents[members[0]]) for members in groups.values()]
@@ -196,8 +189,8 @@ class _Walk:
         for instance in distinct:
             # parents of one stage can be stacked; where they are not, the rows of a call have the same one
             start = self._start(index, instance) if self._chain.stacked(index) else id(instance.parent)
-            seed = () if stage.together == ANY else (int(self._seeds[instance.row]),)
-            values = () if stage.together == ANY else (self._columns[name][instance.row] for name in names)
+            seed = () if stage.together == ANY else (int(self.seeds[instance.row]),)
+            values = () if stage.together == ANY else (self.columns[name][instance.row] for name in names)
             by_call.setdefault((start, *seed, *values), []).append(instance)
         groups = list(by_call.values())
         if not stage.size:
@@ -215,7 +208,7 @@ class _Walk:
 
     def _row_stages(self, index: int, row: int) -> list[RowStage]:
         """A stage of a row with its identity; one for each point."""
-        stages = self._stages.of_row(row, int(self._seeds[row]), index)
+        stages = self._stages.of_row(row, int(self.seeds[row]), index)
         return [stage for stage in stages if stage.index == index]
 
     def _run(
@@ -230,10 +223,12 @@ class _Walk:
         stage = self._chain.stages[index]
         rows = self._rows(index, call)
         together = stage.together is not None
-        context = Context(stage.name, len(call), point, before, progress, together, self._rule)
+        context = Context(stage.name, len(call), point, before, progress, together, self.rule)
+        parents = [instance.parent for instance in call if instance.parent is not None]
+        parent = Stacked(parents) if parents and self._chain.stacked(index) else call[0].parent
         with processes.children_end():
-            returned = _function(stage.run)(rows, self._parent(index, call), context)
-        result = checked(self._workload, index, returned, rows)
+            returned = _function(stage.run)(rows, parent, context)
+        result = checked(self.workload, index, returned, rows)
         context.curve.tell()
         for position in np.flatnonzero(context.stopped).tolist():
             result.status[position] = max(result.status[position], str(STOPPED), key=WORST.__getitem__)
@@ -243,14 +238,7 @@ class _Walk:
         """The rows as the function of a stage sees them: only what it may depend on."""
         stage, first = self._chain.stages[index], [instance.row for instance in call]
         names = [name for name in self._chain.dependencies[index] if name != stage.until]
-        return Rows({name: self._columns[name][first] for name in names}, self._seeds[first], stage.name)
-
-    def _parent(self, index: int, call: Sequence[_Instance]) -> Artifact | Stacked | None:
-        """What a call starts from: the artifact that its rows share, or theirs stacked."""
-        parents = [instance.parent for instance in call if instance.parent is not None]
-        if not parents or not self._chain.stacked(index):
-            return call[0].parent
-        return Stacked(parents)
+        return Rows({name: self.columns[name][first] for name in names}, self.seeds[first], stage.name)
 
     def _from_store(self, stages: Sequence[RowStage], call: Sequence[_Instance]) -> list[Artifact]:
         """The artifacts of kept stages of one call; those that are needed and not there are computed together."""
@@ -264,7 +252,7 @@ class _Walk:
         artifacts = []
         for stage, instance in zip(stages, call, strict=True):
             meta = self._look(stage.id) or {}
-            code = code_version(self._workload, self._chain.stages[stage.index])
+            code = code_version(self.workload, self._chain.stages[stage.index])
             declared = self._chain.metrics[stage.index]
             self.computation.enter_stored(stage.stage, stage.id, instance.rows, meta, declared, code)
             artifacts.append(
@@ -281,15 +269,15 @@ class _Walk:
     def _look(self, stage: str) -> dict[str, Any] | None:
         """What the store has of a stage besides its tensors; None if the stage is not there."""
         if self._looked.get(stage) is None:
-            record = self._store.look(stage)
+            record = self.store.look(stage)
             self._looked[stage] = record["meta"] if record is not None else None
         return self._looked[stage]
 
     def _needed(self, stage: RowStage, row: int) -> bool:
         """Whether a row needs a stage that is not in the store: for its metrics, or for a later stage."""
-        if self._only is not None:
-            return stage.id in self._only
-        stages = self._stages.of_row(row, int(self._seeds[row]))
+        if self.only is not None:
+            return stage.id in self.only
+        stages = self._stages.of_row(row, int(self.seeds[row]))
         for other in stages[stages.index(stage) :]:
             if other.kept and other is not stage and self._look(other.id) is not None:
                 return False
@@ -304,14 +292,21 @@ class _Walk:
 
         def work(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
             call = [by_id[stage][1] for stage in ids]
-            result, context = self._run(index, call, by_id[ids[0]][0].point, by_id[ids[0]][0].before, progress)
-            if FAILED in result.status:  # the store is for what can be used: who tries again would read it there
-                name = f"{self._workload.name}.{self._chain.stages[index].name}"
-                raise RuntimeError(f"{name} gave the status failed, and no error")
+            try:
+                result, context = self._run(index, call, by_id[ids[0]][0].point, by_id[ids[0]][0].before, progress)
+                if FAILED in result.status:  # the store is for what can be used: who tries again would read it there
+                    name = f"{self.workload.name}.{self._chain.stages[index].name}"
+                    raise RuntimeError(f"{name} gave the status failed, and no error")
+            except (RaysweepError, leases.Held, leases.Lost):  # not caused by the stage
+                raise
+            except Exception:
+                error = traceback.format_exc()
+                if len(ids) == 1 and not short_memory.is_short(error):  # with less at a time there may be enough
+                    self.errors.setdefault(ids[0], []).append(error)
+                raise
             computed = []
             for position in range(len(call)):
-                tensors = trees.entry(result.tensors, position) if together else result.tensors
-                arrays, described = trees.flatten(tensors)
+                arrays, described = trees.flatten(result.entry(position) if together else result.tensors)
                 meta = {
                     "tree": described,
                     "metrics": {  # all that are declared now: one that is not there was declared later
@@ -320,39 +315,27 @@ class _Walk:
                     },
                     "status": str(result.status[position]),
                     "curve": context.curve.of_row(position),
-                    "code_version": code_version(self._workload, self._chain.stages[index]),
+                    "code_version": code_version(self.workload, self._chain.stages[index]),
                 }
                 computed.append((arrays, meta))
             return computed
 
-        def watched(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
-            try:
-                return work(ids, progress)
-            except (RaysweepError, leases.Held, leases.Lost):  # not caused by the stage
-                raise
-            except Exception:
-                error = traceback.format_exc()
-                if len(ids) == 1 and not short_memory.is_short(error):  # with less at a time there may be enough
-                    self._errors.setdefault(ids[0], []).append(error)
-                raise
-
-        if any(len(self._errors.get(stage, ())) >= TRIES for stage in by_id):
+        if any(len(self.errors.get(stage, ())) >= TRIES for stage in by_id):
             raise FailedBefore
         described = {stage.id: self._describe(stage, instance) for stage, instance in by_id.values()}
-        entries: list[Any] = self._store.once_together(described, watched)
+        entries: list[Any] = self.store.once_together(described, work)
         for entry in entries:
             self._looked[entry.stage] = entry.meta
         return entries
 
     def _tensors(self, stage: RowStage, instance: _Instance) -> Any:
         """The tensors of a kept stage; it is computed if it is missing or damaged."""
-        entry = self._store.fetch(stage.id) or self._compute([stage], [instance])[0]
+        entry = self.store.fetch(stage.id) or self._compute([stage], [instance])[0]
         return trees.unflatten(entry.tensors(), entry.meta["tree"])
 
     def _describe(self, stage: RowStage, instance: _Instance) -> dict[str, Any]:
-        """What a stage is, for people who look at the store."""
         row = self._rows(stage.index, [instance]).row()
-        described = {"workload": self._workload.name, "stage": stage.stage, "seed": row.pop("seed"), "parameters": row}
+        described = {"workload": self.workload.name, "stage": stage.stage, "seed": row.pop("seed"), "parameters": row}
         return described if stage.point is None else {**described, "point": stage.point}
 
 

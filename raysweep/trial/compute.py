@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,37 +12,25 @@ import numpy as np
 from raysweep.storage import processes
 from raysweep.trial import chain
 from raysweep.trial.computation import Computation
-from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import one_number_a_row, statuses
 from raysweep.workloads.declaration import Columns, Workload
 
 
 def compute(
-    workload: Workload,
-    columns: Columns,
-    seeds: np.ndarray,
-    store: str,
-    sweep: str = "",
-    view: Callable[[Any], Any] | None = None,
-    keep: Sequence[str] = (),
-    rule: Rule | None = None,
-    errors: chain.Errors | None = None,
+    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str] = (), **more: Any
 ) -> Computation:
     """Compute a table of rows: their metrics (closed forms as NAME_theory), statuses and curves.
 
-    store: the address of the stage store, for a workload that stores stages.
-    sweep: the name that is recorded with stages that this call computes.
-    view: turns the store into the object that is used instead.
-    columns, seeds, keep, rule, errors: as in `chain.compute`.
+    store: the stage store (or a gang's view of it), or its address; not used for a workload that stores no stages.
+    columns, seeds, keep, more: as in `chain.Walk`.
 
     InputError or RuntimeError if the workload gives back anything else.
     """
     if workload.compute:
         computation = _table(workload, columns, seeds)
     else:
-        stages = open_store(workload, store, sweep, keep)
-        stages = view(stages) if view and stages else stages
-        computation = chain.compute(workload, columns, seeds, stages, keep, rule, errors)
+        stages = open_store(workload, store, "", keep) if isinstance(store, str) else store
+        computation = chain.compute(workload, columns, seeds, stages, keep, **more)
     if workload.closed_form is None:
         return computation
     theory = {
@@ -62,7 +50,6 @@ def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) 
 
 
 def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computation:
-    """The rows of a workload that is one function of a table."""
     module, _, function = workload.compute.partition(":")
     with processes.children_end():
         metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)

@@ -100,7 +100,6 @@ class Curve:
         return self._read[1:]
 
     def reached(self) -> dict[str, int]:
-        """The last step, for people who look at a checkpoint."""
         return {"step": int(self._last[0])} if self._last is not None else {}
 
     def state(self) -> dict[str, Any]:
@@ -205,7 +204,6 @@ class Context:
 
     @property
     def rank(self) -> int:
-        """The number of this worker in its gang, from 0."""
         return _gang()[0]
 
     @property
@@ -237,7 +235,6 @@ def _gang() -> tuple[int, int]:
 
 
 def _agreed(due: bool) -> bool:
-    """The first worker's answer, on all workers."""
     if _gang()[1] == 1:
         return due
     from raysweep.training import parallel

@@ -90,8 +90,7 @@ class Function:
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-        """What a call returns. What would end the whole sweep is an error of its row, which keeps the working
-        directory."""
+        """What a call returns. What would end the whole sweep is an error of its row."""
         try:
             with processes.children_end(), contextlib.chdir("."):
                 return call(**given)
@@ -148,7 +147,6 @@ class Function:
 
 @functools.lru_cache(maxsize=64)
 def _asks(call: Callable[..., Any], vectorized: bool) -> tuple[str, bool]:
-    """The argument for the seed, and whether it wants the log."""
     seeds = vectorized and "seeds" in inspect.signature(call).parameters
     return "seeds" if seeds else "seed", functions.takes_log(call)
 

@@ -100,7 +100,6 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
 
 @contextlib.contextmanager
 def _captured(log: _Log) -> Iterator[None]:
-    """Make stdout and stderr go to a log inside the block."""
     _OUT.log = _ERR.log = log
     try:
         with contextlib.redirect_stdout(_OUT), contextlib.redirect_stderr(_ERR):
@@ -111,7 +110,6 @@ def _captured(log: _Log) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _to_stream(stream: io.TextIOWrapper) -> Iterator[None]:
-    """Make the logger `raysweep` write to a stream instead of the terminal inside the block."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter := logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S"))
     formatter.converter = time.gmtime

@@ -55,7 +55,7 @@ class Job:
     function: the Python function that the workload is; None for any other.
     rule: how rows are stopped early; None if none is. Its tables are those of the round that is computed now.
     halvings: for this attempt, how much less is computed at a time than at first, because memory was short.
-    errors: for the rows that are computed now, as in `chain.compute`.
+    errors: for the rows that are computed now, as in `chain.Walk`.
     asked: as in `Cells`; each row keeps the entry of its cell. If there is one, the table grows while the sweep runs.
     """
 
@@ -91,13 +91,10 @@ class Job:
         }
 
     def open_store(self) -> Any:
-        """The stage store, as a trial uses it; None if no stage is kept."""
+        """The stage store, which raises leases.Held where it would wait for somebody else; None if no stage is kept."""
         store = open_store(self.declaration(), self.store, self.sweep, self.keep)
-        return store if store is None else self.without_waiting(store)
-
-    def without_waiting(self, store: Any) -> Any:
-        """A store as a trial uses it: it raises leases.Held where it would wait for somebody else."""
-        store.waits, store.expired = False, self.expired
+        if store is not None:
+            store.waits, store.expired = False, self.expired
         return store
 
     def segment(self, pack: str) -> AnyPath:
@@ -125,24 +122,16 @@ def publish(job: Job, pack: str, rows: list[Row]) -> None:
 
 
 def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None) -> list[Row]:
-    """Compute rows together. Errors of the workload are not caught. view: as in `compute`."""
-    with short_memory.less(job.halvings):
-        return _attempt(job, cells, seeds, view)
-
-
-def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None) -> list[Row]:
+    """Compute rows together. Errors of the workload are not caught. view: turns the store into what is used instead."""
     started = perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
-
-    def viewed(store: Any) -> Any:
-        return view(job.without_waiting(store)) if view else job.without_waiting(store)
-
-    if job.function:
-        computation = job.function.compute(columns, seeds, job.rule)
-    else:
-        computation = compute(
-            job.declaration(), columns, seeds, job.store, job.sweep, viewed, job.keep, job.rule, job.errors
-        )
+    with short_memory.less(job.halvings):
+        if job.function:
+            computation = job.function.compute(columns, seeds, job.rule)
+        else:
+            store = job.open_store()
+            store = view(store) if view and store else store
+            computation = compute(job.declaration(), columns, seeds, store, job.keep, rule=job.rule, errors=job.errors)
     seconds = (perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in computation.metrics.items()}
     rows = []
@@ -278,7 +267,6 @@ def lost(what: str, ending: str) -> str:
 
 
 def died(times: int) -> str:
-    """The ending of a process that left no trace."""
     return f"died {times} times (out of memory, killed from outside, or stuck)"
 
 
@@ -308,7 +296,6 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
 
 
 def free_memory() -> None:
-    """Give back memory that nothing holds any more."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None:

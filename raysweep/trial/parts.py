@@ -64,7 +64,6 @@ def compute_parts(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray, ap
 
 
 def compute_directly(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
-    """Compute rows of a pack, or its stages, in this process."""
     if not pack.stages:
         return compute_rows(job, cells, seeds)
     put_stages(job, pack.stages, cells, seeds)
@@ -80,7 +79,7 @@ def put_stages(
     workers: int = 1,
 ) -> None:
     """Put those of these stages that some rows need into the store. Errors of the workload are not caught. view: as in
-    `compute`. workers: how many compute each stage together."""
+    `attempt`. workers: how many compute each stage together."""
     columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
     store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
     with short_memory.less(job.halvings):

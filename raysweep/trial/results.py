@@ -35,7 +35,6 @@ class Checked:
         return self._tensors
 
     def entry(self, index: int) -> Any:
-        """The tensors of one row of a stage that takes rows together."""
         return trees.entry(self.tensors, index)
 
 
@@ -69,8 +68,7 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
 
 
 def number(value: Any) -> float:
-    """The one number that a value is: a number of any kind, or an array or a tensor with one entry. ValueError
-    otherwise."""
+    """The one number that a value, or an array or tensor with one entry, is. ValueError otherwise."""
     try:
         value = value.item() if hasattr(value, "item") else value
         if not isinstance(value, (str, bytes, bytearray)):

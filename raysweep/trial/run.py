@@ -55,7 +55,8 @@ def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None, 
     started = time.perf_counter()
     if is_done(job, pack):
         return Ended()
-    if held := _held_elsewhere(job, pack):
+    needed = [stage for stage in pack.needed if stage not in job.failed]
+    if needed and (held := job.open_store().held_elsewhere(needed)):
         return Ended(held)
     failed: dict[str, str] = {}
     apart = apart and by is None and child_process.possible()
@@ -76,7 +77,6 @@ def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None, 
 
 
 def content(pack: Pack) -> str:
-    """What a pack has to compute, in words."""
     return counted(len(pack.stages), "stage") if pack.stages else counted(len(pack), "row")
 
 
@@ -86,12 +86,6 @@ def is_done(job: Job, pack: Pack) -> bool:
         return bool(job.segment(pack.id).exists())
     store = job.open_store()
     return all(store.look(stage) is not None for stage in pack.stages)
-
-
-def _held_elsewhere(job: Job, pack: Pack) -> str:
-    """A stage that a pack needs and that somebody else computes now; "" if there is none."""
-    needed = [stage for stage in pack.needed if stage not in job.failed]
-    return (job.open_store().held_elsewhere(needed) or "") if needed else ""
 
 
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
@@ -135,7 +129,6 @@ def _earlier_errors(job: Job, pack: Pack) -> list[str]:
 
 
 def _lacking(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
-    """The stages of a pack that some rows need and that the store has not."""
     stages, store = RowStages(job.declaration(), job.columns, job.keep), job.open_store()
     rows = zip(cells.tolist(), seeds.tolist(), strict=True)
     needed = dict.fromkeys(stage.id for row in rows for stage in stages.of_row(*row) if stage.id in pack.stages)

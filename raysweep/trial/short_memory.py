@@ -39,8 +39,7 @@ def less(halvings: Halvings) -> Iterator[None]:
 
 
 def smaller(halvings: Halvings, problem: str) -> Halvings | None:
-    """How much less to compute at a time after an error, given its traceback; None if that would not help. Says it in
-    the log."""
+    """How much less to compute at a time after an error with this traceback; None if that would not help."""
     if not is_short(problem):
         return None
     noted = [tuple(map(int, match)) for match in _NOTED.findall(problem)]

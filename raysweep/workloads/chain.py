@@ -90,6 +90,11 @@ def stage_of(package: str, name: str, after: str = "", **options: Any) -> Stage:
     return Stage(name, f"{package}.stages:{name}", after, cost=deferred(f"{package}.costs:{name}"), **options)
 
 
+def modules_of(**rooms: str) -> tuple[str, ...]:
+    """Modules of raysweep by their rooms, for `sources`: theory="arrays linear" is raysweep.theory.arrays, …linear."""
+    return tuple(f"raysweep.{room}.{name}" for room, names in rooms.items() for name in names.split())
+
+
 @dataclass(frozen=True)
 class Chain:
     """The stages of a workload, first to last, with the parameters and metrics of each.

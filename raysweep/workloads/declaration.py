@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.errors import shown
-from raysweep.workloads.chain import ANY, Chain, Cost, Stage, deferred, modules, stage_of
+from raysweep.workloads.chain import ANY, Chain, Cost, Stage, deferred, modules, modules_of, stage_of
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 
@@ -45,6 +45,7 @@ __all__ = [
     "Workload",
     "column",
     "deferred",
+    "modules_of",
     "stage_of",
 ]
 

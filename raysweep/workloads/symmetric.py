@@ -11,6 +11,7 @@ up to exactly 0 over it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -84,21 +85,22 @@ def solved(
     columns: Columns,
     seeds: Array,
     metrics: dict[str, Array],
-    engines: Mapping[str, Compute],
+    engines: Mapping[str, Callable[..., Any]],
     signs: Callable[[Columns], Mapping[str, Array]],
     spread: Sequence[str],
 ) -> tuple[dict[str, Array], Array]:
     """All rows by their engines, averaged over signs: `metrics` with what the engines give instead, and the status.
 
-    metrics: what needs no engine, (rows,) each. engines: how each value of the column `engine` solves rows; `theory`
-    draws nothing, so its rows are not averaged. signs: as in `expanded`, of some rows. spread: `metrics` of `averaged`.
+    metrics: what needs no engine, (rows,) each. engines: how each value of the column `engine` solves rows, a Compute;
+    `theory` draws nothing: a function of columns alone. signs: as in `expanded`, of some rows. spread: `metrics` of
+    `averaged`.
     """
     status = np.full(len(seeds), OK, dtype=object)
     for name in sorted(set(columns["engine"].tolist())):
         rows = np.flatnonzero(columns["engine"] == name)
         some, chosen = {key: np.asarray(values)[rows] for key, values in columns.items()}, np.asarray(seeds)[rows]
         if name == "theory":
-            solution, status[rows] = engines[name](some, chosen)
+            solution = engines[name](some)
         else:
             solution, status[rows] = averaged(engines[name], some, chosen, signs(some), spread)
         for key, values in solution.items():

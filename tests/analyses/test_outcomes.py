@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import raysweep
 from raysweep.analyses.finding import Needed, Outcome
-from raysweep.analyses.outcomes import needed, outcome
+from raysweep.analyses.outcomes import needed, outcome, with_outcomes
+from raysweep.analyses.places import PlacesPlot
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 
@@ -71,3 +75,31 @@ def test_without_a_number_of_seeds_more_are_needed_all_the_same() -> None:
     decided_by = needed(Outcome.UNCLEAR, Reason.NONE, 0.1, 9.0)
     assert decided_by["needed"] == Needed.MORE_DRAWS
     assert math.isnan(decided_by["needed_number"])
+
+
+def test_a_bound_at_the_edge_of_the_grid_says_nothing() -> None:
+    table = pd.DataFrame(
+        [
+            (HIGH, Reason.HIGH_EDGE_ALIKE, 0.001, math.inf),
+            (HIGH, Reason.HIGH_EDGE_ALIKE, 0.003, math.inf),
+            (LOW, Reason.LOW_EDGE_ALIKE, -math.inf, 0.1),
+            (LOW, Reason.LOW_EDGE_ALIKE, -math.inf, 0.03),
+            (HIGH, Reason.INSIDE_UNCLEAR, 0.003, 0.1),
+        ],
+        columns=["status", "reason", "low", "high"],
+    )
+    expected = [Outcome.UNDECIDED, Outcome.BOUND_HIGH, Outcome.UNDECIDED, Outcome.BOUND_LOW, Outcome.UNDECIDED]
+    assert with_outcomes(table, (0.001, 0.1))["outcome"].tolist() == expected
+
+
+def test_the_figure_of_places_says_what_the_table_says() -> None:
+    rng = np.random.default_rng(0)
+    grid = [(rate, length, seed) for rate in (1, 2, 4, 8, 16, 32) for length in range(1, 13) for seed in range(4)]
+    frame = pd.DataFrame(grid, columns=["rate", "length", "seed"])
+    frame["loss"] = 0.1 * np.log2(frame["rate"] / 3) ** 2 + 0.3 * rng.standard_normal(len(frame))
+    question = {"optimum": {"x": "rate"}}
+    answer = raysweep.analyse(frame, "loss", ["rate", "length"], seed="seed", questions=[question])[0]
+    plot = next(plot for plot in answer.plots() if isinstance(plot, PlacesPlot))
+    drawn = [outcome for panel in plot.panels for line in panel.lines for outcome in line.table["outcome"]]
+    assert drawn == answer.table["outcome"].tolist()
+    assert len(set(drawn)) > 1

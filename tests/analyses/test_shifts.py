@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from raysweep.analyses.finding import Finding, Needed, Outcome
-from raysweep.analyses.kinds.shift import ShiftPlot, run
+from raysweep.analyses.kinds.shift import run
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
+from raysweep.report.figures import drawn
 from raysweep.workloads import get
 
 
@@ -41,10 +42,11 @@ def test_each_other_setting_has_its_factor_with_an_interval() -> None:
     assert ((one.table["low"] <= one.table["estimate"]) & (one.table["estimate"] <= one.table["high"])).all()
     assert one.table["needed"].tolist() == ["", "", Needed.MORE_DRAWS]
     assert (one.facts["base"], one.facts["over"]) == ({"depth": 1}, "pretrain_length")
-    (plot,) = one.plots()
-    assert isinstance(plot, ShiftPlot)
-    assert list(plot.wheres) == [{"depth": 2}, {"depth": 3}, {"depth": 4}]
-    assert plot.factor == pytest.approx(one.table["estimate"].to_numpy())
+    ((_, figure, _),) = drawn(one, get("linear_transfer"))
+    (panel,) = figure.axes
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["L = 2", "L = 3", "L = 4"]
+    factors = panel.containers[0].lines[0].get_xdata()
+    assert factors == pytest.approx(one.table["estimate"].to_numpy())
 
 
 def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn() -> None:

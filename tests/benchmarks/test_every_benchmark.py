@@ -32,16 +32,22 @@ BENCHMARKS = TESTS.parent / "benchmarks"
 SCRIPTS = {"empty_ray_job", "one_trial_per_cell"}  # need Ray from their first line on
 OTHERS = {"language": "language.rows()", "vision": "vision.rows()"}  # run by the tests of their own files
 SIZES: dict[str, dict[str, Any]] = {
+    "best_cells": {"ALL_SHAPES": ("knee", "noise alone"), "SIZES": ((6, 7),), "NOISES": ("normal",), "SHARES": (0.3,)},
     "boundaries": {"DRAWS": (4,), "POINTS": (8,), "KINDS": ("independent",), "REPEATS": 1, "HELD_OUT_REPEATS": 1}
     | {"AT_ONCE": 2, "SLICES": 2},
+    "checkpoints": {"STEPS": 3, "ROUNDS": 1, "LENGTH": 16, "BATCH": 2}
+    | {"SHAPE": {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}},
     "covariance": {"DIM": 20, "DRAWS": 1, "ROUNDS": 1},
     "edges": {"BESIDE": 2, "LEVEL": 2},
     "factorizations": {"DIM": 20, "DRAWS": 1},
+    "forecasts": {"CURVES": (1,)},
     "held_out_lines": {"DRAWS": (4,), "POINTS": (8,), "SIZES": (0.02,)},
+    "single_runs": {"SIZES": ((6, 7),), "NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)},
     "stages": {"RATES": 2, "MEGABYTES": 1, "ROUNDS": 1},
     "steps": {"DRAWS": (3,), "POINTS": (9,), "SIZES": (0.02,)},
     "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},
     "store_speed": {"ROUNDS": 1},
+    "surfaces": {"SIZES": ((6, 7),), "DRAWS": (1,), "NOISES": ("normal",), "SHARES": (0.1,)},
     "symmetric": {"SPACES": ("depth_scale",), "MOST_CELLS": 2},
     "turns": {"STRAIGHT_CYCLES": 1, "STRAIGHT_CYCLE": 1, "CYCLE": 11},
 }
@@ -92,6 +98,27 @@ def asked(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, arguments)])
 
 
+def first(patch: pytest.MonkeyPatch, module: str, *names: str) -> None:
+    """Of these dictionaries and tuples of a benchmark keep the first entry."""
+    for name in names:
+        entries = getattr(import_module(f"benchmarks.{module}"), name)
+        few = dict(islice(entries.items(), 1)) if isinstance(entries, dict) else entries[:1]
+        patch.setattr(f"benchmarks.{module}.{name}", few)
+
+
+def printed(patch: pytest.MonkeyPatch, module: str, *arguments: object) -> str:
+    """What a benchmark prints."""
+    asked(patch, *arguments)
+    with contextlib.redirect_stdout(io.StringIO()) as stream:
+        import_module(f"benchmarks.{module}").main()
+    return stream.getvalue()
+
+
+def called(module: str, function: str, *arguments: object) -> Any:
+    """What a function of a benchmark gives."""
+    return getattr(import_module(f"benchmarks.{module}"), function)(*arguments)
+
+
 def run_main(patch: pytest.MonkeyPatch, folder: Path) -> None:
     for name in ("covariance", "stages", "shared_stages", "language", "vision"):
         patch.setattr(f"benchmarks.{name}.rows", lambda: [("what", "measured", "bound")])
@@ -135,9 +162,6 @@ def run_checkpoints(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Both ways of training take the same steps."""
     from benchmarks import checkpoints
 
-    shape = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
-    for name, few in (("SHAPE", shape), ("STEPS", 3), ("ROUNDS", 1), ("LENGTH", 16), ("BATCH", 2)):
-        patch.setattr(checkpoints, name, few)
     assert len(checkpoints.rows()) == 1
     ours, theirs = (run(checkpoints.tokens())[1].state_dict() for run in (checkpoints.ours, checkpoints.theirs))
     start = checkpoints.model().state_dict()
@@ -147,7 +171,7 @@ def run_checkpoints(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    from benchmarks import boundaries, coverage, held_out_lines, real_fits, real_slopes, regimes, turns
+    from benchmarks import boundaries, coverage, held_out_lines, real_fits, real_slopes, turns
 
     def groups(named: Collection[str], curves: int) -> list[dict[str, Any]]:
         """The first group of three seeds, or of five, of the first curves of the sets that are named."""
@@ -164,26 +188,12 @@ def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
     ):
         patch.setattr(lines, "CURVES", {name: lines.CURVES[name] for name in names})
     patch.setattr(coverage, "HELD_OUT", (held_out_lines.lines, list(held_out_lines.CURVES)))
-    patch.setattr(regimes, "SLOPES", regimes.SLOPES[:1])
-    patch.setattr(regimes, "FORMS", dict(islice(regimes.FORMS.items(), 1)))
+    first(patch, "regimes", "SLOPES", "FORMS")
     for name, collection in turns.COLLECTIONS.items():
         few = {kind: dict(islice(getattr(collection, kind).items(), 1)) for kind in ("turning", "straight")}
         patch.setitem(turns.COLLECTIONS, name, replace(collection, **few))
     asked(patch, folder, "--passes", 1)
     coverage.main()
-
-
-def run_covariance(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    from benchmarks import covariance
-
-    assert len(covariance.rows()) == 1
-
-
-def run_factorizations(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    from benchmarks import factorizations
-
-    assert factorizations.floor_seconds() > 0
-    assert factorizations.limit_seconds() > 0
 
 
 def run_real_rows(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -198,6 +208,24 @@ def run_real_rows(patch: pytest.MonkeyPatch, folder: Path) -> None:
     real_rows.run(folder)
     real_rows.pack(folder, folder / "rows.npz")
     assert (folder / "rows.npz").exists()
+
+
+def run_forecasts(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A curve of a form of the average and one of another."""
+    first(patch, "forecasts", "OWN", "OTHERS")
+    assert "hyperbola" in called("forecasts", "report", 1)
+
+
+def run_single_runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A grid of each family."""
+    report = called("single_runs", "report", 1)
+    assert "asymmetric" in report
+    assert "linear networks: zeros" in report
+
+
+def run_symmetric(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    for more in ((), ("--relu",)):
+        assert printed(patch, "symmetric", "--draws", 2, *more)
 
 
 def run_search(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -236,59 +264,9 @@ def run_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
     torch.set_num_threads(threads)
 
 
-def run_stopping(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    from benchmarks import stopping
-
-    asked(patch, 1)
-    stopping.main()
-
-
-def run_symmetric(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    from benchmarks import symmetric
-
-    for arguments in (("--draws", 2), ("--draws", 2, "--relu")):
-        asked(patch, *arguments)
-        symmetric.main()
-
-
-def run_surfaces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A surface of each family."""
-    from benchmarks import surfaces
-
-    for name, few in (("SIZES", ((6, 7),)), ("DRAWS", (1,)), ("NOISES", ("normal",)), ("SHARES", (0.1,))):
-        monkeypatch.setattr(surfaces, name, few)
-    monkeypatch.setattr(sys, "argv", ["surfaces", "1"])
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        surfaces.main()
-    assert "asymmetric" in printed.getvalue()
-
-
-def run_single_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A grid of each family."""
-    from benchmarks import single_runs
-
-    few = {"SIZES": ((6, 7),), "NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)}
-    for name, values in few.items():
-        monkeypatch.setattr(single_runs, name, values)
-    printed = single_runs.report(1)
-    assert "asymmetric" in printed
-    assert "linear networks: zeros" in printed
-
-
-def run_best_cells(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Sweeps of two families."""
-    from benchmarks import best_cells
-
-    few = {"ALL_SHAPES": ("knee", "noise alone"), "SIZES": ((6, 7),), "NOISES": ("normal",), "SHARES": (0.3,)}
-    for name, values in few.items():
-        monkeypatch.setattr(best_cells, name, values)
-    assert "noise alone, normal" in best_cells.report(3)
-
-
 def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A law and a pair, with a table like that of Step Law."""
-    from benchmarks import laws, pairs, regimes
+    from benchmarks import laws
 
     settings = [(n, d * n) for n in (1e8, 2e8, 4e8, 8e8) for d in (10, 80)]
     runs = [(lr, bs, n, d) for n, d in settings for lr in np.geomspace(2e-4, 2e-2, 8) for bs in (64, 128, 256)]
@@ -298,32 +276,22 @@ def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     table = pd.DataFrame({"lr": lr, "bs": bs, "N": n, "D": d, "smooth loss": loss})
     table.to_csv(folder / "dense.csv", index=False)
     monkeypatch.setattr(laws, "STEPLAW", folder / "dense.csv")
-    for module, name in ((laws, "SHAPES"), (pairs, "PAIRS"), (pairs, "OPEN_PAIRS"), (regimes, "FORMS")):
-        monkeypatch.setattr(module, name, dict(islice(getattr(module, name).items(), 1)))
-    monkeypatch.setattr(laws, "SETS", dict(islice(laws.SETS.items(), 1)))
-    for module, name in ((laws, "NOISES"), (laws, "DRAWS"), (regimes, "SLOPES")):
-        monkeypatch.setattr(module, name, getattr(module, name)[:1])
+    first(monkeypatch, "laws", "SHAPES", "SETS", "NOISES", "DRAWS")
+    first(monkeypatch, "pairs", "PAIRS", "OPEN_PAIRS")
+    first(monkeypatch, "regimes", "FORMS", "SLOPES")
     assert "8 of 8" in laws.report(1)
-
-
-def run_forecasts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A curve of a form of the average and one of another."""
-    from benchmarks import forecasts
-
-    for name in ("OWN", "OTHERS"):
-        monkeypatch.setattr(forecasts, name, dict(islice(getattr(forecasts, name).items(), 1)))
-    monkeypatch.setattr(forecasts, "CURVES", (1,))
-    assert "hyperbola" in forecasts.report(1)
 
 
 RUNS = {
     "__main__": run_main,
-    "best_cells": run_best_cells,
+    "best_cells": lambda patch, folder: called("best_cells", "report", 3),
     "boundaries": run_boundaries,
     "checkpoints": run_checkpoints,
     "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps
-    "covariance": run_covariance,
-    "factorizations": run_factorizations,
+    "covariance": lambda patch, folder: called("covariance", "rows"),
+    "factorizations": lambda patch, folder: (
+        called("factorizations", "floor_seconds") + called("factorizations", "limit_seconds")
+    ),
     "forecasts": run_forecasts,
     "held_out_lines": run_held_out_lines,
     "laws": run_laws,
@@ -333,8 +301,8 @@ RUNS = {
     "single_runs": run_single_runs,
     "size": run_size,
     "stages": run_stages,  # with store_speed
-    "stopping": run_stopping,
-    "surfaces": run_surfaces,
+    "stopping": lambda patch, folder: printed(patch, "stopping", 1),
+    "surfaces": lambda patch, folder: printed(patch, "surfaces", 1),
     "symmetric": run_symmetric,
 }
 QUICK = {"__main__", "boundaries", "covariance", "factorizations", "held_out_lines", "shared_stages"}

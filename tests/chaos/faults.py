@@ -231,27 +231,10 @@ LIVES: dict[str, Callable[[Disturbance], bool]] = {
     "server answers 500": _server_unwell("refuses", "loses"),
     "server hangs": _server_unwell("hangs"),
 }
-_ALWAYS = (
-    "driver killed",
-    "driver killed",
-    "SIGTERM",
-    "SIGHUP",
-    "Ctrl-C",
-    "terminal gone",
-    "second driver",
-    "segment truncated",
-    "bit of a segment flipped",
-    "half a segment left behind",
-)
-_STORE = (
-    "driver killed",
-    "driver killed",
-    "bit of a stored stage flipped",
-    "stored stage truncated",
-    "bit of a checkpoint flipped",
-    "lease of a dead process",
-    "lease of a dead machine",
-)
+_ALWAYS = ("driver killed", "driver killed", "SIGTERM", "SIGHUP", "Ctrl-C", "terminal gone", "second driver")
+_ALWAYS += ("segment truncated", "bit of a segment flipped", "half a segment left behind")
+_STORE = ("driver killed", "driver killed", "bit of a stored stage flipped", "stored stage truncated")
+_STORE += ("bit of a checkpoint flipped", "lease of a dead process", "lease of a dead machine")
 _MORE = {
     "rows": ("database locked",),
     "staged": _STORE,

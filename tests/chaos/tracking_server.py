@@ -40,23 +40,10 @@ class Server:
         """Until it answers."""
         if self.process is not None:
             return
-        command = [
-            sys.executable,
-            "-m",
-            "mlflow",
-            "server",
-            *self.options,
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(self.port),
-            "--workers",
-            "1",
-            "--backend-store-uri",
-            f"sqlite:///{self.database}",
-            "--artifacts-destination",
-            str(self.room / "served"),
-        ]
+        where = ["--backend-store-uri", f"sqlite:///{self.database}"]
+        where += ["--artifacts-destination", str(self.room / "served")]
+        here = f"--host 127.0.0.1 --port {self.port} --workers 1".split()
+        command = [sys.executable, "-m", "mlflow", "server", *self.options, *here, *where]
         said = self.room / "server.log"
         with said.open("ab") as log:
             self.process = subprocess.Popen(

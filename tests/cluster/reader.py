@@ -16,7 +16,7 @@ import server
 import raysweep
 
 REPOSITORY = Path(raysweep.__file__).parent.parent
-SHIPPED = (
+SHIPPED = [
     "clusters",
     "raysweep",
     "search_spaces",
@@ -25,7 +25,7 @@ SHIPPED = (
     "Makefile",
     "README.md",
     "LICENSE",
-)
+]
 
 
 @dataclass

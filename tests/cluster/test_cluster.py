@@ -304,23 +304,14 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Clust
         text = text.replace(word, value)
     (folder / "my-slurm.sh").write_text(text)
     job = os.getpid() % 10000
+    unknown = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
     told = (
         f"env PATH={folder}:$PATH SLURM_JOB_ID={job} SLURM_JOB_NODELIST=localhost SLURM_JOB_NUM_NODES=1 "
         f"SLURM_CPUS_PER_TASK=2 bash {folder}/my-slurm.sh run quickstart --name by_slurm --executor ray "
         "--no-report --tracking-uri none"
     )
     done = subprocess.run(
-        [
-            "ssh",
-            "-i",
-            str(cluster.machines.key),
-            "-o",
-            "StrictHostKeyChecking=no",
-            "-o",
-            "UserKnownHostsFile=/dev/null",
-            f"{cluster.machines.user}@{server.HEAD}",
-            told,
-        ],
+        ["ssh", "-i", str(cluster.machines.key), *unknown, f"{cluster.machines.user}@{server.HEAD}", told],
         env=cluster.machines.environment(),
         text=True,
         stdout=subprocess.PIPE,

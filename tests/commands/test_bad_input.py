@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bad_spaces import TEXTS, axis, space
-from conftest import QUIET, Outcome, files_of, process, refused
-
-Call = Callable[..., Outcome]
+from conftest import QUIET, Call, files_of, process, refused
 
 
 @pytest.mark.parametrize(("text", "message"), TEXTS, ids=[message for _, message in TEXTS])

@@ -7,11 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, TESTS, Outcome, command, files_of, process
+from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process
 from spaces import small_space
 
 import raysweep
@@ -20,8 +19,6 @@ from raysweep.commands import listing
 from raysweep.space import packaged
 from raysweep.theory import papers
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
 
@@ -38,7 +35,9 @@ def test_help_names_every_command(call: Call) -> None:
     assert told.code == 0
     for name in COMMANDS:
         assert f"  {name} " in told.out
-        assert call(name, "--help").code == 0
+        explained = call(name, "--help")
+        assert explained.code == 0
+        assert ("--storage" in explained.out) == (name not in ("workloads", "spaces"))
 
 
 def test_version(call: Call) -> None:
@@ -52,11 +51,6 @@ def test_without_a_command_it_says_what_there_is(call: Call) -> None:
     assert "raysweep run quickstart" in told.out
     assert not [name for name in packaged.spaces() if f"\n{name} " not in told.out]
     assert told.err == ""
-
-
-def test_every_command_that_names_a_sweep_takes_a_storage(call: Call) -> None:
-    for name in ("run", "resume", "sync", "status", "results", "report", "debug", "delete", "list"):
-        assert "--storage" in call(name, "--help").out
 
 
 def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
@@ -187,18 +181,7 @@ def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path: Path, space: Pa
     assert printed.out.count("\n") == 19
 
 
-def test_a_packaged_space_runs_by_name(call: Call, storage: Path) -> None:
-    outcome = call("run", "quickstart", "--storage", storage, *QUIET, "--set", "fixed.dim=20", "--set", "seeds=1")
-    assert outcome.code == 0
-    assert "quickstart" in call("list", "--storage", storage).out
-
-
-def test_only_the_table_is_on_stdout(call: Call, finished: Path) -> None:
-    for kind in ("csv", "json"):
-        printed = call("results", "small", "--storage", finished, "--format", kind)
-        assert (printed.code, printed.err) == (0, "")
-        rows = json.loads(printed.out) if kind == "json" else printed.out.splitlines()[1:]
-        assert len(rows) == 18
+def test_only_the_table_is_on_stdout(finished: Path) -> None:
     binary = subprocess.run(
         command("results", "small", "--storage", finished, "--format", "parquet"), capture_output=True, check=True
     )
@@ -245,27 +228,6 @@ def test_debug_computes_the_row_that_was_recorded(call: Call, finished: Path) ->
         for name, value in again["metrics"].items():
             expected = "NaN" if row[name] is None else row[name]
             assert value == (pytest.approx(expected, rel=1e-9, abs=1e-13) if isinstance(value, float) else expected)
-
-
-def test_a_storage_without_sweeps_says_how_to_start(call: Call, storage: Path) -> None:
-    outcome = call("list", "--storage", storage)
-    assert outcome.code == 0
-    assert "raysweep run quickstart" in outcome.out
-    assert not storage.exists()
-
-
-def test_nothing_is_asked_where_nobody_can_answer(finished: Path) -> None:
-    done = subprocess.run(
-        command("delete", "small", "--yes", "--storage", finished, "--tracking-uri", "none"),
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0
-    assert done.stdout == ""
-    assert not (finished / "small").exists()
 
 
 def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path, storage: Path) -> None:

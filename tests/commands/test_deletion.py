@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import sqlite3
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from auditing import listening
-from conftest import QUIET, Outcome, command, driving, files_of, nobody_else_writes, refused, run, until
+from conftest import QUIET, Call, command, driving, files_of, nobody_else_writes, refused, run, sql, until
 
 from raysweep.query.sweep import open_sweep
 from raysweep.storage import driver_lock
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 
 def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
@@ -57,8 +52,7 @@ def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
 ) -> None:
     assert call("run", space, "--storage", storage, "--no-report").code == 0
     before = files_of(storage / "small")
-    with contextlib.closing(sqlite3.connect(database)) as db:
-        db.execute("CREATE TRIGGER kept BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are kept'); END")
+    sql(database, "CREATE TRIGGER kept BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are kept'); END")
     refused(call("delete", "small", "--yes", "--storage", storage), "--tracking-uri: ")
     assert files_of(storage / "small") == before
     assert len(open_sweep("small", storage).results()) == 18

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, refused
+from conftest import QUIET, Call, files_of, refused
 from disks import disk, mounted
 from spaces import language_space, small_space, written
 
 import raysweep
 from raysweep.query.sweep import open_sweep
 
-Call = Callable[..., Outcome]
 WRITERS = [
     (["resume", "small"], "small"),
     (["resume", "small", *QUIET], "small"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, driving, process, run, until
+from conftest import QUIET, Call, driving, process, run, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, written
 
@@ -23,8 +23,6 @@ from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
 from raysweep.stages.store import Store
 from tests.chaos.waiting import PATIENCE, wait_for
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture

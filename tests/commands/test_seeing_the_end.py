@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import signal
-import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from auditing import ctrl_c_when, reading
-from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, run, until
+from conftest import QUIET, Call, driving, files_of, nobody_else_writes, refused, run, sql, until
 from servers import hurry
 from spaces import sandbox_space, small_space, written
 
@@ -26,16 +23,10 @@ from raysweep.storage import files, paths, signs
 from raysweep.tracking import mirror
 from tests.chaos.waiting import PATIENCE, wait_for
 
-Call = Callable[..., Outcome]
-
 
 def finished_cells(database: Path) -> int:
-    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
-        found = db.execute(
-            "SELECT COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND t.key = "
-            "'raysweep.cell' WHERE r.lifecycle_stage = 'active' AND r.status = 'FINISHED'"
-        ).fetchone()
-    return int(found[0])
+    active = "SELECT COUNT(*) FROM runs JOIN tags USING (run_uuid) WHERE lifecycle_stage = 'active'"
+    return int(sql(database, f"{active} AND key = 'raysweep.cell' AND status = 'FINISHED'")[0][0])
 
 
 def test_status_says_that_the_mirror_is_written_and_how_far(
@@ -45,6 +36,10 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
         with nobody_else_writes(database):
             until((storage / "small" / signs.PHASE).exists, driver)
             said = call("status", "small", "--storage", storage).out
+            assert driver.stderr is not None
+            told = next((line for line in driver.stderr if "Ctrl-C is safe" in line), "")
+        assert told.startswith("writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and ")
+        assert f"`raysweep sync small --storage {storage}` writes what is missing then" in told
         assert "small: running, 18 of 18 rows (18 ok)" in said
         assert "  writing to MLflow: 0 of 6 cells\n" in said
         assert ": 0 of 6 complete cells so far" in said
@@ -55,19 +50,6 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
     assert f"  mirrored to sqlite:///{database.resolve()}: all 6 cells\n" in said
     assert "writing" not in said
     assert not (storage / "small" / signs.PHASE).exists()
-
-
-@pytest.mark.long
-def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, storage: Path, database: Path) -> None:
-    with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
-        assert driver.stderr is not None
-        with nobody_else_writes(database):
-            told = next((line for line in driver.stderr if "Ctrl-C is safe" in line), "")
-        assert told == (
-            "writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and "
-            f"`raysweep sync small --storage {storage}` writes what is missing then\n"
-        )
-        assert driver.wait(timeout=PATIENCE) == 0
 
 
 def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
@@ -177,18 +159,16 @@ def test_status_writes_nothing_and_sync_writes_what_was_changed(
 ) -> None:
     def shown() -> list[tuple[str, float]]:
         """The last values of the runs of cells that are not deleted."""
-        with contextlib.closing(sqlite3.connect(database)) as db:
-            return db.execute(
-                "SELECT l.key, l.value FROM latest_metrics l JOIN runs r USING (run_uuid) JOIN tags t USING (run_uuid) "
-                "WHERE r.lifecycle_stage = 'active' AND t.key = 'raysweep.cell' AND l.key != 'seconds' ORDER BY 1, 2"
-            ).fetchall()
+        return sql(
+            database,
+            "SELECT l.key, l.value FROM latest_metrics l JOIN runs r USING (run_uuid) JOIN tags t USING (run_uuid) "
+            "WHERE r.lifecycle_stage = 'active' AND t.key = 'raysweep.cell' AND l.key != 'seconds' ORDER BY 1, 2",
+        )
 
     assert call("run", space, "--storage", storage, "--no-report").code == 0
     before = shown()
-    with contextlib.closing(sqlite3.connect(database)) as db:
-        db.execute("UPDATE runs SET status = 'RUNNING' WHERE name = 'small'")  # as a dead driver leaves it
-        db.execute("UPDATE latest_metrics SET value = 999 WHERE key = 'risk_finetune' AND value > 0.1")
-        db.commit()
+    sql(database, "UPDATE runs SET status = 'RUNNING' WHERE name = 'small'")  # as a dead driver leaves it
+    sql(database, "UPDATE latest_metrics SET value = 999 WHERE key = 'risk_finetune' AND value > 0.1")
     assert shown() != before
     files_before = files_of(storage)
     assert call("status", "small", "--storage", storage).code == 0
@@ -196,8 +176,7 @@ def test_status_writes_nothing_and_sync_writes_what_was_changed(
     synced = call("sync", "small", "--storage", storage)
     assert synced.err == "small: mirrored; the parameters and last values of all runs agree with the ledger\n"
     assert shown() == before
-    with contextlib.closing(sqlite3.connect(database)) as db:
-        assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
+    assert sql(database, "SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'") == [(0,)]
 
 
 def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
@@ -205,16 +184,12 @@ def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
 ) -> None:
     assert call("run", space, "--storage", storage, *QUIET).code == 0
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
-    with contextlib.closing(sqlite3.connect(database)) as db:
-        db.execute(
-            "CREATE TRIGGER no_cells BEFORE INSERT ON tags WHEN NEW.key = 'raysweep.cell' "
-            "BEGIN SELECT RAISE(ABORT, 'no cells here'); END"
-        )
+    refusing = "BEFORE INSERT ON tags WHEN NEW.key = 'raysweep.cell' BEGIN SELECT RAISE(ABORT, 'no cells here'); END"
+    sql(database, f"CREATE TRIGGER no_cells {refusing}")
     failed = call("sync", "small", "--storage", storage, "--tracking-uri", f"sqlite:///{database}")
-    assert failed.code == 2
-    assert failed.err.startswith("mirror incomplete: 6 cells not written (of 6; ")
-    assert failed.err.endswith(f"; run `raysweep sync small --storage {storage}`\n")
-    assert failed.err.count("\n") == 1
+    refused(
+        failed, "mirror incomplete: 6 cells not written (of 6; ", f"; run `raysweep sync small --storage {storage}`"
+    )
     assert "6 of 6 cells not yet in MLflow" in call("status", "small", "--storage", storage).out
 
 

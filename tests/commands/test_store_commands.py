@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome, files_of
+from conftest import Call, files_of
 from stored_stage import STAGE, once, published, weights
 
 from raysweep.commands import store as store_commands
@@ -109,7 +108,7 @@ def test_damaged_entries_are_kept_until_prune_is_told(local: Store) -> None:
     assert local.files.names("damaged") == []
 
 
-def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_the_command_line_lists_verifies_and_prunes(call: Call, tmp_path: Path) -> None:
     missing = call("store", "list", "--storage", tmp_path)
     assert (missing.code, missing.err.count("\n")) == (2, 1)
     store = Store(tmp_path / "store")

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import QUIET, TESTS, Outcome, assert_same_rows, driving, installed, process, until
+from conftest import QUIET, TESTS, Call, Outcome, assert_same_rows, driving, installed, process, until
 from sklearn.datasets import load_digits
 
 import raysweep
@@ -23,7 +22,6 @@ from raysweep.stages.store import Store
 DIGITS = TESTS.parent / "docs" / "digits"
 SMALL = {"axes.pretrain_length": [1, 3], "axes.finetune_lr": [0.05, 0.5], "seeds": 2}
 STAGES = 2 * 3 + 8  # of two seeds three epochs each, which both lengths share; and a fine-tuning of each row
-Call = Callable[..., Outcome]
 
 
 @functools.cache

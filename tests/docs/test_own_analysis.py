@@ -29,9 +29,8 @@ def block(language: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, own_notes: Path) -> Path:
     """A folder with my_plots.py, and notes of this test alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "my_plots.py").write_text(block("python"))
     return tmp_path
 

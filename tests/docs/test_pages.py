@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import click
 import pandas as pd
 import pytest
 import yaml
-from conftest import QUIET, TESTS, Outcome, run
+from conftest import QUIET, TESTS, Call, run
 from documented import DOCS
 
 import raysweep
@@ -106,7 +106,7 @@ def test_every_command_and_option_of_a_page_exists(page: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
-def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Callable[..., Outcome], storage: Path) -> None:
+def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Call, storage: Path) -> None:
     for words in commands(page.read_text()):
         if words[0] == "run" and words[1] in packaged.spaces():
             kept = [word for word in words if word not in ("--dry-run", "--download")]
@@ -144,7 +144,7 @@ def test_the_analyses_that_are_shown_with_words_are_taken() -> None:
 
 
 def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
-    call: Callable[..., Outcome], storage: Path, tmp_path: Path
+    call: Call, storage: Path, tmp_path: Path
 ) -> None:
     from raysweep.space.schema import KEYS
     from raysweep.space.search_options import SEARCHES
@@ -172,7 +172,7 @@ def test_every_kind_of_analysis_stands_in_its_table_with_its_options() -> None:
 
 
 def test_rows_of_several_sweeps_can_be_asked_in_three_lines(
-    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Outcome]
+    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     """The recipe for DuckDB, which raysweep does not install: its query runs where DuckDB is, its files everywhere."""
     text = (DOCS / "running.md").read_text()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import QUIET, SUPPORT, TESTS, Outcome, assert_same_rows, driving, installed, process, run, until
+from conftest import QUIET, SUPPORT, TESTS, Call, assert_same_rows, driving, installed, process, run, until
 from documented import DOCUMENT, block, blocks, function, points
 from spaces import written
 from test_digits import DIGITS, arguments, edition, rows, said_of_stages
@@ -19,7 +18,6 @@ from test_digits import DIGITS, arguments, edition, rows, said_of_stages
 import raysweep
 
 SOURCE = "\n".join(path.read_text() for path in (TESTS.parent / "raysweep").rglob("*.py"))
-Call = Callable[..., Outcome]
 
 
 def code(text: str) -> list[str]:

@@ -14,16 +14,14 @@ import pty
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, driving, files_of, process, until
+from conftest import QUIET, Call, driving, files_of, process, sql, until
 from driven import Drive, run_statuses, some_waiting, values
 
 from raysweep.executors import retry_policy
@@ -32,16 +30,12 @@ from raysweep.plan.resources import Resources
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
-Call = Callable[..., Outcome]
-
-
 INLINE = ("--executor", "inline", "--tracking-uri", "none")
 
 
 def begun(database: Path) -> bool:
     """Whether a sweep has a run in MLflow."""
-    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
-        return db.execute("SELECT COUNT(*) FROM runs").fetchone() > (0,)
+    return sql(database, "SELECT COUNT(*) FROM runs") > [(0,)]
 
 
 # Told to end, and not told

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
+from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, halted, process, refused
 from disks import NO_BYTECODE, no_file_beyond
 
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
-
-
-def last_line_of_no_room(outcome: Outcome, storage: Path, why: str) -> str:
-    """What a driver says in the end where there is no room left: whose, why, and how to go on."""
-    assert outcome.code == 2, outcome
-    assert "Traceback" not in outcome.err
-    last = outcome.err.splitlines()[-1]
-    assert last.startswith(str(storage / "small"))
-    assert why in last
-    return last
 
 
 def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:
@@ -28,8 +15,8 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
     arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
     assert call("run", space, *arguments).code == 0
     outcome = process("run", space, "--set", "seeds=100", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
-    last = last_line_of_no_room(outcome, storage, "File too large")
-    assert "18 rows are kept; go on with: raysweep resume small" in last
+    advice = "18 rows are kept; go on with: raysweep resume small"
+    halted(outcome, str(storage / "small"), "File too large", advice)
     assert len(open_sweep("small", storage).results()) == 18
 
     assert call("resume", "small", *arguments).code == 0

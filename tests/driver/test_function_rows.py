@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome, rows
+from conftest import Call, rows
+from functions import edited, quietly
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.trial import parts
-
-Call = Callable[..., Outcome]
-
-
-@pytest.fixture(autouse=True)
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes of this test alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-def quietly(function: Any, storage: Path, **keywords: Any) -> raysweep.Sweep:
-    """Run in this process, without MLflow, and without a report unless it is asked for."""
-    usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
-    return raysweep.run(function, storage=storage, **{**usual, **keywords})
-
-
-def edited(text: str, name: str = "train") -> Any:
-    """A function as a notebook has it after its cell was edited."""
-    space: dict[str, Any] = {"__name__": "__main__"}
-    exec(f"def {name}(x, seed, log=None):\n    {text}", space)
-    return space[name]
 
 
 def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path) -> None:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Outcome, driving, process, until
-from functions import of_notebook, quietly
+from conftest import QUIET, Call, driving, process, refused, until
+from functions import edited, quietly
 
 import raysweep
 
-Call = Callable[..., Outcome]
 AXES = {"lr": {"geomspace": [1e-4, 1e-1, 7]}, "depth": [1, 2], "optimizer": ["adam", "sgd"]}
 SOURCE = """
 import math
@@ -41,13 +40,6 @@ axes: {lr: {geomspace: [1e-4, 1e-1, 7]}, depth: [1, 2], optimizer: [adam, sgd]}
 seeds: 5
 metrics: {accuracy: maximize}
 """
-
-
-@pytest.fixture(autouse=True)
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the user's own runs note where functions are, apart from those of whoever runs the tests."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state"
 
 
 @pytest.fixture
@@ -143,17 +135,13 @@ def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, st
 
 
 @pytest.mark.long
-def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, notes: Path) -> None:
+def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, own_notes: Path) -> None:
     killed(folder, storage)
-    shutil.rmtree(notes)  # somebody else's storage: there was no run here
+    shutil.rmtree(own_notes)  # somebody else's storage: there was no run here
     for where in (folder, tmp_path):
-        refused = process("resume", "tried", "--storage", storage, *QUIET, cwd=where)
-        assert refused.code == 2
-        assert refused.err.startswith("--workload: ")
-        assert len(refused.err.splitlines()) == 1
+        refused(process("resume", "tried", "--storage", storage, *QUIET, cwd=where), "--workload: ")
     other = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:test", *QUIET, cwd=folder)
-    assert other.code == 2
-    assert other.err.startswith("--workload: expected the function train")
+    refused(other, "--workload: expected the function train")
     done = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder)
     assert done.code == 0, done.err
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
@@ -167,10 +155,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     cell = raysweep.open("tried", storage).cells.ids[0]
     for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
         for named in ([], ["--workload", folder / "my_file.py:train"]):
-            refused = call(*what, "--storage", storage, *named)
-            assert refused.code == 2, refused.err
-            assert "changed" in refused.err
-            assert len(refused.err.splitlines()) == 1
+            refused(call(*what, "--storage", storage, *named), "", "changed")
     assert not trace.exists()
     again = process("run", folder / "tried.yaml", "--storage", storage, *QUIET)
     assert again.code == 0, again.err
@@ -250,11 +235,11 @@ def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
 
 def test_another_version_has_its_own_rows(storage: Path) -> None:
     messages: list[str] = []
-    assert quietly(of_notebook("first", "1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
-    changed = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
+    assert quietly(edited("return 1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
+    changed = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
     assert changed.results()["value"].tolist() == [1, 2]
-    assert any("code of first changed" in line for line in messages)
-    newer = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
+    assert any("code of train changed" in line for line in messages)
+    newer = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
     assert newer.results()["value"].tolist() == [10, 20]
 
 

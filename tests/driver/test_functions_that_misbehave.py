@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from functions import of_notebook, quietly
+from functions import edited, quietly
 
 import raysweep
 from raysweep.ledger import segments
@@ -64,8 +64,8 @@ def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) 
 def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
     messages: list[str] = []
     axes = {"x": list(range(9))}
-    assert quietly(of_notebook("wrong", "x / 0"), storage, axes=axes, say=messages.append).statuses() == {"failed": 9}
-    mended = of_notebook("wrong", "x / 2")
+    assert quietly(edited("return x / 0"), storage, axes=axes, say=messages.append).statuses() == {"failed": 9}
+    mended = edited("return x / 2")
     sweep = quietly(mended, storage, axes=axes, on_code_change="recompute", say=messages.append)
     assert sweep.results()["value"].tolist() == [x / 2 for x in range(9)]
     assert not any("starting Ray" in line or "trials at a time" in line for line in messages)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call, nobody_else_writes, sql
 from driven import Drive, run_statuses, values
 from spaces import small_space, written
 
@@ -18,8 +15,6 @@ from raysweep.tracking import database as mlflow_database
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
-
-Call = Callable[..., Outcome]
 
 
 @pytest.mark.long
@@ -61,12 +56,8 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
     assert call("sync", "sandy", "--storage", storage).code == 0
     assert f"  mirrored to {server.uri}: all 4 cells\n  runs: {server.uri}/#/experiments/1?workflowType=" in status()
     assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
-    with contextlib.closing(sqlite3.connect(server.database)) as db:
-        draws = db.execute(
-            "SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
-            "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'"
-        ).fetchall()
-    assert draws == [(2.0,)] * 4
+    active = "SELECT value FROM latest_metrics JOIN runs USING (run_uuid) WHERE lifecycle_stage = 'active'"
+    assert sql(server.database, f"{active} AND key = 'draws_ok'") == [(2.0,)] * 4
     assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
 
 
@@ -82,18 +73,8 @@ def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
     assert open_sweep("small", storage).record.tracking_uri == uri
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
     assert open_sweep("small", storage).record.tracking_uri == uri
-    assert (
-        call(
-            "run",
-            tmp_path / "space.yaml",
-            "--set",
-            "axes.gamma=[0.3, 0.5, 0.7, 1.0]",
-            "--storage",
-            storage,
-            "--no-report",
-        ).code
-        == 0
-    )
+    wider = ("--set", "axes.gamma=[0.3, 0.5, 0.7, 1.0]")
+    assert call("run", tmp_path / "space.yaml", *wider, "--storage", storage, "--no-report").code == 0
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
     assert not (storage / "mlflow.db").exists()
 
@@ -109,14 +90,12 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
     assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
     monkeypatch.setattr(mlflow_database, "PATIENCE", 0.1)
-    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
-        db.execute("BEGIN EXCLUSIVE")
+    with nobody_else_writes(database):
         outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")
         assert outcome.code == 0, outcome
         assert "6 cells not written" in outcome.err
         assert "raysweep sync small" in outcome.err
         result = call("status", "small", "--storage", storage)
         assert (result.code, result.err) == (0, "")  # it asks nobody
-        db.execute("ROLLBACK")
     assert call("sync", "small", "--storage", storage).code == 0
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, refused, rows, run
+from conftest import QUIET, Call, files_of, refused, rows, run
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
 from raysweep.query.sweep import open_sweep
-
-Call = Callable[..., Outcome]
 
 WHOLE = small_space(
     axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [1, 2, 3]},
@@ -132,20 +129,8 @@ def test_of_a_search_the_rows_of_a_part_are_those_it_chose(
     part = run(storage, space, axes={"gamma": [0.5, 1.0]})
     assert [repr(row) for row in rows(part)] == [repr(row) for row in whole if row["gamma"] in (0.5, 1.0)]
     written(tmp_path, space)
-    refused(
-        call(
-            "run",
-            tmp_path / "space.yaml",
-            "--set",
-            "seeds=1",
-            "--storage",
-            storage,
-            *QUIET,
-            "--on-code-change",
-            "recompute",
-        ),
-        "--on-code-change: ",
-    )
+    again = ("--set", "seeds=1", "--storage", storage, *QUIET, "--on-code-change", "recompute")
+    refused(call("run", tmp_path / "space.yaml", *again), "--on-code-change: ")
     assert files_of(storage) == before
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows
+from conftest import QUIET, Call, assert_same_rows
 from spaces import STEP, language_space, written
 
 import raysweep
@@ -25,8 +25,6 @@ from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 from raysweep.workloads.declaration import Cost
-
-Call = Callable[..., Outcome]
 
 CHAIN = ("pretrain", "finetune", "evaluate")
 
@@ -84,7 +82,7 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     tree = tree_of(space_files.read("overtraining_olmo30m", endless), tmp_path)
     pretrain, finetune, evaluate = (tree.kinds[CHAIN[:depth]] for depth in (1, 2, 3))
     assert tree.on_gpu
-    assert (pretrain.distinct, finetune.distinct, finetune.parents) == (6, 486, 6)
+    assert (pretrain.distinct, finetune.distinct) == (6, 486)
     assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds + evaluate.seconds)
     assert tree.plain / tree.seconds > 10
     assert "GPU-hours" in stage_lines(tree)[-1]

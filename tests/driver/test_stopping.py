@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from conftest import QUIET, driving, hear, until
 from spaces import sandbox_space, written
 
 import raysweep
+from raysweep.driver import signal_handlers
 from raysweep.driver.driver import Driver
 from tests.chaos.waiting import PATIENCE
 
@@ -189,3 +191,29 @@ def test_an_interrupt_that_a_library_turns_into_its_own_error_is_still_one(
     space = {"name": "small", "workload": "linear_transfer", "axes": {"overlap_angle": [20, 40]}, "seeds": 2}
     with pytest.raises(KeyboardInterrupt):
         raysweep.run(space, storage=storage, executor="inline", tracking_uri="none")
+
+
+def test_what_two_threads_close_is_closed_once_and_both_see_it_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal_handlers, "DEADLINE", PATIENCE)
+    closed: list[str] = []
+    begun, let_go = threading.Event(), threading.Event()
+
+    def close(who: str) -> None:
+        begun.set()
+        assert let_go.wait(PATIENCE)
+        closed.append(who)
+
+    once = signal_handlers.once(close)
+    seen: list[list[str]] = []
+    watcher = threading.Thread(target=once, args=("watcher",))
+    watcher.start()
+    assert begun.wait(PATIENCE)
+    main = threading.Thread(target=lambda: (once("main"), seen.append(list(closed))))
+    main.start()
+    assert not seen  # it waits for the other
+    let_go.set()
+    main.join(PATIENCE)
+    watcher.join(PATIENCE)
+    assert (closed, seen) == (["watcher"], [["watcher"]])
+    once("again")
+    assert closed == ["watcher"]

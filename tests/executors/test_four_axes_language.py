@@ -4,7 +4,6 @@ tiny version from end to end on two cores."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 import yaml
-from conftest import Outcome, process
+from conftest import Call, process
 
 import raysweep
 from raysweep.ledger import segments
@@ -46,7 +45,7 @@ def in_pieces(halvings: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> p
     return sweep.results()
 
 
-def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Callable[..., Outcome]) -> None:
+def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Call) -> None:
     output = call("run", NAME, "--dry-run").out
     for gpus in ("1 GPU and 1 core each", "2 GPUs and 2 cores, a gang of 2", "4 GPUs and 4 cores, a gang of 4"):
         assert f"packs on {gpus}" in output, output

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, rows
+from conftest import QUIET, Call, assert_same_rows, rows
 from conftest import run as run_anywhere
 from spaces import GRID, sandbox_space, small_space, written
 
@@ -50,7 +50,7 @@ def deadline() -> Iterator[None]:
 
 @pytest.mark.long
 def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, call: Callable[..., Outcome], deadline: None
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, call: Call, deadline: None
 ) -> None:
     asked = small_space(workload="apart", axes=GRID, seeds=20, resources={"gang": 2})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")

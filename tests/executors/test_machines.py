@@ -20,7 +20,7 @@ from raysweep.errors import InputError
 from raysweep.executors import machines
 from raysweep.executors.machines import Machines
 from raysweep.plan.cells import Cells, enumerate_cells
-from raysweep.plan.resources import Resources, resolve
+from raysweep.plan.resources import Resources
 from raysweep.space import schema
 from tests.chaos.waiting import PATIENCE
 
@@ -225,13 +225,6 @@ for space in sys.argv[2:]:
     except SystemExit as stop:
         print(stop.code)
 """
-
-
-def test_gpus_that_are_not_there_are_named_before_the_cores_of_their_workers() -> None:
-    with pytest.raises(
-        InputError, match=r"^resources.gpus_per_trial: a trial asks for 100 GPU, Ray here has 0; without"
-    ):
-        machines.check(machines.of_resources([{"CPU": 2}]), [resolve({"gpus_per_trial": 100, "cpus_per_trial": 1})])
 
 
 def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(storage: Path, tmp_path: Path) -> None:

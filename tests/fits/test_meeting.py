@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from raysweep.analyses.findings import one_finding
-from raysweep.fits.meeting import Meeting, fit_meeting
+from raysweep.fits.power_law import Meeting, fit_meeting
 from raysweep.fits.reasons import Reason
 
 X = np.geomspace(50, 700, 8)

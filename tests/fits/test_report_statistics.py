@@ -109,7 +109,7 @@ def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
         a, b = rng.standard_normal((2, 6, 40))
         rows = pd.DataFrame({"seed": np.repeat(np.arange(6), 40), "_cell": np.tile(np.arange(40), 6), "a": a.ravel()})
         rank = rank_correlation(rows.assign(b=(0.6 * a + 0.8 * b).ravel()), "a", "b")
-        held.append(rank.low <= expected <= rank.high)
+        held.append(rank["low"] <= expected <= rank["high"])
     assert np.mean(held) >= 0.90  # 0.95 - 3 sd
 
 

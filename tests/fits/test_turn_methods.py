@@ -8,9 +8,8 @@ import pytest
 
 from benchmarks.curves import TURNING
 from raysweep.fits import fit_inflection, fit_optimum
-from raysweep.fits.posterior.prediction import ExpectedWidth
 from raysweep.fits.reasons import Reason, message
-from raysweep.fits.sample_size import Advice, sample_size_advice
+from raysweep.fits.sample_size import Advice, ExpectedWidth, sample_size_advice
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call
 from logging_workload import WORKLOAD
 from spaces import logging_space, written
 from test_ledger import row
@@ -24,7 +23,6 @@ from raysweep.ledger import compaction, curves
 from raysweep.ledger import segments as ledger
 from raysweep.trial import chain
 
-Call = Callable[..., Outcome]
 INLINE = (*QUIET, "--executor", "inline")
 
 

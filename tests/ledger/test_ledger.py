@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-import publishing
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, files_of
+from conftest import QUIET, Call, assert_same_rows, files_of
 
 from raysweep.ledger import segments
 from raysweep.storage import files
 from raysweep.storage.sealed import Damaged
-
-Call = Callable[..., Outcome]
+from tests.chaos.waiting import PATIENCE
 
 
 def row(cell: str = "c", seed: int = 0, attempt: int = 1, **metrics: float) -> segments.Row:
@@ -129,10 +128,35 @@ def test_a_published_segment_is_never_replaced(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["p-1.jsonl"]
 
 
+FILES = 20
+PUBLISHER = """
+import sys
+from raysweep.storage import files, paths
+print("ready", flush=True)
+sys.stdin.readline()
+content = sys.argv[2].encode() * int(sys.argv[3])
+print(sum(files.create(paths.locate(sys.argv[1]) / f"file-{i}", content) for i in range(int(sys.argv[4]))))
+"""
+
+
 def test_of_many_processes_one_publishes(tmp_path: Path) -> None:
-    assert publishing.race(tmp_path, "abcd", 100_000) == publishing.FILES
+    publishers = [
+        subprocess.Popen(
+            [sys.executable, "-c", PUBLISHER, str(tmp_path), letter, "100000", str(FILES)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for letter in "abcd"
+    ]
+    for publisher in publishers:
+        assert publisher.stdout.readline() == "ready\n"
+    for publisher in publishers:
+        publisher.stdin.write("go\n")
+        publisher.stdin.flush()
+    assert sum(int(publisher.communicate(timeout=PATIENCE)[0]) for publisher in publishers) == FILES
     contents = [path.read_text() for path in tmp_path.iterdir()]
-    assert len(contents) == publishing.FILES
+    assert len(contents) == FILES
     assert all(text == text[0] * 100_000 for text in contents)
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from auditing import just_before
-from conftest import QUIET, Outcome, assert_same_rows, files_of
+from conftest import QUIET, Call, assert_same_rows, files_of
 from spaces import small_space, written
 from test_ledger import row, table
 
 from raysweep.ledger import compaction
 from raysweep.ledger import segments as ledger
 
-Call = Callable[..., Outcome]
 MANY = compaction.MORE_THAN + 20  # segments
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call
 
 from raysweep.ledger import segments
 from raysweep.storage.sealed import Damaged
 
-Call = Callable[..., Outcome]
 ROW: dict[str, Any] = {
     "cell": "0123456789abcdef",
     "seed": 0,

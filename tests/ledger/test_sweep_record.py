@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, refused
+from conftest import QUIET, Call, refused
 from functions import quietly
 
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
-
-Call = Callable[..., Outcome]
 
 
 def content(folder: Path) -> dict[str, Any]:

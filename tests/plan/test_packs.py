@@ -3,13 +3,12 @@ store. (What memory has to do with it is in test_stages.py.)"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call
 from spaces import STEP, language_space, small_space, written
 
 from raysweep import workloads
@@ -71,7 +70,7 @@ def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them(
     assert sum(pack.seconds for pack in there) == pytest.approx(sum(pack.seconds for pack in packs))
 
 
-def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> None:
+def test_a_dry_run_says_what_its_packs_take(call: Call, storage: Path, tmp_path: Path) -> None:
     """The distance of two data sets is worked out in every pack anew."""
     asked = small_space(
         axes={"overlap_angle": {"linspace": [2, 80, 40]}},

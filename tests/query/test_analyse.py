@@ -191,11 +191,7 @@ def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(
     words = (
         "--from",
         str(tmp_path / "runs.csv"),
-        "--axes",
-        "lr,steps,depth",
-        "--metric",
-        "loss",
-        "--storage",
+        *["--axes", "lr,steps,depth", "--metric", "loss", "--storage"],
         str(storage),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Outcome, process, refused
+from conftest import Call, Outcome, process, refused
 from language_rows import QUICK
 
 import raysweep
 from raysweep.workloads.language import corpus, model
 from raysweep.workloads.language.model_config import config_of
 
-Call = Callable[..., Outcome]
 LENGTHS = [float(16 * 8 * 16), float(40 * 8 * 16)]
 TEXTS = ["", "plain words, 12\n", "Grüße, 世界 🎉 \u200d é", "\0 Ā <|endoftext|>", "\r\n\tx  y"]
 
@@ -116,10 +114,10 @@ def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(
             "small",
             cell,
             "9",
-            "--to",
-            tmp_path / "new",
             "--stage",
             "pretrain",
+            "--to",
+            tmp_path / "new",
         ),
     }.items():
         refused(call("export", *arguments, "--storage", storage), begins)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from auditing import ctrl_c_when
+from auditing import interrupted
 from conftest import Outcome, run
 
 import raysweep
@@ -132,8 +132,7 @@ def test_optuna_finds_the_best_place_among_categories_and_conditions_and_again_a
     best = table.loc[table["loss"].idxmin()]
     assert (best["optimizer"], best["momentum"], best["nesterov"], best["width"]) == ("sgd", 0.9, True, 6)
     assert best["loss"] < 0.05  # of 1,312 cells, 7 have less
-    ledger = storage / "stopped" / "valley" / "ledger"
-    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 3):
+    with interrupted(storage / "stopped" / "valley", 3):
         run(storage / "stopped", space)
     resumed = run(storage / "stopped", space).results()
     assert resumed["cell"].tolist() == table["cell"].tolist()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from auditing import ctrl_c_when
+from auditing import interrupted
 from conftest import run
 
 import raysweep
@@ -94,11 +94,7 @@ def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule: Any, san
     whole = run(storage / "whole", asked(rule)).results()
     for segments in (1, 2, 3, 4):
         place = storage / str(segments)
-        ledger = place / "valley" / "ledger"
-        with (
-            pytest.raises(KeyboardInterrupt),
-            ctrl_c_when(lambda n=segments, at=ledger: len([*at.glob("*.jsonl")]) == n),
-        ):
+        with interrupted(place / "valley", segments):
             run(place, asked(rule))
         assert len(raysweep.open("valley", place).results()) < len(whole)
         same(run(place, asked(rule)).results(), whole)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from auditing import ctrl_c_when
+from auditing import interrupted
 from conftest import QUIET, Outcome, run
 
 import raysweep
@@ -89,8 +89,7 @@ def test_it_ends_when_there_are_no_other_cells(axes: dict[str, Any], count: int,
 def test_an_interrupted_sweep_ends_with_the_same_rows_in_the_same_order(sandbox: Path, storage: Path) -> None:
     space = asked("gp", LR, 20, seeds=2)
     whole = run(storage / "whole", space).results()
-    ledger = storage / "stopped" / "valley" / "ledger"
-    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len([*ledger.glob("*.jsonl")]) == 2):
+    with interrupted(storage / "stopped" / "valley", 2):
         run(storage / "stopped", space)
     assert 0 < len(raysweep.open("valley", storage / "stopped").results()) < len(whole)
     resumed = run(storage / "stopped", space).results()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from auditing import ctrl_c_when
+from auditing import interrupted
 from conftest import QUIET
 from conftest import Outcome as Ended
 from conftest import run as run_space
@@ -128,8 +128,7 @@ def test_the_rows_are_the_same_in_whatever_order_packs_finish(whole: Sweep) -> N
 
 
 def test_an_interrupted_sweep_goes_on_to_the_same_rows(whole: Sweep, storage: Path) -> None:
-    ledger = storage / "asked" / "ledger"
-    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 2):
+    with interrupted(storage / "asked", 2):
         run(storage)
     stopped = raysweep.open("asked", storage=storage)
     assert keys(stopped) < keys(whole)
@@ -300,8 +299,7 @@ def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path, tmp_path: 
             )
             return database.execute(query).fetchall()
 
-    ledger = storage / "asked" / "ledger"
-    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 3):
+    with interrupted(storage / "asked", 3):
         run(storage, tracking_uri=None)
     state = raysweep.open("asked", storage=storage).state()
     assert {cell for cell, _, _ in runs()} <= {state.cells.ids[cell] for cell in state.complete()}

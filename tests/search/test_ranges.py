@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from auditing import ctrl_c_when
+from auditing import interrupted
 from conftest import Outcome, run
 
 import raysweep
@@ -98,11 +98,7 @@ def test_a_sweep_that_is_interrupted_ends_with_the_same_rows_in_the_same_order(
     space = asked(search, seeds=2)
     whole = run(storage / "whole", space).results()
     for place, segments in enumerate(stops):
-        ledger = storage / str(place) / "valley" / "ledger"
-        with (
-            pytest.raises(KeyboardInterrupt),
-            ctrl_c_when(lambda n=segments, at=ledger: len([*at.glob("*.jsonl")]) == n),
-        ):
+        with interrupted(storage / str(place) / "valley", segments):
             run(storage / str(place), space)
         begun = raysweep.open("valley", storage / str(place)).results()
         assert 0 < len(begun) < len(whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from raysweep import workloads
 from raysweep.errors import InputError
@@ -25,120 +26,70 @@ def refused(entry: Any, axes: dict[str, list[Any]]) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"boundry": {}}, ".boundry: unknown analysis 'boundry'; did you mean boundary? Known: agreement, best"),
-        (
-            {"boundary": {"metric": "transferability", "x": "gamma"}},
-            ".boundary.metric: unknown metric 'transferability'; did you mean transferability_linear? Known: ",
-        ),
-        ({"boundary": {"metric": "risk_scratch"}}, ".boundary.x: missing"),
-        (
-            {"boundary": {"metric": "risk_scratch", "x": "gama"}},
-            ".boundary.x: unknown axis 'gama'; did you mean gamma? Known: gamma, depth",
-        ),
-        (
-            {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "gamma"}},
-            ".boundary.y: 'gamma' is already used as x",
-        ),
-        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, ".boundary.colour: unknown option"),
-        (
-            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": 3}},
-            ".inflection.by: expected an axis or a list of axes, got 3",
-        ),
-        (
-            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "gamma"}},
-            ".inflection.by: 'gamma' is already used as x",
-        ),
-        ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, ".inflection.level: expected a number"),
-        ({"curves": {"x": "gamma"}}, ".curves.metric: missing"),
-        ({"engines": {}}, ".engines: expected engine among the axes"),
-        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, ".relation.x: unknown metric 'gamma'; known: "),
-        (
-            {"r_squared": {"metric": "risk_linear", "x": "gamma", "unit": "overlap_angle"}},
-            ".r_squared.predictors: missing; expected ",
-        ),
-        (
-            {
-                "r_squared": {
-                    "metric": "risk_linear",
-                    "predictors": ["risk_skratch"],
-                    "x": "gamma",
-                    "unit": "overlap_angle",
-                }
-            },
-            ".r_squared.predictors: unknown metric 'risk_skratch'; did you mean risk_scratch",
-        ),
-        (
-            {"r_squared": {"metric": "risk_linear", "predictors": "risk_scratch", "x": "gamma", "unit": "gamma"}},
-            ".r_squared.unit: 'gamma' is already used as x",
-        ),
-        ({"relation": {"x": "risk_linear"}}, ".relation.y: missing; expected one of risk_scratch"),
-        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, ".relation.y: 'risk_linear' is already used as x"),
-        (
-            {"relation": {"x": "risk_linear", "y": "risk_scratch", "sample": "cell"}},
-            ".relation.sample: unknown sample 'cell'",
-        ),
-        (
-            {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
-            ".boundary.lines.here: expected a number, got '60'",
-        ),
-        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, ".boundary.lines: expected names"),
-        ("boundary", ": expected one of agreement, best"),
-    ],
-)
-def test_what_is_wrong_with_an_analysis_is_said(entry: Any, message: str) -> None:
-    assert refused(entry, {"gamma": [], "depth": []}).startswith(f"here{message}")
-
-
-RISES, SIGNS = {"rises": "it helps", "falls": "it hurts"}, {"positive": "it helps", "negative": "it hurts"}
+FULL_STOP = "expected a few words that need no full stop, like "
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "message"),
+    ("kind", "options", "message"),
     [
+        ("boundary", "metric: transferability", "metric: unknown metric 'transferability'; did you mean transferabil"),
+        ("boundary", "x: null", "x: missing"),
+        ("boundary", "x: gama", "x: unknown axis 'gama'; did you mean gamma? Known: gamma, depth"),
+        ("boundary", "y: gamma", "y: 'gamma' is already used as x"),
+        ("boundary", "colour: 1", "colour: unknown option"),
+        ("boundary", "lines: {here: '60'}", "lines.here: expected a number, got '60'"),
+        ("boundary", "lines: [60]", "lines: expected names"),
+        ("inflection", "by: 3", "by: expected an axis or a list of axes, got 3"),
+        ("inflection", "by: gamma", "by: 'gamma' is already used as x"),
+        ("inflection", "level: 95", "level: expected a number"),
+        ("curves", "metric: null", "metric: missing"),
+        ("relation", "x: gamma, y: risk_scratch", "x: unknown metric 'gamma'; known: "),
+        ("relation", "x: risk_linear", "y: missing; expected one of risk_scratch"),
+        ("relation", "x: risk_linear, y: risk_linear", "y: 'risk_linear' is already used as x"),
+        ("relation", "x: risk_linear, y: risk_scratch, sample: cell", "sample: unknown sample 'cell'"),
+        ("r_squared", "unit: overlap_angle", "predictors: missing; expected "),
         (
-            "boundary",
-            {**SIGNS, "postive": "it helps"},
-            ".postive: unknown option 'postive'; did you mean positive? Kno",
+            "r_squared",
+            "unit: gamma, predictors: [risk_skratch]",
+            "predictors: unknown metric 'risk_skratch'; did you me",
         ),
-        ("curves", RISES, ".rises: unknown option 'rises'; known: positive, negative"),
-        ("trend", {**RISES, "turns": "it turns"}, ".turns: unknown option 'turns'; known: rises, falls"),
-        ("inflection", {"turn": "it turns"}, ".turn: unknown option 'turn'; did you mean turns? Known: turns"),
-        ("inflection", {}, ".turns: missing; expected a few words that need no full stop, like "),
-        ("curves", {"positive": "it helps"}, ".negative: missing; expected a few words that need no full stop, like "),
-        (
-            "trend",
-            {"falls": "it hurts", "rises": None},
-            ".rises: missing; expected a few words that need no full stop, ",
-        ),
-        (
-            "boundary",
-            {**SIGNS, "negative": "it hurts."},
-            ".negative: expected a few words that need no full stop, like ",
-        ),
-        (
-            "boundary",
-            {**SIGNS, "negative": "it hurts.\n"},
-            ".negative: expected a few words that need no full stop, li",
-        ),
-        ("boundary", {**SIGNS, "negative": " "}, ".negative: expected a few words that need no full stop, like "),
-        ("trend", {**RISES, "falls": "it\nhurts"}, ".falls: expected a few words that need no full stop, like "),
-        ("trend", {**RISES, "falls": 3}, ".falls: expected a few words that need no full stop, like "),
-        ("trend", "it helps", ": expected a mapping from "),
-        ("boundary", ["it helps", "it hurts"], ": expected a mapping from "),
-        ("optimum", {"turns": "it turns"}, ": unknown option 'words'; known: metric, x, by, level, question, where"),
+        ("r_squared", "unit: gamma, predictors: risk_linear", "unit: 'gamma' is already used as x"),
+        ("boundary", "words: {postive: a, negative: b}", "words.postive: unknown option 'postive'; did you mean posit"),
+        ("curves", "words: {rises: a, falls: b}", "words.rises: unknown option 'rises'; known: positive, negative"),
+        ("trend", "words: {rises: a, turns: b}", "words.turns: unknown option 'turns'; known: rises, falls"),
+        ("inflection", "words: {turn: a}", "words.turn: unknown option 'turn'; did you mean turns? Known: turns"),
+        ("inflection", "words: {}", f"words.turns: missing; {FULL_STOP}"),
+        ("curves", "words: {positive: it helps}", f"words.negative: missing; {FULL_STOP}"),
+        ("trend", "words: {falls: it hurts, rises: null}", f"words.rises: missing; {FULL_STOP}"),
+        ("boundary", "words: {positive: a, negative: it hurts.}", f"words.negative: {FULL_STOP}"),
+        ("boundary", 'words: {positive: a, negative: "it hurts.\\n"}', f"words.negative: {FULL_STOP}"),
+        ("boundary", "words: {positive: a, negative: ' '}", f"words.negative: {FULL_STOP}"),
+        ("trend", 'words: {rises: a, falls: "it\\nhurts"}', f"words.falls: {FULL_STOP}"),
+        ("trend", "words: {rises: a, falls: 3}", f"words.falls: {FULL_STOP}"),
+        ("trend", "words: it helps", "words: expected a mapping from "),
+        ("boundary", "words: [it helps, it hurts]", "words: expected a mapping from "),
+        ("optimum", "words: {turns: a}", "words: unknown option 'words'; known: metric, x, by, level, question, where"),
     ],
 )
-def test_what_is_wrong_with_the_words_of_a_space_is_said_in_one_line(kind: str, words: Any, message: str) -> None:
-    messages = refused({kind: {"metric": "risk_scratch", "x": "gamma", "words": words}}, {"gamma": []})
-    assert messages.startswith(f"here.{kind}.words{message}")
-    assert "\n" not in messages
+def test_what_is_wrong_with_an_analysis_is_said_in_one_line(kind: str, options: str, message: str) -> None:
+    """Options as YAML, beside a metric and an axis that are right."""
+    right = {} if kind == "relation" else {"metric": "risk_scratch", "x": "gamma"}
+    entry = {kind: {**right, **yaml.safe_load(f"{{{options}}}")}}
+    said = refused(entry, {"gamma": [], "depth": []})
+    assert said.startswith(f"here.{kind}.{message}")
+    assert "\n" not in said
+
+
+def test_what_is_no_analysis_is_told_which_there_are() -> None:
+    assert refused("boundary", {}).startswith("here: expected one of agreement, best")
+    message = "here.boundry: unknown analysis 'boundry'; did you mean boundary? Known: agreement, best"
+    assert refused({"boundry": {}}, {}).startswith(message)
+    assert refused({"engines": {}}, {}).startswith("here.engines: expected engine among the axes")
 
 
 def test_right_words_pass() -> None:
-    meant = {"boundary": SIGNS, "curves": SIGNS, "trend": RISES, "inflection": {"turns": "it turns"}}
+    rises, signs = {"rises": "it helps", "falls": "it hurts"}, {"positive": "it helps", "negative": "it hurts"}
+    meant = {"boundary": signs, "curves": signs, "trend": rises, "inflection": {"turns": "it turns"}}
     for kind, words in meant.items():
         for given in (words, None):
             check({kind: {"metric": "risk_scratch", "x": "gamma", "words": given}}, {"gamma": []})
@@ -213,41 +164,33 @@ def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("kind", "options", "message"),
     [
-        ({}, ".stage: missing; expected one of trunk, pretrain, finetune, evaluate"),
-        ({"stage": "finetun"}, ".stage: unknown stage 'finetun'; did you mean finetune? Known: trunk, pretrain"),
-        ({"stage": "finetune", "metric": None}, ".metric: missing; expected a metric"),
-        ({"stage": "finetune", "metric": 3}, ".metric: expected names of logged metrics, got 3"),
-        ({"stage": "pretrain", "by": ["finetune_lr"]}, ".by: the stage pretrain does not depend on finetune_lr"),
-        ({"stage": "finetune", "scale": "lin"}, ".scale: unknown scale 'lin'; did you mean linear? Known: "),
-        ({"x": "steps"}, ".x: unknown axis 'steps'; did you mean step? Known: finetune_lr, step, share"),
-        ({"stage": "finetune", "colour": 1}, ".colour: unknown option"),
-        ({"stage": "finetune", "called": ""}, ".called: expected what the steps are, such as layer, got ''"),
+        ("curves", {}, "stage: missing; expected one of trunk, pretrain, finetune, evaluate"),
+        ("curves", {"stage": "finetun"}, "stage: unknown stage 'finetun'; did you mean finetune? Known: trunk, pretra"),
+        ("curves", {"stage": "finetune", "metric": None}, "metric: missing; expected a metric"),
+        ("curves", {"stage": "finetune", "metric": 3}, "metric: expected names of logged metrics, got 3"),
+        ("curves", {"stage": "pretrain", "by": ["finetune_lr"]}, "by: the stage pretrain does not depend on finetune_"),
+        ("curves", {"stage": "finetune", "scale": "lin"}, "scale: unknown scale 'lin'; did you mean linear? Known: "),
+        ("curves", {"x": "steps"}, "x: unknown axis 'steps'; did you mean step? Known: finetune_lr, step, share"),
+        ("curves", {"stage": "finetune", "colour": 1}, "colour: unknown option"),
+        ("curves", {"stage": "finetune", "called": ""}, "called: expected what the steps are, such as layer, got ''"),
+        ("landscape", {}, "stage: missing; expected one of trunk, pretrain, finetune, evaluate"),
+        ("landscape", {"stage": "finetune", "metric": None}, "metric: missing; expected a metric"),
+        ("landscape", {"stage": "finetune", "y": None}, "y: missing; expected the name of a logged metric"),
+        ("landscape", {"stage": "finetune", "x": 3}, "x: expected the name of a logged metric, got 3"),
+        ("landscape", {"stage": "pretrain", "by": ["finetune_lr"]}, "by: the stage pretrain does not depend on finet"),
     ],
 )
-def test_what_is_wrong_with_learning_curves_is_said(options: dict[str, Any], message: str) -> None:
-    entry = {"curves": {"x": "step", "metric": "training_loss", **options}}
+def test_what_is_wrong_with_what_was_logged_is_said(kind: str, options: dict[str, Any], message: str) -> None:
+    right = {"curves": {"x": "step"}, "landscape": {"x": "east", "y": "north"}}[kind]
     with pytest.raises(InputError) as error:
-        check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))
-    assert str(error.value).startswith(f"here.curves{message}")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, ".stage: missing; expected one of trunk, pretrain, finetune, evaluate"),
-        ({"stage": "finetune", "metric": None}, ".metric: missing; expected a metric"),
-        ({"stage": "finetune", "y": None}, ".y: missing; expected the name of a logged metric"),
-        ({"stage": "finetune", "x": 3}, ".x: expected the name of a logged metric, got 3"),
-        ({"stage": "pretrain", "by": ["finetune_lr"]}, ".by: the stage pretrain does not depend on finetune_lr"),
-    ],
-)
-def test_what_is_wrong_with_a_landscape_is_said(options: dict[str, Any], message: str) -> None:
-    entry = {"landscape": {"x": "east", "y": "north", "metric": "training_loss", **options}}
-    with pytest.raises(InputError) as error:
-        check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))
-    assert str(error.value).startswith(f"here.landscape{message}")
+        check_analysis(
+            {kind: {**right, "metric": "training_loss", **options}},
+            "here",
+            Context(workloads.get("language"), {"finetune_lr": []}),
+        )
+    assert str(error.value).startswith(f"here.{kind}.{message}")
 
 
 def test_a_workload_that_logs_nothing_has_no_learning_curves() -> None:

@@ -202,27 +202,8 @@ def test_a_record_from_before_a_parameter_is_still_the_same_space(sandbox: Path)
 
 
 def test_canonical_text_distinguishes_what_differs() -> None:
-    texts = {
-        identity.canonical(value)
-        for value in (
-            1,
-            1.0,
-            "1",
-            True,
-            None,
-            [1],
-            {"1": 1},
-            math.inf,
-            -math.inf,
-            math.nan,
-            "inf",
-            0.1,
-            0.1 + 2**-56,
-            [],
-            {},
-        )
-    }
-    assert len(texts) == 15
+    values = (1, 1.0, "1", True, None, [1], {"1": 1}, math.inf, -math.inf, math.nan, "inf", 0.1, 0.1 + 2**-56, [], {})
+    assert len({identity.canonical(value) for value in values}) == len(values)
     assert identity.canonical({"b": 1, "a": (1, 2)}) == identity.canonical({"a": [1, 2], "b": 1})
     with pytest.raises(TypeError):
         identity.canonical({"a": {1, 2}})

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, assert_same_rows, process
+from conftest import QUIET, Call, assert_same_rows, halted, process, refused
 from disks import bound_by_permissions, disk, mounted, read_only
 from spaces import STEP, language_space, written
-from store_sweeps import Call, one_line, rows
+from store_sweeps import rows
 
 from raysweep.stages import references
 from raysweep.stages.store import Store
@@ -32,8 +32,7 @@ def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, s
         outcome = process(
             "run", space, "--storage", storage, "--store", place / "store", *QUIET, before=bound_by_permissions
         )
-        assert one_line(outcome, "read-only").startswith(f"{place}/store: ")
-        assert outcome.err.count("\n") == 1
+        refused(outcome, f"{place}/store: ", "read-only")
     assert not storage.exists()
 
 
@@ -43,8 +42,7 @@ def test_a_store_without_room_for_anything_is_named_before_any_work(
     """One page of a disk: enough for the file that makes it a store, which is taken away again."""
     with disk(tmp_path / "place", "-o", f"size={resource.getpagesize()}"):
         outcome = call("run", space, "--storage", storage, "--store", tmp_path / "place" / "store", *QUIET)
-        assert one_line(outcome, "the store is full").startswith(f"{tmp_path}/place/store: ")
-        assert outcome.err.count("\n") == 1
+        refused(outcome, f"{tmp_path}/place/store: ", "the store is full")
         assert list((tmp_path / "place").iterdir()) == []
     assert not storage.exists()
 
@@ -52,13 +50,12 @@ def test_a_store_without_room_for_anything_is_named_before_any_work(
 def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Path, storage: Path) -> None:
     """Refused after its stages were claimed: its trials fit nowhere."""
     never = ("--executor", "ray", "--set", "resources.cpus_per_trial=999")
-    refused = call("run", space, "--storage", storage, *QUIET, *never)
-    assert one_line(refused).startswith("resources.cpus_per_trial: ")
+    halted(call("run", space, "--storage", storage, *QUIET, *never), "resources.cpus_per_trial: ")
     assert not storage.exists()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
     before = set(references.users(Store(storage / "store")))
     other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, *QUIET, *never)
-    assert one_line(other).startswith("resources.cpus_per_trial: ")
+    halted(other, "resources.cpus_per_trial: ")
     assert set(references.users(Store(storage / "store"))) == before
 
 
@@ -68,13 +65,11 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
     place = tmp_path / "place"
     with disk(place):
         place_store = ("--store", place / "store", *QUIET)
-        assert (
-            call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage, *place_store).code
-            == 0
-        )
+        short = ("--set", f"axes.pretrain_length=[{40 * STEP}]")
+        assert call("run", space, *short, "--storage", storage, *place_store).code == 0
         assert mounted("-o", "remount,ro", str(place))
         outcome = call("run", space, "--storage", storage, *place_store)
-        one_line(outcome, "read-only")
+        halted(outcome, "", "read-only")
         assert len(rows(storage)) == 3
         assert mounted("-o", "remount,rw", str(place))
         done = call("run", space, "--storage", storage, *QUIET)
@@ -101,12 +96,11 @@ def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
     in_order = ("--workers", "1") if executor == "ray" else ()  # else the large model may fail while the small one runs
     with disk(place, "-o", "size=1m"):
         outcome = call("run", space, "--store", place / "store", *where, *in_order)
-        line = one_line(outcome, "the store is full", "No space left", "raysweep resume small")
-        assert line.startswith(f"{place}/store: ")
+        halted(outcome, f"{place}/store: ", "the store is full", "No space left", "raysweep resume small")
         kept = rows(storage)
         assert len(kept) == 2  # of the model that fitted
         again = call("resume", "small", *where)
-        one_line(again, "the store is full")
+        halted(again, "", "the store is full")
         assert {row["cell"] for row in rows(storage)} >= {row["cell"] for row in kept}
         assert mounted("-o", "remount,size=30m", str(place))
         done = call("resume", "small", *where)

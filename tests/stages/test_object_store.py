@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-from collections.abc import Callable
 from pathlib import Path
 
 import fsspec
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, process
+from conftest import QUIET, Call, assert_same_rows, process
 from spaces import language_space, written
 
 import raysweep
@@ -62,7 +61,7 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.mark.long
 def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
-    s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
+    s3: str, space: Path, tmp_path: Path, call: Call
 ) -> None:
     """Two storages, as on two machines, that have nothing in common but the address of the store."""
     store = ("--store", f"{s3}/stages", *QUIET)
@@ -82,9 +81,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
 
 
 @pytest.mark.long
-def test_a_damaged_object_is_set_aside_and_computed_again(
-    s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
-) -> None:
+def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, tmp_path: Path, call: Call) -> None:
     arguments = ("--storage", tmp_path, "--store", f"{s3}/stages", *QUIET)
     assert call("run", space, *arguments).code == 0
     store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")

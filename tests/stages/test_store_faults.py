@@ -1,4 +1,5 @@
-"""A sweep whose stages are damaged, lost or of another version loses no rows and gets the same ones."""
+"""A sweep whose store is damaged, lost or of another version gets the same rows; a place that is no store is refused
+before any work, and a store elsewhere is remembered."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, assert_same_rows
+from conftest import QUIET, Call, assert_same_rows, halted, refused
 from spaces import language_space, written
-from store_sweeps import Call, one_line, rows
+from store_sweeps import rows
 
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
@@ -61,7 +62,7 @@ def test_an_entry_of_another_version_ends_the_sweep_and_stays(
     sound = entry.read_bytes()
     entry.write_bytes(seal({**unseal(sound), "format": 99}))
     outcome = call("run", space, "--storage", storage, *QUIET)
-    one_line(outcome, "format 99")
+    halted(outcome, "", "format 99")
     assert entry.exists()
     assert len(rows(storage)) == 2
     entry.write_bytes(sound)
@@ -79,3 +80,89 @@ def test_a_store_that_is_gone_is_made_anew(
     assert "2 distinct, 2 computed, 0 reused" in done.err
     assert_same_rows(rows(storage), expected(space))
     assert os.listdir(storage / "store")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"thesis.tex": "\\begin"}, "store"),
+        ({"store.json": json.dumps({"raysweep": "stage store", "format": 99})}, "format 99"),
+        ({"store.json": "{"}, "store.json"),
+    ],
+)
+def test_a_place_that_is_no_store_of_ours_is_refused_before_anything_is_created(
+    call: Call, space: Path, storage: Path, tmp_path: Path, content: dict[str, str], words: str
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    for name, text in content.items():
+        (place / name).write_text(text)
+    for more in ((), ("--dry-run",)):
+        refused(call("run", space, "--storage", storage, "--store", place, *QUIET, *more), f"{place}: ", words)
+    assert not storage.exists()
+    assert {path.name: path.read_text() for path in place.iterdir()} == content
+    refused(call("store", "list", "--store", place), "", words)
+
+
+@pytest.mark.parametrize("url", ["nowhere://bucket/x", "simplecache::s3://bucket/x"])
+def test_an_address_of_no_kind_is_refused(call: Call, space: Path, storage: Path, url: str) -> None:
+    refused(call("run", space, "--storage", storage, "--store", url, *QUIET), f"{url}: ")
+    assert not storage.exists()
+
+
+def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, storage: Path) -> None:
+    """Deleting the sweep would delete what others refer to."""
+    assert call("run", space, "--name", "other", "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    for name in ("small", "other"):
+        for more in ([], ["--dry-run"]):
+            inside = ("--store", storage / name / "store")
+            refused(call("run", space, "--storage", storage, *inside, *QUIET, *more), "--store: ", f" {name} ")
+    assert not (storage / "small").exists()
+
+
+@pytest.mark.parametrize("option", ["--store", "--storage"])
+@pytest.mark.parametrize("address", ["s3:/bucket/prefix", "s3:bucket", "gs:/bucket"])
+def test_an_address_short_of_a_slash_is_no_folder(
+    option: str, address: str, call: Call, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--dry-run"]):
+        refused(call("run", space, option, address, *QUIET, *more), "", "://")
+    assert {path.name for path in tmp_path.iterdir()} == {"space.yaml"}
+
+
+def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storage: Path, tmp_path: Path) -> None:
+    outcome = call("run", "quickstart", "--storage", storage, "--store", tmp_path / "store", *QUIET)
+    refused(outcome, "--store: ", "linear_transfer")
+    assert not storage.exists()
+
+
+def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
+    call: Call, space: Path, storage: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "one.tex").touch()
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    for command in (("run", space), ("resume", "small")):
+        there = ("--store", tmp_path / "thesis")
+        refused(call(*command, "--storage", storage, *there, *QUIET), f"{tmp_path / 'thesis'}: ")
+    assert "2 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
+
+
+def test_a_sweep_remembers_where_its_stages_are(
+    call: Call, space: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("run", space, "--storage", storage, "--store", "shared", *QUIET).code == 0
+    assert not (storage / "store").exists()
+    assert len(Store(tmp_path / "shared").stages()) == 2
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    more = call("run", space, "--set", "axes.finetune_lr=[1e-3,2e-3,4e-3,8e-3]", "--storage", storage, *QUIET)
+    assert "2 distinct, 0 computed, 2 reused" in more.err
+    assert "2 computed, 0 reused" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
+    other = call("run", space, "--storage", tmp_path / "other", "--store", tmp_path / "shared", *QUIET)
+    assert "2 distinct, 0 computed, 2 reused" in other.err
+    call("delete", "small", "--storage", storage, "--yes", "--tracking-uri", "none")
+    listed = call("store", "list", "--store", tmp_path / "shared").out
+    assert listed.count("small-") == 2  # the other storage's sweep of the same name still needs both

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, driving, process, until
+from conftest import QUIET, Call, assert_same_rows, driving, process, refused, sql, until
 from spaces import sandbox_space, waiting_space, written
 
 from raysweep.ledger import compaction, segments
@@ -21,7 +19,6 @@ from raysweep.storage import driver_lock, files, paths
 from raysweep.storage.folder import Folder
 from tests.chaos.waiting import PATIENCE
 
-Call = Callable[..., Outcome]
 LEASE, LONG_LEASE = 4.0, 20.0  # for a driver that is to be succeeded, and for one that is not, however busy
 
 
@@ -82,8 +79,8 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
     assert set(there) > {"sweep.json", "space.yaml", "plan.json", "results.csv", "report/report.html"}
     assert not [name for name in there if "lease" in name]
     assert b"<img" in there["report/report.html"]
-    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as db:
-        assert db.execute("SELECT count(*) FROM runs WHERE status = 'FINISHED'").fetchone() == (7,)
+    finished = "SELECT count(*) FROM runs WHERE status = 'FINISHED'"
+    assert sql(tmp_path / "mlflow.db", finished) == [(7,)]
     assert {path.name for path in (tmp_path / "mlflow-artifacts").rglob("*") if path.is_file()} >= {
         "results.csv",
         "report.html",
@@ -105,8 +102,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
     other.mkdir()
     monkeypatch.chdir(other)  # whose own mirror is made whole from the bucket alone
     assert call("sync", "small", "--storage", where).code == 0
-    with contextlib.closing(sqlite3.connect(other / "mlflow.db")) as db:
-        assert db.execute("SELECT count(*) FROM runs WHERE status = 'FINISHED'").fetchone() == (7,)
+    assert sql(other / "mlflow.db", finished) == [(7,)]
 
     assert call("delete", "small", "--storage", where, "--yes").code == 0
     assert objects(f"{s3}/deep") == {}
@@ -131,10 +127,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
         output = call(*delete)
     assert (output.code, output.err.startswith("small: ")) == (2, True), output
     for command in (["run", space], ["resume", "small"]):
-        refused = call(*command, "--storage", s3, *QUIET)
-        assert refused.code == 2
-        assert refused.err.startswith("small: ")
-        assert f"raysweep delete small --storage {s3}" in refused.err
+        refused(call(*command, "--storage", s3, *QUIET), "small: ", f"raysweep delete small --storage {s3}")
     assert call(*delete).code == 0
     assert objects(s3) == {}
 
@@ -147,11 +140,8 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(
     output = call("status", "small", "--storage", s3).out
     assert "small: running, 3 of 6 rows" in output
     assert f"driven by process {waiting.pid} on " in output
-    refused = call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
-    assert refused.code == 2
-    assert f"process {waiting.pid} on " in refused.err
-    refused = call("delete", "small", "--storage", s3, "--yes")
-    assert (refused.code, refused.err.partition(": ")[0], refused.err.count("\n")) == (2, "small", 1)
+    refused(call("resume", "small", "--storage", s3, *QUIET), "small: ", f"process {waiting.pid} on ")
+    refused(call("delete", "small", "--storage", s3, "--yes"), "small: ")
     (tmp_path / "go").touch()
     assert waiting.wait(PATIENCE) == 0
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
@@ -174,10 +164,8 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
     assert f"small: process {waiting.pid} on " in resumed.err
     assert [(row["y"], row["status"]) for row in rows(call, s3)] == [(x, "ok") for x in (1, 2, 3, 4, 5, 6)]
     assert len(segments.segments(paths.locate(f"{s3}/small/ledger"))) == 6  # what was there was not computed again
-    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as db:
-        assert db.execute(
-            "SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
-        ).fetchall() == [("FINISHED", 7)]
+    statuses = "SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
+    assert sql(tmp_path / "mlflow.db", statuses) == [("FINISHED", 7)]
     assert not any("leases" in name for name in objects(s3))
 
 
@@ -265,10 +253,7 @@ def test_workers_on_ray_write_their_segments_into_the_bucket(
     ],
 )
 def test_what_cannot_hold_a_sweep_is_one_line(address: str, expected: str, call: Call, s3: str, space: Path) -> None:
-    refused = call("run", space, "--storage", address, *QUIET)
-    assert refused.code == 2
-    assert refused.err.startswith(expected)
-    assert len(refused.err.splitlines()) == 1
+    refused(call("run", space, "--storage", address, *QUIET), expected)
 
 
 def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:

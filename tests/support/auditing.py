@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Listener = Callable[[str, tuple[Any, ...]], object]
 LISTENERS: list[Listener] = []
 
@@ -98,3 +100,11 @@ def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
     with listening(listener):
         yield
     assert held, "it never held"
+
+
+@contextlib.contextmanager
+def interrupted(sweep: Path, segments: int) -> Iterator[None]:
+    """Interrupt what runs here as soon as the ledger of a sweep has so many segments."""
+    ledger = sweep / "ledger"
+    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len([*ledger.glob("*.jsonl")]) == segments):
+        yield

@@ -36,17 +36,8 @@ class Chromium:
         move = 'in=$1 out=$2; shift 2; exec "$@" 3<&"$in" 4>&"$out"'
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         options += ["--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={home / 'profile'}"]
-        command = [
-            "bash",
-            "-c",
-            move,
-            "chromium",
-            str(theirs_in),
-            str(theirs_out),
-            str(find()),
-            *options,
-            "about:blank",
-        ]
+        moved = ["bash", "-c", move, "chromium", str(theirs_in), str(theirs_out)]
+        command = [*moved, str(find()), *options, "about:blank"]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(command, pass_fds=(theirs_in, theirs_out), stdout=quiet, stderr=quiet)
         os.close(theirs_in)

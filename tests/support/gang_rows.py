@@ -54,18 +54,8 @@ def job_of(folder: Path, asked: dict[str, Any]) -> tuple[Job, RowStages]:
     cells = enumerate_cells(space)
     for name in ("ledger", "logs"):
         (folder / name).mkdir()
-    asked_of_trial = Job(
-        space.workload,
-        cells.columns,
-        cells.ids,
-        str(folder / "ledger"),
-        str(folder / "logs"),
-        str(folder / "store"),
-        "sweep",
-        1,
-        "code",
-        1,
-    )
+    places = [str(folder / name) for name in ("ledger", "logs", "store")]
+    asked_of_trial = Job(space.workload, cells.columns, cells.ids, *places, "sweep", 1, "code", 1)
     return asked_of_trial, RowStages(space.declaration, cells.columns)
 
 

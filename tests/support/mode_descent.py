@@ -1,9 +1,15 @@
-"""Gradient descent of the modes of a deep linear network, step by step: an oracle for closed forms and flows."""
+"""Modes and matrices of deep linear networks, step by step or by an ODE solver: oracles for closed forms and flows."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+
+Array = np.ndarray
 
 
 def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> np.ndarray:
@@ -17,3 +23,25 @@ def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, dep
         for _ in range(steps):
             w = w - 2 * rate * (w**layers - target) * w ** (layers - 1)
     return w
+
+
+def followed(start: Array, goal: Array, time: float, depth: int) -> Array:
+    """The weights of modes after gradient flow towards `goal`, by an ODE solver."""
+    given = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
+    return solve_ivp(lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1), (0, time), start, **given).y[:, -1]
+
+
+def multiplied(matrices: Sequence[Array], dim: int = 1) -> Array:
+    """Their product; the identity of this size if there are none."""
+    return functools.reduce(np.matmul, matrices) if len(matrices) else np.eye(dim)
+
+
+def matrix_descent(layers: list[Array], target: Array, lr: float, steps: int, penalty: float = 0.0) -> list[Array]:
+    """Gradient descent of |P - target|² + penalty |P - P_0|² on matrices with the product P; the layers at the end."""
+    start, dim = multiplied(layers), len(target)
+    for _ in range(steps):
+        product = multiplied(layers)
+        slope = 2 * (product - target) + 2 * penalty * (product - start)
+        around = [(multiplied(layers[:i], dim), multiplied(layers[i + 1 :], dim)) for i in range(len(layers))]
+        layers = [w - lr * before.T @ slope @ after.T for w, (before, after) in zip(layers, around, strict=True)]
+    return layers

@@ -268,8 +268,8 @@ class _Functions(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
-    """Pretend GPUs with so many bytes of memory while the block runs."""
+def pretended_gpu(memory: int = MEMORY) -> Iterator[Pretended]:
+    """Pretend a GPU with so many bytes of memory while the block runs."""
     found = Pretended(memory)
 
     def of_host(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -297,7 +297,7 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
     properties = SimpleNamespace(total_memory=memory, name="pretended", multi_processor_count=108)
     cuda = {
         "is_available": lambda: True,
-        "device_count": lambda: count,
+        "device_count": lambda: 1,
         "current_device": lambda: 0,
         "set_device": lambda device: None,
         "synchronize": lambda device=None: found.syncs.update(["synchronize"]),

@@ -55,11 +55,6 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
         if behaviour == "halt" and not (folder / "mended").exists():
             await_that(lambda folder=folder: any(folder.glob("wait-*")))
             raise InputError("fixed.folder", "expected a place that is there")
-        if behaviour == "fork":
-            child = os.fork()
-            if child == 0:  # comes back before its parent, with other numbers
-                return {"y": np.full(len(seeds), 99.0), "above": np.full(len(seeds), np.nan)}, OK
-            os.waitpid(child, 0)
     y = np.asarray(columns["x"], float) + np.asarray(seeds, float)
     return {"y": y, "above": np.where(y > 100, np.inf, np.nan)}, np.full(len(seeds), OK, dtype=object)
 
@@ -118,7 +113,7 @@ def cost(columns: Columns) -> Cost:
 
 BEHAVIOURS = (
     *("compute", "quote", "raise", "raise_once", "memory", "die_once", "die", "wait", "look", "see", "speak", "deaf"),
-    *("halt", "fork", "no_caveat", "no_closed_form"),
+    *("halt", "no_caveat", "no_closed_form"),
 )
 WORKLOAD = Workload(
     name="sandbox",

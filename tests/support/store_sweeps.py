@@ -1,4 +1,4 @@
-"""Sweeps over a small language model and their store: their rows, where nothing goes wrong too, and how they end."""
+"""Sweeps over a small language model and their store: their rows, where nothing goes wrong too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Outcome
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +34,3 @@ def rows(storage: Path) -> list[dict[str, Any]]:
     import raysweep
 
     return raysweep.open("small", storage).results().drop(columns=["sweep"]).to_dict("records")
-
-
-def one_line(outcome: Outcome, *words: str) -> str:
-    """Exit code 2, and the last line of stderr begins with the path at fault; no traceback."""
-    assert outcome.code == 2, outcome
-    last = outcome.err.strip().splitlines()[-1]
-    assert "Traceback" not in outcome.err
-    for word in words:
-        assert word in last, last
-    return last

@@ -16,7 +16,7 @@ from scipy.stats import beta
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.theory import finetune, finetune_mean, transfer
-from raysweep.theory.roots import extremum, zeros
+from raysweep.theory.roots import zeros
 
 mean = finetune_mean.transferability
 
@@ -174,8 +174,8 @@ def test_it_exists_up_to_one_sample_below_dim_at_any_depth():
     assert values[2] < 10 * values[3] < 0  # a tail that a mean over draws does not show
 
 
-def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_asked():
-    """Both lie elsewhere than in the limit of many dimensions, and approach it like 1/d."""
+def test_the_boundary_of_the_closed_form_is_that_of_the_dimension_asked():
+    """It lies elsewhere than in the limit of many dimensions, and approaches it like 1/d."""
 
     def boundary(dim: int) -> float:
         cells = columns(dim=dim, gamma=0.5, depth=5, noise=1.0)
@@ -192,14 +192,3 @@ def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_a
     assert 50 * abs(far) < abs(near) < 200 * abs(far)
     deep, _ = draws(20000, 6, 12, boundary(12), 1.0, 5)
     assert abs(z_score(deep, 0.0)) < 4
-
-    def turn(dim: int) -> float:
-        def curve(log_scale: np.ndarray) -> np.ndarray:
-            return mean(45, dim // 2, dim, 0.8, 3, log_scale)
-
-        return extremum(curve, -6.0, 0.5, "max", False)
-
-    limit = limits.inflection_log_scale(45, 3, 0.5, 0.8)
-    near, far = turn(12) - limit, turn(1200) - limit
-    assert abs(near) > 0.05
-    assert 50 * abs(far) < abs(near) < 200 * abs(far)

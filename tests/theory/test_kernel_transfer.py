@@ -37,6 +37,7 @@ def test_slopes_of_nearly_parallel_rows_keep_their_digits() -> None:
     squares = (some**2).sum(1)
     np.testing.assert_allclose(relu.slopes(some, some).diagonal(), squares / 2, rtol=1e-15)
     np.testing.assert_allclose(relu.slopes(some, -some).diagonal(), 0, atol=1e-15 * squares.max())
+    assert relu.activations(np.zeros((1, 7)), some).tolist() == [[0] * 200]
     for turn in (1e-9, 1e-5, 9e-4, 2e-3):  # on both sides of where the cosine is not used any more
         turned = np.array([[np.cos(turn), np.sin(turn)]])
         expected = np.cos(turn) * (np.pi - turn) / (2 * np.pi)
@@ -44,26 +45,6 @@ def test_slopes_of_nearly_parallel_rows_keep_their_digits() -> None:
         np.testing.assert_allclose(
             relu.slopes(np.array([[-1.0, 0.0]]), turned), [[-np.cos(turn) * turn / (2 * np.pi)]], atol=2e-14
         )
-
-
-def test_at_equal_opposite_and_orthogonal_rows_they_are_known() -> None:
-    basis = np.eye(3)
-    np.testing.assert_allclose(
-        relu.activations(basis, basis), np.full((3, 3), 1 / (2 * np.pi)) + np.eye(3) * (0.5 - 1 / (2 * np.pi))
-    )
-    np.testing.assert_allclose(relu.activations(basis, -basis).diagonal(), 0, atol=1e-16)
-    np.testing.assert_allclose(relu.slopes(basis, basis), np.eye(3) / 2, atol=1e-17)
-    assert relu.activations(np.zeros((1, 3)), basis).tolist() == [[0, 0, 0]]
-
-
-def test_the_residual_is_that_of_least_squares_on_many_inputs() -> None:
-    features, teachers, weights = rows(6, 3, 3), rows(5, 3, 4), np.random.default_rng(5).standard_normal((4, 5))
-    inputs = np.random.default_rng(6).standard_normal((400_000, 3))
-    given, expected = np.maximum(inputs @ features.T, 0), np.maximum(inputs @ teachers.T, 0) @ weights.T
-    left = expected - given @ np.linalg.lstsq(given, expected, rcond=None)[0]
-    outside, whole = relu.residual(features, teachers, weights)
-    np.testing.assert_allclose(outside, (left**2).mean(0), rtol=0.03)
-    np.testing.assert_allclose(whole, (expected**2).mean(0), rtol=0.03)
 
 
 def test_copies_of_features_change_nothing_and_their_own_span_leaves_nothing() -> None:
@@ -98,12 +79,6 @@ def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_depen
 # Training
 
 
-def features(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """∂f/∂W of a network with these weights: (samples, neurons * dim)."""
-    fired = (inputs @ weights.T >= 0)[:, :, None] * inputs[:, None, :]
-    return np.asarray(fired.reshape(len(inputs), -1) / np.sqrt(len(weights)))
-
-
 @pytest.mark.parametrize("angle", [0.0, 1e-6, 0.3, np.pi / 2, 2.5, np.pi])
 def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angle: float) -> None:
     first, second = np.array([[1.0, 0.0]]), np.array([[np.cos(angle), np.sin(angle)]])
@@ -130,21 +105,6 @@ def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
         outputs, others = outputs - 0.3 * kernel @ error, others - 0.3 * across @ error
     np.testing.assert_allclose(outputs, labels, rtol=1e-8)
     np.testing.assert_allclose(kernel_transfer.carried(source, labels, inputs), others, rtol=1e-7, atol=1e-9)
-
-
-def test_random_features_approach_the_kernel_and_their_least_change_is_the_length() -> None:
-    source, target = rows(12, 4, 3), rows(8, 4, 4)
-    labels, expected = np.random.default_rng(5).standard_normal((2, 12))
-    weights = np.random.default_rng(6).standard_normal((20_000, 4))
-    of_source, of_target = features(source, weights), features(target, weights)
-    assert np.abs(of_source @ of_source.T - relu.slopes(source, source)).max() < 4 * 0.5 / np.sqrt(20_000)
-    shifted = np.linalg.lstsq(of_source, labels, rcond=None)[0]
-    np.testing.assert_allclose(kernel_transfer.carried(source, labels, target), of_target @ shifted, atol=0.1)
-    residual = expected[:8] - of_target @ shifted
-    then = np.linalg.lstsq(of_target, residual, rcond=None)[0]
-    assert length_squared(target, residual) == pytest.approx(then @ then, rel=0.05)
-    columns = np.stack([residual, 2 * residual], 1)
-    np.testing.assert_allclose(length_squared(target, columns), length_squared(target, residual) * [1, 4])
 
 
 @pytest.mark.long

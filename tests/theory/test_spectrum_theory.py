@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mode_descent import descended
-from scipy.integrate import solve_ivp
-from scipy.optimize import minimize_scalar
+from mode_descent import descended, followed, matrix_descent, multiplied
 
 from raysweep.theory import modes, spectrum
 
 SOURCE = np.array([2.0, 1.3, 0.8, 0.45, 0.2, 0.1])
-
-
-def matrix_descent(layers, target, lr, steps, penalty=0.0):
-    """Plain gradient descent of |P - target|² + penalty |P - P_0|² on a list of matrices; the layers at the end."""
-    start = np.linalg.multi_dot([np.eye(len(target)), *layers])
-    for _ in range(steps):
-        product = np.linalg.multi_dot([np.eye(len(target)), *layers])
-        slope = 2 * (product - target) + 2 * penalty * (product - start)
-        new = []
-        for index, layer in enumerate(layers):
-            before = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[:index]])
-            after = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[index + 1 :]])
-            new.append(layer - lr * before.T @ slope @ after.T)
-        layers = new
-    return layers
 
 
 def bases(count, dim, seed=0):
@@ -43,21 +26,8 @@ def test_a_mode_follows_its_differential_equation(depth):
     start = np.array([0.01, 0.3, 1.5, 0.7, 1.2])
     goal = np.array([2.0, 0.5, 0.4, 0.0, 1.2**depth])
     for time in (0.3, 2.0, 9.0):
-        end = solve_ivp(
-            lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1),
-            (0, time),
-            start,
-            method="DOP853",
-            rtol=1e-12,
-            atol=1e-14,
-        ).y[:, -1]
+        end = followed(start, goal, time, depth)
         np.testing.assert_allclose(modes.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
-
-
-def test_two_layers_learn_along_the_logistic_of_the_paper():
-    time, small = 1.7, 0.01
-    expected = SOURCE / (1 + (SOURCE / small**2 - 1) * np.exp(-4 * SOURCE * time))
-    np.testing.assert_allclose(modes.pretrained(SOURCE, time, small, 2) ** 2, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -96,18 +66,6 @@ def test_two_layers_under_noise_have_the_formula_of_the_paper():
     np.testing.assert_allclose(spectrum.noise_excess(np.sqrt(learned), noise, 2), expected, rtol=1e-13)
 
 
-def test_a_mode_is_best_under_noise_at_its_value_less_d_noise_squared():
-    noise = 0.2
-    for sigma in SOURCE:
-
-        def loss(s, sigma=sigma):
-            weights = np.array([np.sqrt(s), *np.zeros(5)])
-            return (s - sigma) ** 2 + float(spectrum.noise_excess(weights, noise, 2))
-
-        best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-9}).x
-        assert best == pytest.approx(max(0.0, sigma - 6 * noise**2), abs=1e-5)
-
-
 def test_noise_inflection_is_the_first_rise_over_whole_modes():
     random = np.random.default_rng(5)
     seen = set()
@@ -138,9 +96,8 @@ def test_finetune_inflection_is_the_first_rise_and_moves_out_with_the_penalty():
         sigma, target = np.sort(random.uniform(0.05, 2, dim))[::-1], random.uniform(0, 2, dim)
         indices = []
         for penalty in (0.0, 0.5, 1.0, 3.0, 10.0):
-            losses = [
-                (((target - sigma) / (1 + penalty))[:n] ** 2).sum() + (sigma[n:] ** 2).sum() for n in range(dim + 1)
-            ]
+            gaps = ((target - sigma) / (1 + penalty)) ** 2
+            losses = [gaps[:n].sum() + (sigma[n:] ** 2).sum() for n in range(dim + 1)]
             first = next((r for r in range(1, dim) if losses[r] < losses[r + 1]), dim)
             indices.append(spectrum.finetune_inflection(sigma, target, penalty))
             assert indices[-1] == first
@@ -155,7 +112,7 @@ def test_modes_step_as_full_matrices_do(depth, penalty):
     weights = modes.pretrained(SOURCE, 1.2, 0.2, depth)
     target = np.array([1.0, 1.6, 0.3, 0.9, 0.2, 0.0])
     end = matrix_descent(in_basis(weights, axes), axes[0] @ np.diag(target) @ axes[-1].T, 0.03, 40, penalty)
-    matrix = axes[0].T @ np.linalg.multi_dot([np.eye(6), *end]) @ axes[-1]
+    matrix = axes[0].T @ multiplied(end) @ axes[-1]
     goal = modes.goal_modes(weights**depth, target, penalty)
     stepped = descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
     np.testing.assert_allclose(matrix, np.diag(stepped), atol=1e-12)
@@ -177,7 +134,7 @@ def test_descent_stays_below_the_stable_rate_and_leaves_above_it(depth, penalty)
 
     def distance(lr):
         end = matrix_descent(nudged, aim, (1 + penalty) * lr, 1500)
-        return np.abs(np.linalg.multi_dot([np.eye(4), *end]) - aim).max()
+        return np.abs(multiplied(end) - aim).max()
 
     assert distance(0.985 * bound) < 1e-9
     assert not distance(1.015 * bound) < 1e-3

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import sqlite3
 import time
 from pathlib import Path
 
 import pytest
+from conftest import sql
 
 from raysweep.redaction import without_credentials
 from raysweep.tracking import server
@@ -37,8 +36,7 @@ def test_check_refuses_what_cannot_be_reached_in_one_line_without_credentials(
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "text.db").write_text("this is no database, but long enough to have a header " * 9)
-    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
-        other.execute("CREATE TABLE studies (study_id INTEGER)")
+    sql(tmp_path / "other.db", "CREATE TABLE studies (study_id INTEGER)")
     before = sorted(entry.name for entry in tmp_path.iterdir())
     assert "not a folder" in refused(f"sqlite:///{tmp_path / 'file' / 'mlflow.db'}")
     assert "not a database" in refused(f"sqlite:///{tmp_path / 'text.db'}")

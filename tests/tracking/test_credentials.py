@@ -8,13 +8,13 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, driving, files_of, process, refused, until
+from conftest import QUIET, Call, driving, files_of, process, refused, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, small_space, written
 
@@ -53,21 +53,13 @@ def test_what_is_printed_has_stars_for_credentials(text: str, clean: str) -> Non
 
 
 def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "MLFLOW_TRACKING_PASSWORD",
-        "MLFLOW_TRACKING_TOKEN",
-        "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN",
-        "PGPASSWORD",
-        "HF_TOKEN",
-        "DB_PASS",
-        "GOOGLE_CREDENTIALS",
-        "DATABASE_CREDENTIAL",
-        "GITHUB_PAT",
-        "azure_storage_connection_string",
-        "SSH_PRIVATE_KEY",
-        "KEY_PASSPHRASE",
-    ):
+    secret = (
+        "MLFLOW_TRACKING_PASSWORD MLFLOW_TRACKING_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN PGPASSWORD HF_TOKEN"
+    )
+    secret += (
+        " DB_PASS GOOGLE_CREDENTIALS DATABASE_CREDENTIAL GITHUB_PAT azure_storage_connection_string SSH_PRIVATE_KEY"
+    )
+    for name in (*secret.split(), "KEY_PASSPHRASE"):
         monkeypatch.setenv(name, f"{name.lower()}-value")
         assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
         assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"
@@ -152,10 +144,9 @@ def answering(received: list[str | None], target: str = "") -> http.server.Threa
 
 
 @pytest.fixture
-def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, list[str | None]]]:
+def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, own_notes: Path) -> Iterator[tuple[str, list[str | None]]]:
     """The sweep `small`, as somebody else made it: its record names a server that this user, who has a password, never
     gave. The server's address, and the credentials that it hears."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name, value in {"USERNAME": "ada", "PASSWORD": PASSWORD, "TOKEN": SECRET}.items():
         monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
     requests: list[str | None] = []
@@ -169,7 +160,7 @@ def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
 
 
 def test_a_password_goes_to_no_address_that_only_a_storage_names(
-    theirs: tuple[str, list[str | None]], small: Path, space: Path, call: Callable[..., Outcome]
+    theirs: tuple[str, list[str | None]], small: Path, space: Path, call: Call
 ) -> None:
     uri, received = theirs
     before = files_of(small)
@@ -250,12 +241,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterato
 
 @pytest.mark.long
 def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
-    guarded: str,
-    sandbox: Path,
-    storage: Path,
-    tmp_path: Path,
-    call: Callable[..., Outcome],
-    monkeypatch: pytest.MonkeyPatch,
+    guarded: str, sandbox: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With rows that fail and quote every secret there is."""
     inside = guarded.replace("://", f"://ada:{PASSWORD}@")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome
+from conftest import Call, sql
 from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
 from raysweep.tracking import histories, server
-
-Call = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -28,8 +23,7 @@ def sweep(tmp_path: Path, template: Path) -> Sweep:
 
 def points(database: Path) -> int:
     """Points of all histories."""
-    with contextlib.closing(sqlite3.connect(database)) as db:
-        return int(db.execute("select count(*) from metrics where key like '%/%'").fetchone()[0])
+    return int(sql(database, "SELECT COUNT(*) FROM metrics WHERE key LIKE '%/%'")[0][0])
 
 
 def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(

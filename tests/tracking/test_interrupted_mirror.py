@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import signal
-import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Outcome, driving, until
+from conftest import Call, driving, sql, until
 from servers import hurry
 from spaces import small_space, written
 
@@ -22,11 +19,10 @@ STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_end_that_is_cut_short_leaves_no_run_running(
-    number: signal.Signals, storage: Path, slow_database: Path, tmp_path: Path, call: Callable[..., Outcome]
+    number: signal.Signals, storage: Path, slow_database: Path, tmp_path: Path, call: Call
 ) -> None:
     def runs() -> list[tuple[str, str, int]]:
-        with contextlib.closing(sqlite3.connect(slow_database, timeout=PATIENCE)) as db:
-            return db.execute(STATUSES).fetchall()
+        return sql(slow_database, STATUSES)
 
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
     asked = ("run", written(tmp_path, space), "--storage", storage, "--executor", "inline", "--no-report")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from careless_workload import RESULTS
-from conftest import QUIET, SUPPORT, Outcome, _before, files_of, installed, process, run
+from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, halted, installed, process, run
 from spaces import written
 
 from raysweep import workloads
 from raysweep.errors import InputError
-
-Call = Callable[..., Outcome]
 
 LINES = {
     "rows too many": "careless.learn: expected 2 numbers as the metric loss, one for each row, got 3",
@@ -40,10 +37,7 @@ def space(gives: list[str], **changes: Any) -> dict[str, Any]:
 
 def refused(outcome: Outcome, line: str) -> None:
     """Exit 2, and the last line is this one; nothing that looks like an error in raysweep."""
-    assert outcome.code == 2, outcome
-    assert outcome.out == ""
-    assert "Traceback" not in outcome.err
-    assert outcome.err.splitlines()[-1].startswith(line), outcome.err
+    halted(outcome, line)
     assert outcome.err.count("careless") == line.count("careless"), "it is said once"
 
 
@@ -67,9 +61,7 @@ def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_
     assert call("run", path, "--storage", storage, "--executor", "inline", *QUIET).code == 0
     path = written(tmp_path, space(["fine", "no result"]))
     outcome = call("run", path, "--storage", storage, "--executor", "inline", *QUIET)
-    assert outcome.code == 2
-    assert outcome.err.splitlines()[-1].startswith(LINES["no result"])
-    assert "2 rows are kept; go on with: " in outcome.err
+    halted(outcome, LINES["no result"], "2 rows are kept; go on with: ")
     assert call("results", "odd", "--storage", storage).out.count("\n") == 3
 
 
@@ -109,9 +101,7 @@ def test_on_ray_it_is_the_same_line(
 ) -> None:
     asked = space([gives], resources=resources, axes={"gives": [gives], "x": [1, 2, 3, 4]})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, "--executor", "ray", *QUIET)
-    assert outcome.code == 2, outcome
-    assert "Traceback" not in outcome.err
-    assert outcome.err.splitlines()[-1].startswith(LINES[gives].split(" 2 ")[0].split(", got")[0]), outcome.err
+    halted(outcome, LINES[gives].split(" 2 ")[0].split(", got")[0])
     assert not storage.exists()
 
 
@@ -166,3 +156,10 @@ def test_one_wrong_declaration_hides_no_other_workload(tmp_path: Path) -> None:
     assert listed.code == 0, listed
     assert "linear_transfer" in listed.out
     assert "wrong cannot be loaded: circle: expected stages in one chain" in " ".join((listed.out + listed.err).split())
+
+
+def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(sandbox: Path, storage: Path) -> None:
+    sweep = run(storage, space(["fine", "failed"]))
+    assert sweep.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
+    for row in sweep.failures():
+        assert row["error"].rstrip().endswith("gave the status failed, and no error")

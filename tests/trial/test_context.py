@@ -44,26 +44,25 @@ def interrupted(store: Store, at: int, stage: str = "stage", rows: int = 1, stat
     return results
 
 
-def assert_same(result: Any, expected: Any) -> None:
-    if isinstance(expected, torch.Tensor):
-        assert isinstance(result, torch.Tensor)
-        assert result.dtype == expected.dtype
-        assert torch.equal(result, expected)
-    elif isinstance(expected, np.ndarray):
-        assert result.dtype == expected.dtype
-        assert result.shape == expected.shape
-        np.testing.assert_array_equal(result, expected)
-    elif isinstance(expected, dict):
-        assert list(result) == list(expected)  # an integer stays one
-        for key, value in expected.items():
-            assert_same(result[key], value)
-    elif isinstance(expected, (list, tuple)):
-        assert len(result) == len(expected)
-        for one, other in zip(result, expected, strict=True):
+def assert_same(result: Any, given: Any) -> None:
+    assert type(result) is type(given)
+    if isinstance(given, dict):
+        assert list(result) == list(given)
+        assert [type(key) for key in result] == [type(key) for key in given]
+        for key in given:
+            assert_same(result[key], given[key])
+    elif isinstance(given, (list, tuple)):
+        assert len(result) == len(given)
+        for one, other in zip(result, given, strict=True):
             assert_same(one, other)
+    elif isinstance(given, torch.Tensor):
+        assert (result.dtype, result.shape) == (given.dtype, given.shape)
+        assert torch.equal(result.resolve_conj(), given.resolve_conj())
+    elif isinstance(given, (np.ndarray, np.generic)):
+        assert (result.dtype, result.shape) == (given.dtype, given.shape)
+        np.testing.assert_array_equal(result, given)
     else:
-        assert type(result) is type(expected)
-        assert result == expected
+        assert result == given
 
 
 def trained(kind: torch.dtype) -> tuple[torch.nn.Module, torch.optim.Optimizer]:

@@ -9,13 +9,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import QUIET, Outcome
+from conftest import QUIET, Call, halted
 from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
@@ -48,7 +47,7 @@ def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_en
     asked_for: list[str],
     storage: Path,
     tmp_path: Path,
-    call: Callable[..., Outcome],
+    call: Call,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
@@ -62,7 +61,7 @@ def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_en
 
 
 def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_granted_none(
-    asked_for: list[str], storage: Path, tmp_path: Path, call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    asked_for: list[str], storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     asked = small_space(
@@ -93,18 +92,13 @@ def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_grante
     ids=["network", "flow", "spectrum", "language"],
 )
 def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_on_without(
-    asked: dict[str, Any], storage: Path, tmp_path: Path, call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    asked: dict[str, Any], storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     arguments = ("--storage", storage, *QUIET, "--executor", "inline")
     path = written(tmp_path, {**asked, "resources": {"gpus_per_trial": 1}})
-    halted = call("run", path, *arguments)
-    assert halted.code == 2
-    line = halted.err.splitlines()[-1]
-    assert line.startswith(KEY), halted.err
-    assert torch.__version__ in line
-    assert "CUDA_VISIBLE_DEVICES=7" in line
+    line = halted(call("run", path, *arguments), KEY, torch.__version__, "CUDA_VISIBLE_DEVICES=7")
     assert open_sweep("small", storage).results().empty
     advised = re.search(r"raysweep run … (--set \S+) ", line)
     assert advised, line

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from test_context import assert_same
 
 from raysweep.errors import InputError
 from raysweep.stages import trees
@@ -61,27 +62,6 @@ def taken(answer: Any, keep: bool, folder: Path, workload: Workload | None = Non
     chain.compute(workload or made(), columns, np.zeros(rows, int), store, ("give",) if keep else ())
     (result,) = TAKEN
     return result
-
-
-def assert_same(result: Any, given: Any) -> None:
-    assert type(result) is type(given)
-    if isinstance(given, dict):
-        assert list(result) == list(given)
-        assert [type(key) for key in result] == [type(key) for key in given]
-        for key in given:
-            assert_same(result[key], given[key])
-    elif isinstance(given, (list, tuple)):
-        assert len(result) == len(given)
-        for one, other in zip(result, given, strict=True):
-            assert_same(one, other)
-    elif isinstance(given, torch.Tensor):
-        assert (result.dtype, result.shape) == (given.dtype, given.shape)
-        assert torch.equal(result.resolve_conj(), given.resolve_conj())
-    elif isinstance(given, (np.ndarray, np.generic)):
-        assert (result.dtype, result.shape) == (given.dtype, given.shape)
-        np.testing.assert_array_equal(result, given)
-    else:
-        assert result == given
 
 
 FAITHFUL: dict[str, Any] = {

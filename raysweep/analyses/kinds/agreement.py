@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of
 from raysweep.fits.comparison import FEWEST, Joint, joint, student_coverage
 from raysweep.fits.reasons import Reason
 from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space.analyses import metrics_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DOUBTFUL = 1e-3  # a difference with a larger p-value may be chance: other seeds would tell
 SKEWED = 1.0  # above this skewness, Student's t intervals of about 20 draws clearly cover too little

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
 from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.outcomes import outcome
+from raysweep.analyses.outcomes import outcome, with_outcomes
 from raysweep.analyses.places import (
     EVERYWHERE,
     FITTED,
@@ -30,6 +30,7 @@ from raysweep.analyses.rows import (
     Part,
     Where,
     comparable,
+    edges_of,
     groups,
     heavy_rows,
     is_exact,
@@ -44,11 +45,9 @@ from raysweep.fits.comparison import joint
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Fit, Status
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_MAPS = 9
 DRAWN = 81
@@ -91,24 +90,24 @@ def run(question: Question) -> Finding:
     parts = list(groups(rows, keys))
     level = question.read_at("boundary")
     fit_one = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload, error=error)
-    maps, fits = list[Map](), list[Fit]()
-    fitted = mapped(fit_one, [rows for _, rows in parts])
-    for (where, rows), (fit, expected, fine, roots) in zip(parts, fitted, strict=True):
+    tables, fits, edges = list[pd.DataFrame](), list[Fit](), edges_of(rows, x)
+    for (where, _), (fit, expected) in zip(parts, mapped(fit_one, [rows for _, rows in parts]), strict=True):
         fits.append(replace(fit, crossings=in_front(fit.crossings.assign(**where), keys)))
-        table = add_theory(fit.table, expected, question.level)
+        table = with_outcomes(add_theory(fit.table, expected, question.level), edges)
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
-        maps.append(Map(where, rows, add_lines(table, question.lines, question.level), fine, roots))
+        tables.append(add_lines(table, question.lines, question.level))
     lead = [*keys, *of_y]
-    whole = in_front(joined((one.where, one.table) for one in maps), lead)
-    tables = {f"{question.name}_zeros": whole}
+    whole = in_front(joined((where, table) for (where, _), table in zip(parts, tables, strict=True)), lead)
+    named = {f"{question.name}_zeros": whole}
+    apart = [displacements(rows, table, x, y, metric) for (_, rows), table in zip(parts, tables, strict=True)]
     facts: dict[str, Any] = {
         "rising": same_way(fits),
-        "joint": against_theory(whole, maps, x, y, metric),
+        "joint": against_theory(whole, apart),
         "lines": beside_lines(question, whole),
     }
     if question is not measured:  # a difference is a metric of no other table
-        tables[f"{question.name}_differences"] = means_table(question.rows, [*lead, x], metric, workload)
+        named[f"{question.name}_differences"] = means_table(question.rows, [*lead, x], metric, workload)
         ((axis, values),) = measured.options["between"].items()
         facts["between"] = {"metric": measured.metric, "axis": axis, "values": list(values)}
     signs = signs_of(metric, workload)
@@ -119,8 +118,8 @@ def run(question: Question) -> Finding:
         whole,
         lead,
         fits,
-        partial(plots, question, maps, whole, keys),
-        tables,
+        partial(plots, question, parts, tables, whole, keys),
+        named,
         stops="boundary",
         one_of_two=question is not measured,
         facts={name: fact for name, fact in facts.items() if fact not in (None, {})},
@@ -130,15 +129,13 @@ def run(question: Question) -> Finding:
 
 def one_line(
     rows: pd.DataFrame, *, x: str, y: str | None, metric: str, level: float, workload: Workload, error: str | None
-) -> tuple[Fit, list[np.ndarray], np.ndarray, list[np.ndarray]]:
-    """(the fit of one line, the zeros of the closed form in its slices, finely spaced slices, its zeros there)."""
+) -> tuple[Fit, list[np.ndarray]]:
+    """(the fit of one line, the zeros of the closed form in its slices)."""
     scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
     fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log, error=error)
-    slices, fine = (fit.table[y].to_numpy(), smooth(rows, y, workload)) if y else (np.zeros(1), np.zeros(1))
+    slices = fit.table[y].to_numpy() if y else np.zeros(1)
     fit = replace(fit, table=limited_by_failures(fit.table, rows, x, y, metric))
-    expected = zero_line(rows, x, y, metric, workload, slices)
-    roots = zero_line(rows, x, y, metric, workload, fine, DRAWN)
-    return fit, expected, fine, roots
+    return fit, zero_line(rows, x, y, metric, workload, slices)
 
 
 def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
@@ -179,16 +176,13 @@ def same_way(fits: Sequence[Fit]) -> bool | None:
     return ways.pop() if len(ways) == 1 else None
 
 
-def against_theory(whole: pd.DataFrame, maps: Sequence[Map], x: str, y: str | None, metric: str) -> dict[str, float]:
+def against_theory(whole: pd.DataFrame, apart: Sequence[pd.DataFrame]) -> dict[str, float]:
     """All located zeros against the closed form's at once, with the draw as the unit; empty if that is not known.
 
-    distance: their mean distance in x. mean, error: of the distances in units of the scatter of one draw. z, draws: as
-    in `Joint`.
+    apart: `displacements` of each part. distance: their mean distance in x. mean, error: of the distances in units of
+    the scatter of one draw. z, draws: as in `Joint`.
     """
-    import pandas as pd
-
-    distances = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
-    if (test := joint(distances)) is None:
+    if (test := joint(pd.concat(apart, axis=1).to_numpy(float))) is None:
         return {}
     located = whole[whole["status"] == Status.LOCATED]
     distance = float((located["estimate"] - located["theory"]).mean())
@@ -201,59 +195,54 @@ def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str,
     return {name: {"value": question.lines[name], "outside": out, "of": of} for name, (out, of) in counts.items()}
 
 
-def plots(question: Question, maps: Sequence[Map], whole: pd.DataFrame, keys: list[str]) -> list[Plot]:
+def plots(
+    question: Question, parts: Sequence[Part], tables: Sequence[pd.DataFrame], whole: pd.DataFrame, keys: list[str]
+) -> list[Plot]:
     """Maps if there is a y, the zeros over another axis, and the curves; the curves first if few settings have one."""
     y, rows = question.options.get("y"), question.rows
     along = y if y and is_number(rows, y) else next((key for key in keys if is_number(rows, key)), None)
-    first: list[Plot] = [*maps_plot(question, maps)]
+    first: list[Plot] = [*maps_plot(question, parts, tables)]
     second: list[Plot] = []
-    if along and (along != y or len(maps) > 1):
+    if along and (along != y or len(parts) > 1):
         lead = [*keys, *([y] if y else [])]
-        by_setting = {tuple(one.where.values()): one for one in maps} if along == y else {}
-        line = partial(zeros_of_line, question, lead, along, by_setting)
-        second = [*places_plot(question, whole, lead, along, "zero", line)]
-    if len(maps) > 1 or question.lines:  # several lines in one figure are easier to compare than maps
+        second = [*places_plot(question, whole, lead, along, "zero", partial(zeros_of_line, question, lead, along))]
+    if len(parts) > 1 or question.lines:  # several lines in one figure are easier to compare than maps
         first, second = second, first
-    curves = slices_plot(question, maps, whole, keys)
+    curves = slices_plot(question, parts, whole, keys)
     return [curves, *first, *second] if few(whole) else [*first, *second, curves]
 
 
-def maps_plot(question: Question, maps: Sequence[Map]) -> list[MapsPlot]:
+def maps_plot(question: Question, parts: Sequence[Part], tables: Sequence[pd.DataFrame]) -> list[MapsPlot]:
     """The metric over x and y, one map per setting of the other axes; empty if the cells lie on one line."""
     x, y, rows = question.x, question.options.get("y"), question.rows
     if not y or not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
         return []
-    located = {place for place, one in enumerate(maps) if has_place(one.table)}
-    shown = [maps[place] for place in comparable([tuple(one.where.values()) for one in maps], MOST_MAPS, located)]
-    return [MapsPlot(f"{question.name}_surface", shown, x, y, question.metric, len(maps), question.lines)]
+    located = {place for place, table in enumerate(tables) if has_place(table)}
+    chosen = comparable([tuple(where.values()) for where, _ in parts], MOST_MAPS, located)
+    shown = [Map(*parts[k], tables[k], *zeros_over(question, parts[k][1], y)) for k in chosen]
+    return [MapsPlot(f"{question.name}_surface", shown, x, y, question.metric, len(parts), question.lines)]
 
 
-def zeros_of_line(
-    question: Question,
-    lead: Sequence[str],
-    along: str,
-    by_setting: Mapping[tuple[Any, ...], Map],
-    where: Where,
-    table: pd.DataFrame,
-) -> PlaceLine:
-    """One line of zeros, with the closed form's on a fine grid. by_setting: maps that have them already."""
-    setting = {other: table[other].iloc[0] for other in lead if other != along}
-    if one := by_setting.get(tuple(setting.values())):
-        fine, roots = one.fine, one.roots
-    else:
-        rows = question.rows
-        for other, value in setting.items():
-            rows = rows[rows[other] == value]
-        fine = smooth(rows, along, question.workload)
-        roots = zero_line(rows, question.x, along, question.metric, question.workload, fine, DRAWN)
+def zeros_over(question: Question, rows: pd.DataFrame, along: str) -> tuple[np.ndarray, list[np.ndarray]]:
+    """(finely spaced values of an axis, the closed form's zeros at each)."""
+    fine = smooth(rows, along, question.workload)
+    return fine, zero_line(rows, question.x, along, question.metric, question.workload, fine, DRAWN)
+
+
+def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Where, table: pd.DataFrame) -> PlaceLine:
+    """One line of zeros, with the closed form's on a fine grid."""
+    rows = question.rows
+    for other in lead:
+        if other != along:
+            rows = rows[rows[other] == table[other].iloc[0]]
+    fine, roots = zeros_over(question, rows, along)
     return PlaceLine(where, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
 
-def slices_plot(question: Question, maps: Sequence[Map], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:
-    """The metric over x, with up to six panels of slices."""
+def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:
     x, metric, y = question.x, question.metric, question.options.get("y")
     of_y = [y] if y else []
-    slices: list[Part] = [({**label, **one.where}, part) for one in maps for label, part in groups(one.rows, of_y)]
+    slices: list[Part] = [({**label, **where}, part) for where, rows in parts for label, part in groups(rows, of_y)]
     names = [*of_y, *keys]
     zeros = dict(zip(whole[names].itertuples(index=False, name=None), marks(whole), strict=True))
     marked = [zeros.get(tuple(where.values())) for where, _ in slices]

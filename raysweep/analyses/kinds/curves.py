@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +15,12 @@ from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means
 from raysweep.analyses.series import curves_plot
 from raysweep.errors import InputError
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import along_training, metrics_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
-
-    from raysweep.space.checks import Context
-    from raysweep.workloads.declaration import Workload
+from raysweep.space.checks import Context
+from raysweep.workloads.declaration import Workload
 
 OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from raysweep.analyses.rows import Where, groups, parameters_of, plain_means, va
 from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
 from raysweep.errors import InputError
 from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
 from raysweep.space.checks import Context
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
 FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
@@ -133,8 +131,6 @@ def paired(matched: Matched) -> pd.DataFrame:
     A parameter for which the reference has no value in common with the other engines (for example a number of steps)
     need not be the same.
     """
-    import pandas as pd
-
     rows = matched.rows
     is_reference = rows["engine"] == matched.reference
     reference_rows, others = rows[is_reference], rows[~is_reference]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from raysweep.fits.result import Status
 from raysweep.fits.surface.best import Pair
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 from raysweep.fits.surface.slices import Slices
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context, expect
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PANELS = 6
 
@@ -114,9 +112,6 @@ def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, floa
 
 
 def alike_rows(surface: SlicePlaces, axes: Sequence[str], settings: Sequence[Where]) -> pd.DataFrame:
-    """The points of each setting that cannot be told from the best, with their expected regret."""
-    import pandas as pd
-
     out = []
     for where, pair in zip(settings, surface.pairs, strict=True):
         if pair is None:
@@ -128,7 +123,6 @@ def alike_rows(surface: SlicePlaces, axes: Sequence[str], settings: Sequence[Whe
 
 
 def plots_of(question: Question, surface: SlicePlaces, settings: Sequence[Where]) -> list[Plot]:
-    """One map per setting, of some of them."""
     cells, slices = surface.slices.cells, surface.slices
     there = [(s, pair) for s, pair in enumerate(surface.pairs) if pair is not None]
     panels = []
@@ -145,7 +139,6 @@ def plots_of(question: Question, surface: SlicePlaces, settings: Sequence[Where]
 
 
 def two_axes(value: Any, path: str, context: Context) -> Any:
-    """Two axes of numbers."""
     expect(isinstance(value, list) and len(value) == 2, path, "two axes, like [lr, batch]", value)
     for name in value:
         allowed.number_axis(name, path, context)

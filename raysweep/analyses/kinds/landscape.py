@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, groups, spread
 from raysweep.fits.statistics import mean_band
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MIDDLE, MORE = ("middle", "middle_low", "middle_high"), ("more", "more_low", "more_high")
 SETTINGS = 6
@@ -54,8 +52,6 @@ class LandscapePlot(Plot):
 
 def run(question: Question) -> Finding:
     """The surfaces of each setting. InputError if the stage logged other metrics than those asked for."""
-    import pandas as pd
-
     stage, metrics, x, y = stage_of(question), metrics_of(question.options), question.x, str(question.options["y"])
     points = points_of(question)
     logged = [str(name) for name in points.columns if points[name].notna().any()]
@@ -146,8 +142,6 @@ def setting_row(one: Surfaces, every: Sequence[Surfaces], level: float) -> dict[
 
 def of_draws(one: Surfaces, x: str, y: str) -> pd.DataFrame:
     """One line per point and draw."""
-    import pandas as pd
-
     across, along = np.meshgrid(one.x, one.y)
     parts = [
         pd.DataFrame({"metric": one.metric, "seed": seed, x: across.ravel(), y: along.ravel(), "value": grid.ravel()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,10 @@ from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.law import SPARE, Law
 from raysweep.fits.surface.slice_places import SlicePlaces, inside, slice_places
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LINES, PANELS, FINE = 6, 9, 41
 SLICE = ("outcome", "estimate", "low", "high", "law", "law_low", "law_high", "inside", "choice", "regret")
@@ -47,8 +45,6 @@ class Laws:
 
 def run(question: Question) -> Finding:
     """The exponents of each setting of the axes that are not in the law: one row per setting and axis of the law."""
-    import pandas as pd
-
     made, level = laws_of(question), question.level
     over, others = made.over, made.others
     rows = [{**where, **row} for where, law, part in made.laws for row in exponent_rows(law, len(part), over, level)]
@@ -88,15 +84,12 @@ def laws_of(question: Question) -> Laws:
 
 
 def over_of(options: Mapping[str, Any]) -> list[str]:
-    """The axes of the law."""
     over = options["over"]
     return [over] if isinstance(over, str) else list(over)
 
 
 def slices_table(surface: SlicePlaces, keys: Sequence[str]) -> pd.DataFrame:
     """One row per slice with its best value. _slice: its number."""
-    import pandas as pd
-
     lines = []
     for s, (setting, one) in enumerate(zip(surface.slices.settings, surface.bests, strict=True)):
         line = {**dict(zip(keys, setting, strict=True)), "_slice": s, **dict.fromkeys(SLICE, np.nan)}
@@ -191,7 +184,6 @@ def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:
-    """An axis of numbers, or a list of them."""
     for name in value if isinstance(value, list) else [value]:
         allowed.number_axis(name, path, context)
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +30,11 @@ from raysweep.analyses.series import Panel, by_panel, laid_out
 from raysweep.fits.draws import log_axis
 from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import mean_band
+from raysweep.lazy import pd
 from raysweep.ledger.curves import STEP, aligned
 from raysweep.space import analysis_options as allowed
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VALUE = "_value"  # the column of a logged metric; no parameter name begins with an underscore
 POINTS = 60  # a curve has so many points at most in a page: enough for the eye, few enough for a small file
@@ -171,8 +169,6 @@ def setting_row(one: Curve, metric: str) -> dict[str, Any]:
 
 def points_table(curves: Sequence[Curve], x: str) -> pd.DataFrame:
     """One row per setting and x: the mean over ok draws, its band, the number of draws."""
-    import pandas as pd
-
     parts = []
     for one in curves:
         keys = {key: [value] * len(one.x) for key, value in one.where.items()}
@@ -197,7 +193,6 @@ def plots_of(curves: Sequence[Curve], keys: list[str], metric: str, question: Qu
 
 
 def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, question: Question) -> dict[str, Any]:
-    """The curves of a metric in the form of `explored.explored`, at up to `POINTS` steps."""
     made = [one for one in curves if len(one.x)]
     numbers = [key for key in keys if not question.workload.by_name[key].categorical]
     steps = question.options.get("called") or ("step" if question.x == STEP else "share of the steps")

@@ -6,27 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
+from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import groups, is_exact, is_logarithmic, is_number, with_choice
+from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number, with_choice
 from raysweep.analyses.series import marked_panels
+from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
-from raysweep.search.completed import completed_rows
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def run(question: Question) -> Finding:
@@ -48,7 +46,7 @@ def run(question: Question) -> Finding:
     blind = knows_no_rate(parts[0][1], x, metric, workload)
     theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
     expected = [np.empty(0)] * len(parts) if blind else mapped(theory, [rows for _, rows in parts])
-    whole = add_theory(fit.table, expected, level)
+    whole = with_outcomes(add_theory(fit.table, expected, level), edges_of(frame, x))
     along = longest_lines(frame, keys)
 
     def plots() -> Sequence[Plot]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,8 @@ from raysweep.analyses.series import CurvesPlot, Series, grid_theory, laid_out
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEANS = ("geometric_mean", "low", "high")
 
@@ -51,8 +49,6 @@ def run(question: Question) -> Finding:
 
 def exponents(parts: Sequence[Part], question: Question) -> pd.DataFrame:
     """One row per setting: the keys, its `PowerLaw`, bend_p_holm, bends (whether it is not one power) and theory."""
-    import pandas as pd
-
     x, metric, level = question.x, question.metric, question.level
     fits = [fit_power_law(rows, x, metric, "seed", level, exact=is_exact(rows, metric)) for _, rows in parts]
     whole = pd.DataFrame([{**where, **vars(fit)} for (where, _), fit in zip(parts, fits, strict=True)])
@@ -81,8 +77,6 @@ def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question) -> li
 
 def means(fitted: Sequence[tuple[Where, Any]], keys: list[str], question: Question) -> pd.DataFrame:
     """The geometric means of all fitted settings, one row per setting and x."""
-    import pandas as pd
-
     lines = [
         (*where.values(), *point)
         for where, (rows, row) in fitted

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.boundary import slice_scale
-from raysweep.analyses.outcomes import needed, outcome
+from raysweep.analyses.outcomes import needed, outcome, with_outcomes
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import edges_of, groups, is_number
 from raysweep.analyses.series import Panel
 from raysweep.fits.boundary import fit_boundary
-from raysweep.fits.meeting import fit_meeting
+from raysweep.fits.power_law import fit_meeting
 from raysweep.fits.result import Status
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURED = ("status", "estimate", "low", "high", "note")
 PREDICTED = ("predicted", "predicted_low", "predicted_high", "beyond")
@@ -32,8 +30,6 @@ SOURCE = "zero"
 
 def run(question: Question) -> Finding:
     """The measured and the predicted zero of a metric over x, one pair per setting."""
-    import pandas as pd
-
     x, keys = question.x, question.keys(question.x)
     settings = [(where, *both_places(part, question)) for where, part in groups(question.rows, keys)]
     whole = pd.DataFrame([{**where, **row} for where, row, *_ in settings])
@@ -88,14 +84,16 @@ def judged(row: dict[str, Any]) -> Outcome:
 
 def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[PlacesPlot]:
     """Both places over the first axis of numbers, at the first values of the others; empty without such an axis."""
+    x = question.x
     along = next((key for key in keys if is_number(question.rows, key) and whole[key].nunique() > 1), None)
     if along is None:
         return []
     one, others = whole, [key for key in keys if key != along]
     for key in others:
         one = one[one[key] == one[key].iloc[0]]
+    one = with_outcomes(one, edges_of(question.rows, x))
     guess = one[[along]].assign(
-        status=np.where(np.isfinite(one["predicted"]), Status.LOCATED, Status.UNDETERMINED),
+        outcome=np.where(np.isfinite(one["predicted"]), Outcome.LOCATED, Outcome.UNDECIDED),
         estimate=one["predicted"],
         low=one["predicted_low"],
         high=one["predicted_high"],
@@ -105,8 +103,7 @@ def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[
         PlaceLine({SOURCE: name}, table, nothing, nothing) for name, table in (("measured", one), ("predicted", guess))
     ]
     where = {key: one[key].iloc[0] for key in others}
-    name, x = f"{question.name}_line", question.x
-    return [PlacesPlot(name, [Panel(where, lines)], x, along, question.metric, "zero", len(lines))]
+    return [PlacesPlot(f"{question.name}_line", [Panel(where, lines)], x, along, question.metric, "zero", len(lines))]
 
 
 ANALYSIS = Analysis(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from raysweep.analyses.rows import all_keys, groups, plain_means, spread
 from raysweep.analyses.series import CurvesPlot, Panel, Series
 from raysweep.fits import r_squared
 from raysweep.fits.reasons import Reason
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PANELS = 9
 
@@ -30,8 +28,6 @@ def run(question: Question) -> Finding:
 
     It is if its interval lies above those of all others.
     """
-    import pandas as pd
-
     x, metric, unit = question.x, question.metric, str(question.options["unit"])
     predictors = list(dict.fromkeys(question.options["predictors"]))
     good = question.rows[question.rows["status"] == "ok"]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
-from raysweep.analyses.outcomes import outcome, takes
+from raysweep.analyses.outcomes import outcome, takes, with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
@@ -36,13 +36,11 @@ from raysweep.fits.regime import FEWEST_LENGTHS, FEWEST_OF_LAW, Regime, Verdict,
 from raysweep.fits.result import Status
 from raysweep.fits.surface.few_draws import has_few_draws
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOT_IN_ROWS = ("verdict", "slope", "note", "tuned_turn_low", "tuned_turn_high")
 BEST = "best"  # what stands for a rate in the setting of a line at the best one
@@ -58,8 +56,6 @@ OUTCOMES = {
 
 def run(question: Question) -> Finding:
     """The regime of each setting."""
-    import pandas as pd
-
     lr, length, metric = (str(question.options[name]) for name in ("lr", "length", "metric"))
     metrics = list(dict.fromkeys([metric, *metrics_of(question.options)]))
     # A loss that the base model has too is the pretraining loss: fine-tuning changes it.
@@ -68,7 +64,9 @@ def run(question: Question) -> Finding:
     frame = with_choice(rows, lr, keys)
     parts = list(groups(frame, keys))
     turns = {name: better_extremum(name, question.workload) for name in metrics}
-    fit = partial(one_regime, lr=lr, length=length, metric=metric, level=question.level, turns=turns)
+    beside = {name: turn for name, turn in turns.items() if name != metric}
+    asked: dict[str, Any] = {"level": question.level, "turn": turns[metric], "beside": beside}
+    fit = partial(one_regime, lr=lr, length=length, metric=metric, **asked)
     places: list[SlicePlaces | None] = [None] * len(parts)
     if not is_exact(frame, metric) and has_few_draws(frame, lr, metric, [*keys, length]):
         by, error = [*keys, length], question.error_in(frame)
@@ -80,6 +78,7 @@ def run(question: Question) -> Finding:
     at_best = [(where, one.at_best_lr.table.assign(metric=metric)) for where, one in answers]
     at_best += [(where, at.table.assign(metric=name)) for where, one in answers for name, at in one.beside.items()]
     slopes = pd.DataFrame([{**where, **numbers(one, pretraining)} for where, one in answers])
+    status = np.where(np.isfinite(slopes["slope"]), Status.LOCATED, Status.UNDETERMINED)
     edges = edges_of(rows, lr)
     settings = [setting_row(row, one, edges) for row, one in zip(slopes.to_dict("records"), regimes, strict=True)]
 
@@ -89,7 +88,7 @@ def run(question: Question) -> Finding:
     score = {"inside": int(np.nansum(hits)), "of": int(np.isfinite(hits).sum()), "settings": len(scored)}
 
     def plots() -> Sequence[Plot]:
-        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length))
+        best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length, edges=edges))
         out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, length, metric, "optimum", len(parts))]
         pairs = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
         for name in metrics:
@@ -106,7 +105,7 @@ def run(question: Question) -> Finding:
         settings,
         keys,
         x=lr,
-        moves=moves(_as_places(slopes), keys),
+        moves=moves(slopes.assign(status=status, estimate=slopes["slope"], theory=np.nan), keys),
         facts={"length": length, "cases": dict(Counter(slopes["paper_case"])) if pretraining else {}}
         | ({"longest_out": score} if score["of"] else {}),
         tables={
@@ -118,12 +117,15 @@ def run(question: Question) -> Finding:
     )
 
 
-def rates_line(where: Where, one: Regime, length: str) -> PlaceLine:
-    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides."""
-    table = positive(one.optimum.table, length)
-    edges = table[length].to_numpy(float)[[0, -1] if np.isfinite(one.slope) and len(table) else []]
-    edges = edges if one.verdict != Verdict.UNDETERMINED else edges[:0]
-    return PlaceLine(where, table, edges, np.exp(one.intercept) * edges**one.slope)
+def rates_line(where: Where, one: Regime, length: str, edges: tuple[float, float]) -> PlaceLine:
+    """The best rates over the lengths that are finite and above 0, and the power law where its slope decides.
+
+    edges: the smallest and the largest rate.
+    """
+    table = with_outcomes(positive(one.optimum.table, length), edges)
+    decides = one.verdict != Verdict.UNDETERMINED and np.isfinite(one.slope) and len(table)
+    ends = table[length].to_numpy(float)[[0, -1] if decides else []]
+    return PlaceLine(where, table, ends, np.exp(one.intercept) * ends**one.slope)
 
 
 def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
@@ -143,22 +145,11 @@ def tuned_line(
 
 
 def one_regime(
-    setting: tuple[pd.DataFrame, SlicePlaces | None],
-    *,
-    lr: str,
-    length: str,
-    metric: str,
-    level: float,
-    turns: Mapping[str, str],
+    setting: tuple[pd.DataFrame, SlicePlaces | None], *, lr: str, length: str, metric: str, level: float, **more: Any
 ) -> Regime:
-    """The regime of one setting, from its rows and its best rates on a surface of all settings, if there is one.
-
-    turns: the better direction of each metric.
-    """
+    """The regime of one setting, from its rows and its best rates on a surface of all settings, if there is one."""
     rows, places = setting
-    others = {name: turn for name, turn in turns.items() if name != metric}
-    more: dict[str, Any] = {"turn": turns[metric], "exact": is_exact(rows, metric), "beside": others, "places": places}
-    return fit_regime(rows, lr, length, metric, "seed", level, **more)
+    return fit_regime(rows, lr, length, metric, "seed", level, exact=is_exact(rows, metric), places=places, **more)
 
 
 def longest_out(
@@ -232,13 +223,6 @@ def setting_row(row: Mapping[str, Any], one: Regime, edges: tuple[float, float])
             decides = takes(Needed.LARGER_X, edges[1]) if above else takes(Needed.SMALLER_X, edges[0])
     left = {name: value for name, value in row.items() if name not in NOT_IN_ROWS and not name.endswith("_tuned")}
     return {**left, "outcome": outcome, "reason": one.reason, "estimate": one.slope, **decides}
-
-
-def _as_places(slopes: pd.DataFrame) -> pd.DataFrame:
-    """The slopes in the form of a table of places."""
-    finite = np.isfinite(slopes["slope"].to_numpy(float))
-    status = np.where(finite, Status.LOCATED, Status.UNDETERMINED)
-    return slopes.assign(status=status, estimate=slopes["slope"], theory=np.nan)
 
 
 ANALYSIS = Analysis(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,33 +16,17 @@ from raysweep.analyses.rows import MEANS, Where, groups, heavy_rows, means_table
 from raysweep.fits import rank
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEWEST = 3
 """Cells of a draw below which it has no rank correlation."""
 
 
-@dataclass(frozen=True)
-class Rank:
-    """Spearman's rank correlation over the cells of a draw, its mean over draws; or that of the cells' means.
-
-    low, high: an interval over draws, or over cells.
-    cells: the largest number of cells in a draw.
-    reason, note: why there is no result or no interval, and its text (see `Reason`).
-    """
-
-    rank_correlation: float
-    low: float
-    high: float
-    draws: int
-    cells: int
-    reason: Reason = Reason.NONE
-    note: str = ""
+Rank = dict[str, Any]
+"""A rank correlation as a row of the table, see `ranked`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +53,6 @@ class RelationPlot(Plot):
 
 def run(question: Question) -> Finding:
     """One setting per group of cells (option `by`); of several, the correlation over all cells is a fact."""
-    import pandas as pd
-
     x, y, frame, workload = question.x, str(question.options["y"]), question.rows, question.workload
     by = question.by + [key for key in question.design.between() if key not in question.by and frame[key].nunique() > 1]
     ok = frame[frame["status"] == "ok"]
@@ -84,7 +66,7 @@ def run(question: Question) -> Finding:
     parts = list(groups(good, by))
     overall, ranks = estimate(good, x, y), [(where, estimate(rows, x, y)) for where, rows in parts]
     every: list[tuple[Where, Rank]] = [(dict.fromkeys(by), overall), *(ranks if by else ())]
-    tables = {f"{question.name}_ranks": pd.DataFrame([{**where, **vars(one)} for where, one in every])}
+    tables = {f"{question.name}_ranks": pd.DataFrame([{**where, **one} for where, one in every])}
     if keys:
         x_means, y_means = (means_table(good, keys, metric, workload) for metric in (x, y))
         tables[f"{question.name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
@@ -95,7 +77,7 @@ def run(question: Question) -> Finding:
         [{**where, **setting(one, by_cells)} for where, one in ranks],
         by,
         metric=y,
-        facts={**facts, **({"overall": asdict(overall)} if by else {})},
+        facts={**facts, **({"overall": overall} if by else {})},
         tables=tables,
         plots=lambda: [RelationPlot(question.name, x, y, [cloud(rows, x, y, w, workload) for w, rows in parts])],
     )
@@ -103,15 +85,23 @@ def run(question: Question) -> Finding:
 
 def setting(one: Rank, by_cells: bool) -> dict[str, Any]:
     """The row of one group. by_cells: whether intervals are over cells."""
-    row: dict[str, Any] = {"estimate": one.rank_correlation, "low": one.low, "high": one.high}
-    row |= {"reason": one.reason, "draws": one.draws, "cells": one.cells}
-    outcome = side(one.low, one.high)
-    if outcome == Outcome.UNDECIDED and np.isfinite(one.rank_correlation):
+    row = {
+        "estimate": one["rank_correlation"],
+        **{key: one[key] for key in ("low", "high", "reason", "draws", "cells")},
+    }
+    outcome = side(row["low"], row["high"])
+    if outcome == Outcome.UNDECIDED and np.isfinite(row["estimate"]):
         outcome = Outcome.MEASURED
-    if outcome not in (Outcome.RISES, Outcome.FALLS) and one.reason != Reason.NO_VARIATION:
-        of_cells = by_cells or one.reason == Reason.TOO_FEW_CELLS
-        row |= takes(Needed.MORE_UNITS, one.cells) if of_cells else takes(Needed.MORE_DRAWS, one.draws)
+    if outcome not in (Outcome.RISES, Outcome.FALLS) and row["reason"] != Reason.NO_VARIATION:
+        of_cells = by_cells or row["reason"] == Reason.TOO_FEW_CELLS
+        row |= takes(Needed.MORE_UNITS, row["cells"]) if of_cells else takes(Needed.MORE_DRAWS, row["draws"])
     return {**row, "outcome": outcome}
+
+
+def ranked(value: float, low: float, high: float, draws: int, cells: int, why: Reason = Reason.NONE, **n: int) -> Rank:
+    """A rank correlation with its interval. cells: the most of a draw. why: there is no result, or no interval."""
+    row = {"rank_correlation": value, "low": low, "high": high, "draws": draws, "cells": cells}
+    return {**row, **because(why, **n)}
 
 
 def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
@@ -135,9 +125,9 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
     values = np.array(each)
     mean = float(values.mean())
     if len(values) < 2:
-        return Rank(mean, np.nan, np.nan, 1, cells, **because(Reason.SINGLE_DRAW))
+        return ranked(mean, np.nan, np.nan, 1, cells, Reason.SINGLE_DRAW)
     half = t_quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
-    return Rank(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
+    return ranked(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
 
 
 def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
@@ -150,14 +140,14 @@ def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
     estimate, low, high = rank.over_units(means[x].to_numpy(float), means[y].to_numpy(float))
     if not np.isfinite(estimate):
         return without_result(draws, len(means))
-    few = {} if np.isfinite(low) else because(Reason.TOO_FEW_CELLS, least=rank.FEWEST)
-    return Rank(estimate, low, high, draws, len(means), **few)
+    why = Reason.NONE if np.isfinite(low) else Reason.TOO_FEW_CELLS
+    return ranked(estimate, low, high, draws, len(means), why, least=rank.FEWEST)
 
 
 def without_result(draws: int, cells: int) -> Rank:
     """A group whose cells are too few, or of which one metric does not vary."""
     reason = Reason.TOO_FEW_CELLS if cells < FEWEST else Reason.NO_VARIATION
-    return Rank(np.nan, np.nan, np.nan, draws, cells, **because(reason, least=FEWEST))
+    return ranked(np.nan, np.nan, np.nan, draws, cells, reason, least=FEWEST)
 
 
 def cloud(rows: pd.DataFrame, x: str, y: str, where: Where, workload: Workload) -> Cloud:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.kinds.best import about, differences, outcome, ranked, with_intervals
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, means_table
+from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
+from raysweep.lazy import pd
 from raysweep.ledger.curves import STEP
 from raysweep.numbers import number
 from raysweep.space import checks
-from raysweep.workloads.declaration import OK, STOPPED
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.workloads.declaration import OK, STOPPED, Workload
 
 SHOWN = 8
 """Configurations in the table."""
@@ -104,8 +102,6 @@ def run(question: Question) -> Finding:
 
     `best` says how they are compared. One in which most draws diverged, failed or were stopped is never the best.
     """
-    import pandas as pd
-
     rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
     keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
     table = means_table(rows, keys, metric, workload)
@@ -138,6 +134,7 @@ def run(question: Question) -> Finding:
             "configurations": len(shown),
             "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
             "one_draw": one_draw,
+            "elsewhere": elsewhere(table, others[:OTHERS], workload),
         },
         tables=tables,
         plots=lambda: plots_of(question, keys, shown, axes, shares, largest),
@@ -150,6 +147,17 @@ def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], outcome: M
     row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
     row |= {name: cell[name] for name in ("estimate", "low", "high")}
     return {**row, **({"outcome": Outcome.MEASURED} if one else outcome)}
+
+
+def elsewhere(table: pd.DataFrame, others: Sequence[str], workload: Workload) -> dict[str, tuple[str, int]]:
+    """Which place the best cell by each other metric has, from 1, with its extremum, if it is not the first. table: the
+    best cell first."""
+    out = {}
+    for name in others:
+        values, way = table[f"{name}_mean"].to_numpy(float), better_extremum(name, workload)
+        if np.isfinite(values).any() and (place := int(np.nanargmax(values if way == "max" else -values))):
+            out[name] = (way, place + 1)
+    return out
 
 
 def others_of(question: Question) -> list[str]:

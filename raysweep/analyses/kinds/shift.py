@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,33 +11,18 @@ from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, groups
+from raysweep.analyses.rows import groups
 from raysweep.fits.shift import Shift, fit_shift
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 
 
-@dataclass(frozen=True, eq=False)
 class ShiftPlot(Plot):
-    """The factors of the settings and their intervals, (settings,) each.
-
-    x, over: the axis of the best value, and the axis over which it is averaged.
-    base: the setting with which the others are compared. wheres: in what each of them differs from it.
-    """
-
-    x: str
-    over: str
-    metric: str
-    base: Where
-    wheres: Sequence[Where]
-    factor: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    """The factors of the settings that have one, as the table of the finding has them."""
 
 
 def run(question: Question) -> Finding:
     """The factor of each setting against the first one of the design."""
-    import pandas as pd
-
     x, metric, over = question.x, question.metric, str(question.options["over"])
     keys = [key for key in question.keys(x, over) if key != over]
     parts = list(groups(question.rows, keys))
@@ -51,23 +34,13 @@ def run(question: Question) -> Finding:
     turn, level = question.turn, question.level
     shifts = [(where, fit_shift(base_rows, rows, x, metric, over, "seed", level, turn=turn)) for where, rows in parts]
     whole = pd.DataFrame([{**where, **vars(one)} for where, one in shifts])
-
-    def plots() -> Sequence[Plot]:
-        fitted = np.isfinite(whole["factor"].to_numpy(float))
-        if not fitted.any():
-            return []
-        columns = (whole.loc[fitted, name].to_numpy(float) for name in ("factor", "low", "high"))
-        shown = [where for (where, _), there in zip(shifts, fitted, strict=True) if there]
-        wheres = [{key: where[key] for key in keys if where[key] != base[key]} for where in shown]
-        return [ShiftPlot(question.name, x, over, metric, base, wheres, *columns)]
-
     return question.finding(
         "shift",
         [{**where, **setting_row(one)} for where, one in shifts],
         keys,
         facts={"base": base, "over": over},
         tables={f"{question.name}_factors": whole},
-        plots=plots,
+        plots=lambda: [ShiftPlot(question.name)] if np.isfinite(whole["factor"].to_numpy(float)).any() else [],
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from raysweep.analyses.series import curves_plot, grid_theory
 from raysweep.fits.draws import log_axis
 from raysweep.fits.statistics import ROUNDING, holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, Trend, fit_trend, slope_weights, trend_verdict
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COURSE = ("p_against", "p_along", "p_throughout")
 ADJUSTED = ("p_holm", *(f"{each}_holm" for each in COURSE))
@@ -34,24 +31,12 @@ OUTCOMES = {
 }
 
 
-class Course(StrEnum):
-    """How a curve changes along its axis."""
-
-    RISES = "rises_throughout"
-    FALLS = "falls_throughout"
-    RISES_WITH_FALL = "rises_with_a_fall"
-    FALLS_WITH_RISE = "falls_with_a_rise"
-    NONE = ""
-
-
 def run(question: Question) -> Finding:
     """The least-squares slope of each curve; of several, p-values are corrected (Holm).
 
     estimate: the slope, per factor of ten if `logarithmic`. theory: that of the closed form at the same values.
     turns_back: whether a change against the slope is clear. throughout: whether every step goes the way of the slope.
     """
-    import pandas as pd
-
     x, metric, workload, rows = question.x, question.metric, question.workload, question.rows
     keys = question.keys(x)
     parts = list(groups(rows, keys))
@@ -60,7 +45,7 @@ def run(question: Question) -> Finding:
     fits = [vars(fit_trend(part, x, metric, "seed", question.level, logarithmic=log)) for _, part in parts]
     whole = pd.DataFrame([{**where, **fit} for (where, _), fit in zip(parts, fits, strict=True)])
     whole = judged(whole, question.level)
-    whole["closed_form"] = [str(course(grid_theory(part, x, metric)[1])) for _, part in parts]
+    whole["closed_form"] = [course(grid_theory(part, x, metric)[1]) for _, part in parts]
     slopes = [theory_slope(part, x, metric, log) for _, part in parts]
     settings = [setting(row, slope, keys, finite) for row, slope in zip(whole.to_dict("records"), slopes, strict=True)]
 
@@ -107,15 +92,15 @@ def changes(slope: float, along: bool, against: bool) -> str:
     return "_and_".join(word for word, shown in (("rise", rise), ("fall", fall)) if shown)
 
 
-def course(curve: np.ndarray) -> Course:
-    """How a curve without noise changes; none of a constant one and of a single point."""
+def course(curve: np.ndarray) -> str:
+    """How a curve without noise changes; empty for a constant one and for a single point."""
     if len(curve) < 2 or not np.ptp(curve) > 0:
-        return Course.NONE
+        return ""
     steps = np.diff(curve) / np.ptp(curve)
     rises, falls = bool((steps > 1e-6).any()), bool((steps < -1e-6).any())
     if not (rises and falls):
-        return Course.RISES if rises else Course.FALLS
-    return Course.RISES_WITH_FALL if curve[-1] > curve[0] else Course.FALLS_WITH_RISE
+        return "rises_throughout" if rises else "falls_throughout"
+    return "rises_with_a_fall" if curve[-1] > curve[0] else "falls_with_a_rise"
 
 
 def theory_slope(part: pd.DataFrame, x: str, metric: str, logarithmic: bool) -> float:

@@ -28,7 +28,6 @@ class Conditional:
     compressed: (particles, points), the mean of the data in the units of f.
     slope: (particles, points), d value / d f there.
     pin: (particles, points), the weights of the pinned average.
-    spread: (particles, contrasts, contrasts), the part of the draws' noise in the covariance of the seen contrasts.
     root: (particles, contrasts, contrasts), the Cholesky factor of the covariance of the seen contrasts.
     excess: (particles, contrasts), the seen contrasts less their expectation a priori.
     evidence: (particles,), the log density of the seen contrasts.
@@ -39,7 +38,6 @@ class Conditional:
     compressed: np.ndarray
     slope: np.ndarray
     pin: np.ndarray
-    spread: np.ndarray
     root: np.ndarray
     excess: np.ndarray
     evidence: np.ndarray
@@ -93,7 +91,7 @@ def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional
     bordered = np.linalg.cholesky(bordered)
     root, white = bordered[:, :count, :count], bordered[:, count, :count]
     evidence = -np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) - 0.5 * (white**2).sum(axis=1)
-    return Conditional(p, data, compressed, slope, pin, spread, root, excess, evidence)
+    return Conditional(p, data, compressed, slope, pin, root, excess, evidence)
 
 
 def moments(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -108,11 +106,8 @@ def moments(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sample_paths(c: Conditional, at: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Joint sample paths of the curve given the draws, in scaled units: (particles, paths, n).
-
-    at: (particles or 1, n), points in [0, 1].
-    normal: (particles, paths, n), standard normal numbers.
-    """
+    """Joint sample paths of the curve given the draws, in scaled units, at (particles or 1, n) points in [0, 1], from
+    standard normal numbers: both (particles, paths, n)."""
     mean, spread = moments(c, at)
     size = np.diagonal(spread, axis1=1, axis2=2).max(axis=1)[:, None, None]
     identity = np.eye(spread.shape[1])

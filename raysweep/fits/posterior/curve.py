@@ -39,22 +39,10 @@ class CurvePosterior:
     shown: Seen
     given: Conditional
 
-    def paths(self, x: np.ndarray) -> np.ndarray:
-        """Joint sample paths of the mean curve at x (n,), within the grid, in the units of the values: (paths, n).
-
-        The levels of the draws are removed: the level of a path means nothing, differences along it do.
-        """
-        t = (np.asarray(x, dtype=float) - self.low) / (self.high - self.low)
-        t = 1 - t if self.mirrored else t
-        return self.data.offset + self.data.scale * self.scaled_paths(t[None]).reshape(-1, len(t))
-
-    def scaled_paths(self, t: np.ndarray) -> np.ndarray:
-        """Paths in scaled units at t (particles or 1, n), a row of points for each particle: (particles, PATHS, n)."""
-        return sample_paths(self.given, t, self.normal(t.shape[1]))
-
-    def normal(self, count: int) -> np.ndarray:
-        """The standard normal numbers behind the paths at `count` points: (particles, PATHS, count)."""
-        return standard_normal(len(self.given.root), PATHS, count)
+    def paths(self, t: np.ndarray) -> np.ndarray:
+        """Joint sample paths of the mean curve, scaled, at t (particles or 1, n), a row of points for each particle:
+        (particles, PATHS, n). The levels of the draws are removed: the level of a path means nothing."""
+        return sample_paths(self.given, t, standard_normal(len(self.given.root), PATHS, t.shape[1]))
 
 
 @lru_cache(maxsize=16)

@@ -21,7 +21,6 @@ class CurveData:
     residual: (draws, points), value - mean - the level of the draw; NaN where missing.
     deviation: the standard deviation of the residuals.
     contrasts: (points - 1, points), orthonormal rows orthogonal to 1: all that values without a level say.
-    scale, offset: value = offset + scale * (scaled value).
     """
 
     t: np.ndarray
@@ -29,13 +28,6 @@ class CurveData:
     residual: np.ndarray
     deviation: float
     contrasts: np.ndarray
-    scale: float
-    offset: float
-
-    @property
-    def complete(self) -> bool:
-        """Whether no value is missing."""
-        return bool(np.isfinite(self.residual).all())
 
 
 def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
@@ -58,4 +50,4 @@ def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
     degrees = max(present.sum() - points - (draws - 1), 1)
     deviation = float(np.sqrt(np.nansum(residual**2) / degrees))
     contrasts = np.linalg.svd(np.eye(points) - 1 / points)[2][: points - 1]
-    return CurveData(t, mean, residual, max(deviation, LEAST_NOISE), contrasts, scale, offset)
+    return CurveData(t, mean, residual, max(deviation, LEAST_NOISE), contrasts)

@@ -18,7 +18,7 @@ from numpy.polynomial.legendre import legvander
 from scipy.special import gammainccinv, gammaln, ndtr
 
 from raysweep.fits.posterior.data import CurveData
-from raysweep.fits.posterior.prior import CurveParameters, NoiseParameters
+from raysweep.fits.posterior.prior import CurveParameters
 
 JITTER = 1e-13
 LEAST = 1e-3  # of the deviation of all residuals: independent noise below it is not told from none
@@ -58,29 +58,27 @@ class Seen:
         return self.estimate[index], self.covariance[index] / share[:, None, None] + hidden
 
 
-def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
+def structured(p: dict[str, np.ndarray], data: CurveData) -> np.ndarray:
     """The structured covariance of one draw: (particles, points, points)."""
     t = data.t
-    height = 1 + p.with_height[:, None] * np.abs(data.mean)
-    out = np.exp(-0.5 * ((t[:, None] - t) / p.smooth_length[:, None, None]) ** 2) * p.smooth[:, None, None] ** 2
-    out = out + p.tilt[:, None, None] ** 2 * 4 * np.outer(t - 0.5, t - 0.5)
+    height = 1 + p["with_height"][:, None] * np.abs(data.mean)
+    out = np.exp(-0.5 * ((t[:, None] - t) / p["smooth_length"][:, None, None]) ** 2) * p["smooth"][:, None, None] ** 2
+    out = out + p["tilt"][:, None, None] ** 2 * 4 * np.outer(t - 0.5, t - 0.5)
     diagonal = np.arange(len(t))
-    out[:, diagonal, diagonal] += (p.independent[:, None] * height) ** 2
-    along = np.exp(p.growth @ legvander(2 * t - 1, 3)[:, 1:].T)
+    out[:, diagonal, diagonal] += (p["independent"][:, None] * height) ** 2
+    along = np.exp(p["growth"] @ legvander(2 * t - 1, 3)[:, 1:].T)
     out *= along[:, :, None] * along[:, None, :]
     out[:, diagonal, diagonal] += (LEAST * data.deviation) ** 2
     return np.asarray(out)
 
 
-def seen(p: NoiseParameters, data: CurveData) -> Seen:
+def seen(p: dict[str, np.ndarray], data: CurveData) -> Seen:
     """What the draws say of the mean curve under each particle's noise."""
     covariance = structured(p, data)
-    return from_scatter(p, covariance, data) if data.complete else from_patterns(covariance, data)
-
-
-def hidden(data: CurveData) -> float:
-    """The variance of a contrast of the mean of the draws that is not part of the covariance."""
-    return float((HIDDEN * data.deviation) ** 2 / len(data.residual))
+    hidden = float((HIDDEN * data.deviation) ** 2 / len(data.residual))
+    if np.isfinite(data.residual).all():
+        return from_scatter(p, covariance, data, hidden)
+    return from_patterns(covariance, data, hidden)
 
 
 def log_determinant(matrix: np.ndarray) -> np.ndarray:
@@ -89,7 +87,7 @@ def log_determinant(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
 
 
-def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) -> Seen:
+def from_scatter(p: dict[str, np.ndarray], covariance: np.ndarray, data: CurveData, hidden: float) -> Seen:
     """Without missing values: the covariance of a draw is marginalized.
 
     Given the scatter W of n draws, the mean of the draws has a multivariate Student t distribution about the curve,
@@ -99,11 +97,11 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
     q = len(contrasts)
     projected = data.residual @ contrasts.T
     centre = projected.mean(axis=0)
-    prior = p.freedom[:, None, None] * (contrasts @ covariance @ contrasts.T)
+    prior = p["freedom"][:, None, None] * (contrasts @ covariance @ contrasts.T)
     trace = np.trace(prior, axis1=1, axis2=2)[:, None, None] / q
     prior = prior + JITTER * trace * np.eye(q)
     total = prior + (projected - centre).T @ (projected - centre)
-    degrees = p.freedom + q - 1
+    degrees = p["freedom"] + q - 1
     halves = np.arange(q)
     gamma = gammaln((degrees[:, None] + draws - 1 - halves) / 2) - gammaln((degrees[:, None] - halves) / 2)
     evidence = (
@@ -111,12 +109,12 @@ def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) ->
         - 0.5 * (degrees + draws - 1) * log_determinant(total)
         + gamma.sum(axis=1)
     )
-    freedom = p.freedom + draws - 1
+    freedom = p["freedom"] + draws - 1
     covariance = total / (draws * freedom)[:, None, None]
-    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence, hidden(data))
+    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence, hidden)
 
 
-def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
+def from_patterns(covariance: np.ndarray, data: CurveData, hidden: float) -> Seen:
     """With missing values: generalized least squares over draws with the structured covariance."""
     contrasts, points = data.contrasts, len(data.t)
     particles = len(covariance)
@@ -146,4 +144,4 @@ def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
     estimate = (spread @ projected[:, :, None])[:, :, 0]
     evidence += 0.5 * (projected * estimate).sum(axis=1)
     evidence += np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    return Seen(estimate, spread, np.full(particles, np.inf), evidence, hidden(data))
+    return Seen(estimate, spread, np.full(particles, np.inf), evidence, hidden)

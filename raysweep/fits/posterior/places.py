@@ -58,7 +58,7 @@ def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.nda
     p = posterior.given.p
     bend = np.clip(p.bend_place, 0, 1)[:, None]
     points = np.concatenate([np.tile(t, (len(bend), 1)), bend], axis=1)
-    paths = posterior.scaled_paths(points)
+    paths = posterior.paths(points)
     count = paths.shape[1]
     order = np.argsort(points, axis=1, kind="stable")
     x = np.take_along_axis(points, order, axis=1)[:, None, :].repeat(count, axis=1)

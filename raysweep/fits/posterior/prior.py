@@ -61,27 +61,6 @@ class CurveParameters:
     choice: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class NoiseParameters:
-    """Parameters of many structures of noise at once; each field has the shape (particles,).
-
-    independent: the standard deviation of the independent noise of one value, in the middle.
-    tilt, smooth: those of a tilt of each draw (at the ends) and of a smooth curve of each draw (in the middle).
-    smooth_length: the correlation length of that smooth curve.
-    growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
-    with_height: the independent noise grows by this factor of the height above the lowest point.
-    freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
-    """
-
-    independent: np.ndarray
-    tilt: np.ndarray
-    smooth: np.ndarray
-    smooth_length: np.ndarray
-    growth: np.ndarray
-    with_height: np.ndarray
-    freedom: np.ndarray
-
-
 def beyond(u: np.ndarray, share: float) -> np.ndarray:
     """The standard normal quantile of the part of uniform u above `share`."""
     return np.asarray(ndtri(np.clip((u - share) / (1 - share), 1e-9, 1 - 1e-9)))
@@ -133,19 +112,27 @@ def size_at(z: np.ndarray, decades: tuple[float, float]) -> np.ndarray:
     return np.asarray(10 ** (decades[0] + (decades[1] - decades[0]) * ndtr(z)))
 
 
-def noise_parameters(z: np.ndarray, data: CurveData) -> NoiseParameters:
-    """The parameters at coordinates z (particles, NOISE), which are standard normal a priori.
+def noise_parameters(z: np.ndarray, data: CurveData) -> dict[str, np.ndarray]:
+    """The parameters of structures of noise, each (particles,), at coordinates z (particles, NOISE), which are standard
+    normal a priori.
+
+    independent: the standard deviation of the independent noise of one value, in the middle.
+    tilt, smooth: those of a tilt of each draw (at the ends) and of a smooth curve of each draw (in the middle).
+    smooth_length: the correlation length of that smooth curve.
+    growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
+    with_height: the independent noise grows by this factor of the height above the lowest point.
+    freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
 
     The sizes have coordinates of their own. With shares of one size, a tilt that is large beside the independent noise
     would have to be large in the prior, too, and few particles would find it.
     """
     c = dict(zip(NOISE, z.T, strict=True))
-    return NoiseParameters(
-        independent=data.deviation * size_at(c["independent"], INDEPENDENT),
-        tilt=data.deviation * size_at(c["tilt"], OF_A_DRAW),
-        smooth=data.deviation * size_at(c["smooth"], OF_A_DRAW),
-        smooth_length=np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),
-        growth=np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
-        with_height=np.exp(np.log(0.2) + 1.3 * c["with_height"]),
-        freedom=FREEDOM[0] * (FREEDOM[1] / FREEDOM[0]) ** ndtr(c["freedom"]),
-    )
+    return {
+        "independent": data.deviation * size_at(c["independent"], INDEPENDENT),
+        "tilt": data.deviation * size_at(c["tilt"], OF_A_DRAW),
+        "smooth": data.deviation * size_at(c["smooth"], OF_A_DRAW),
+        "smooth_length": np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),
+        "growth": np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
+        "with_height": np.exp(np.log(0.2) + 1.3 * c["with_height"]),
+        "freedom": FREEDOM[0] * (FREEDOM[1] / FREEDOM[0]) ** ndtr(c["freedom"]),
+    }

@@ -17,12 +17,7 @@ ENOUGH = 0.5  # share of effective particles that a step of the temperature keep
 
 
 def sample(
-    log_likelihood: Callable[[np.ndarray], np.ndarray],
-    coordinates: int,
-    rng: np.random.Generator,
-    particles: int,
-    moves: int = MOVES,
-    last: int = LAST,
+    log_likelihood: Callable[[np.ndarray], np.ndarray], coordinates: int, rng: np.random.Generator, particles: int
 ) -> tuple[np.ndarray, float]:
     """Draw (particles, coordinates) from the density of standard normal coordinates times the likelihood; also the
     logarithm of the mean likelihood under that normal density.
@@ -33,14 +28,14 @@ def sample(
     like, heat, scale, evidence = safely(log_likelihood, z), 0.0, 0.6, 0.0
     while heat < 1:
         new = next_heat(like, heat, ENOUGH * particles)
-        weight = tempered(like, new - heat)
+        weight = np.exp((new - heat) * np.maximum(like - like.max(), -1e300))
         evidence += float((new - heat) * like.max() + np.log(weight.mean()))
         weight /= weight.sum()
         at = (rng.random() + np.arange(particles)) / particles
         chosen = np.minimum(np.searchsorted(np.cumsum(weight), at), len(z) - 1)
         z, like, heat = z[chosen], like[chosen], new
         root = np.linalg.cholesky(np.cov(z.T) + 1e-4 * np.eye(coordinates))
-        for move in range(moves + (last if heat == 1 else 0)):
+        for move in range(MOVES + (LAST if heat == 1 else 0)):
             if move % 3 == 2:
                 proposal = refreshed(z, rng)
             else:
@@ -68,11 +63,6 @@ def safely(log_likelihood: Callable[[np.ndarray], np.ndarray], z: np.ndarray) ->
             half = len(z) // 2
             return np.concatenate([safely(log_likelihood, z[:half]), safely(log_likelihood, z[half:])])
     return np.where(np.isfinite(like), like, -np.inf)
-
-
-def tempered(like: np.ndarray, power: float) -> np.ndarray:
-    """likelihood ** power, the largest 1."""
-    return np.asarray(np.exp(power * np.maximum(like - like.max(), -1e300)))
 
 
 def next_heat(like: np.ndarray, heat: float, count: float) -> float:

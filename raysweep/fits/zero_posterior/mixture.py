@@ -28,26 +28,8 @@ ATTEMPTS, RARE = 4, 0.05  # kinks whose share of places in their cell is below R
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
-    """What the moments of all components need.
-
-    distinct: the shapes. shape: which of them each pair of shape and noise has. pair: which pair each component has.
-    inverse: of the root of the covariance of the data of a pair.
-    rest: of a component, inverse @ the data less the break.
-    bent: the break of each component.
-    """
-
-    distinct: list[Shape]
-    shape: np.ndarray
-    pair: np.ndarray
-    inverse: np.ndarray
-    rest: np.ndarray
-    bent: Drawn
-
-
-@dataclass(frozen=True, eq=False)
 class Mixture:
-    """The posterior of a mean curve; x is scaled to t in 0..1 and values by `scale`.
+    """The posterior of a mean curve; x is scaled to t in 0..1, and values so that the largest |mean| is 1.
 
     t: (points,). weights: (components,), adding to 1.
     shapes: the shape of each component. curve: the indices of `data` for each component.
@@ -56,7 +38,6 @@ class Mixture:
     """
 
     t: np.ndarray
-    scale: float
     weights: np.ndarray
     shapes: list[Shape]
     noise: np.ndarray
@@ -65,8 +46,15 @@ class Mixture:
     number: np.ndarray
 
     def moments(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) of each component at t (n,), scaled, each (components, n)."""
-        return self._moments(t, self._now)
+        """(mean, standard deviation) of each component at t (n,), each (components, n)."""
+        distinct, shape, pair, inverse, rest = self._pairs
+        across = np.stack([each.covariance(self.t, t) for each in distinct])
+        alone = np.stack([each.variance(t) for each in distinct])
+        gain = inverse @ across[shape]  # (pairs, points, n)
+        mean = (rest[:, None, :] @ gain[pair])[:, 0]
+        mean += self.bent.curve(t)
+        variance = alone[shape] - (gain**2).sum(axis=1)
+        return mean, np.sqrt(np.maximum(variance, NUGGET))[pair]
 
     def positive(self, t: np.ndarray) -> np.ndarray:
         """The chance that the curve is above zero at each t."""
@@ -84,40 +72,27 @@ class Mixture:
 
         That is what vanishes if the posterior mean at the points is the truth.
         """
-        at = np.array([t])
         expected = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
         change, jump, place = (self._middle(each) for each in (self.bent.change, self.bent.jump, self.bent.place))
         bent = Drawn(change, jump, np.where(jump == 0, place, self.bent.place))  # draws do not say where a jump is
         truth = replace(self.data, mean=expected, covariance=np.zeros_like(self.data.covariance))
         variances = []
-        for given in (self._now, self._given(truth, bent)):
-            mean, deviation = (each[:, 0] for each in self._moments(at, given))
+        for mixture in (self, replace(self, data=truth, bent=bent)):
+            mean, deviation = (each[:, 0] for each in mixture.moments(np.array([t])))
             variances.append(float(self.weights @ (deviation**2 + (mean - self.weights @ mean) ** 2)))
         return 1 - min(variances[1] / variances[0], 1.0)
 
-    def _moments(self, t: np.ndarray, given: _Given) -> tuple[np.ndarray, np.ndarray]:
-        across = np.stack([shape.covariance(self.t, t) for shape in given.distinct])
-        alone = np.stack([shape.variance(t) for shape in given.distinct])
-        gain = given.inverse @ across[given.shape]  # (pairs, points, n)
-        mean = (given.rest[:, None, :] @ gain[given.pair])[:, 0]
-        mean += given.bent.curve(t)
-        variance = alone[given.shape] - (gain**2).sum(axis=1)
-        return mean, np.sqrt(np.maximum(variance, NUGGET))[given.pair]
-
     @cached_property
-    def _now(self) -> _Given:
-        return self._given(self.data, self.bent)
-
-    def _given(self, data: Measured, bent: Drawn) -> _Given:
+    def _pairs(self) -> tuple[list[Shape], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(the distinct shapes; which of them each pair of shape and noise has; which pair each component has; of a
+        pair, the inverse of the root of the covariance of the data; of a component, this @ the data less the break)."""
         distinct = {shape: number for number, shape in enumerate(dict.fromkeys(self.shapes))}
         which = np.array([distinct[shape] for shape in self.shapes])
         pairs, pair = np.unique(np.stack([which, self.noise]), axis=1, return_inverse=True)
         inside = np.stack([shape.covariance(self.t, self.t) for shape in distinct])
-        root = _root(inside[pairs[0]] + data.covariance[pairs[1]])
-        inverse = np.linalg.inv(root)
-        rest = data.mean[self.noise] - bent.curve(self.t)
-        rest = (inverse[pair] @ rest[:, :, None])[:, :, 0]
-        return _Given(list(distinct), pairs[0], pair, inverse, rest, bent)
+        inverse = np.linalg.inv(_root(inside[pairs[0]] + self.data.covariance[pairs[1]]))
+        rest = self.data.mean[self.noise] - self.bent.curve(self.t)
+        return list(distinct), pairs[0], pair, inverse, (inverse[pair] @ rest[:, :, None])[:, :, 0]
 
     def _middle(self, values: np.ndarray) -> np.ndarray:
         """The values of the components, those of one break their mean."""
@@ -165,18 +140,11 @@ def mixture(t: np.ndarray, values: np.ndarray, exact: bool = False, errors: np.n
         # Kinks that the draws would put outside of their cells do not exist, however well they would fit.
         outside = np.array([k for k in np.unique(number[number >= 0]) if ratio[number == k].mean() < RARE], dtype=int)
         excluded[1 + (outside if attempt < ATTEMPTS - 2 else np.flatnonzero(~bent.jumps))] = -np.inf
+    data = with_tails(data, np.bincount(noise, weights=ratio, minlength=len(data.mean)), rng)
     whole = ratio > 0
-    weight = np.bincount(noise, weights=ratio, minlength=len(data.mean))
-    return Mixture(
-        t,
-        scale,
-        ratio[whole] / ratio.sum(),
-        [every[kept[k]] for k in shape[whole]],
-        noise[whole],
-        with_tails(data, weight, rng),
-        Drawn(broken.change[whole], broken.jump[whole], broken.place[whole]),
-        number[whole],
-    )
+    bends = Drawn(broken.change[whole], broken.jump[whole], broken.place[whole])
+    chosen = [every[kept[k]] for k in shape[whole]]
+    return Mixture(t, ratio[whole] / ratio.sum(), chosen, noise[whole], data, bends, number[whole])
 
 
 def _picked(evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ DASHES = (0, (5, 2))  # of the closed form, which so differs from the mean in mo
 
 @drawing.draw.register(AgreementPlot)
 def draw_agreement(plot: AgreementPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """Two panels, the cells against the closed form and the averages of the draws that are tested; the caption."""
     table, test = plot.table, plot.test
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -9,10 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from raysweep.analyses.finding import Finding
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.outcomes import AT
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.fits.draws import decades, log_axis
-from raysweep.fits.result import Status, without_chance
+from raysweep.fits.result import without_chance
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
@@ -20,11 +21,8 @@ from raysweep.report.names import axis_label, called, unit_of
 from raysweep.report.phrases import LAWS
 from raysweep.workloads.declaration import Workload
 
-SHOWN = (  # a status, the column with the position of its marker, and the marker
-    (Status.LOCATED, "estimate", "o"),
-    (Status.CENSORED_HIGH, "low", "^"),
-    (Status.CENSORED_LOW, "high", "v"),
-)
+MARKERS = {"low": "^", "high": "v"}
+"""The marker of a bound, by the column that has it."""
 
 
 @drawing.draw.register(PlacesPlot)
@@ -41,7 +39,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
     spots = spots[np.isfinite(spots)]
     logarithmic = is_law or log_axis(spots, workload.logarithmic(along))
-    shown = [line.table.loc[line.table["status"] == status, at] for line in every for status, at, _ in SHOWN]
+    shown = [line.table.loc[line.table["outcome"] == one, at] for line in every for one, at in AT.items()]
     declared, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
     # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
@@ -71,19 +69,19 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     what = f"{plot.placed} of {called(plot.metric, workload)}"
     label = f"{axis_label(x, workload)}\nat the {what}"
     sheet.label(axis_label(along, workload), label, linestyle="-", markersize=6)
-    statuses = {status for line in every for status in line.table["status"]}
-    joined = any((line.table["status"] == Status.LOCATED).sum() > 1 for line in every)
+    outcomes = {outcome for line in every for outcome in line.table["outcome"]}
+    joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
-    located = [without_chance(line.table)[line.table["status"] == Status.LOCATED] for line in every]
+    located = [without_chance(line.table)[line.table["outcome"] == Outcome.LOCATED] for line in every]
     bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * level:g} % interval"
     entries = [
-        Status.LOCATED in statuses
+        Outcome.LOCATED in outcomes
         and (
             drawing.mark(f"fitted, {bars}", marker="o", markersize=5, **look),
             f"Points{', joined' if joined else ''}: fitted, each with its own {bars}.",
         ),
         with_theory and (drawing.mark(form[0], linewidth=1.3, **theory_look(every, spots, is_law)), form[1]),
-        bool(statuses & {Status.CENSORED_LOW, Status.CENSORED_HIGH})
+        bool(outcomes & {*AT} - {Outcome.LOCATED})
         and (
             drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
             "Open triangles: it lies beyond this value, in the direction in which the triangle points.",
@@ -103,16 +101,16 @@ def draw_line(panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: fl
     """
     table = line.data.table.sort_values(along)
     table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
-    there = (table["status"] == Status.LOCATED).to_numpy()
+    there = (table["outcome"] == Outcome.LOCATED).to_numpy()
     width, alpha = (0.9, 0.5) if np.isfinite(line.data.expected).any() else (1.2, 1.0)  # of a line next to theory's
     joined = drawing.joined_lines(table["_at"].to_numpy(float), table["estimate"].to_numpy(float), there)
     panel.plot(*joined, color=line.colour, linewidth=width, alpha=alpha, zorder=2.5)
-    for status, bound, direction in SHOWN:
-        rows = table[table["status"] == status]
+    for outcome, bound in AT.items():
+        rows = table[table["outcome"] == outcome]
         at, place, low, high = (rows[name].to_numpy(float) for name in ("_at", bound, "low", "high"))
         look: dict[str, Any] = {"markerfacecolor": "none", "markersize": 6, "zorder": 3, "linestyle": "none"}
-        if status != Status.LOCATED and len(rows):
-            panel.plot(at, place, marker=direction, color=line.colour, **look)
+        if outcome != Outcome.LOCATED and len(rows):
+            panel.plot(at, place, marker=MARKERS[bound], color=line.colour, **look)
         elif len(rows):
             look = {"markeredgecolor": "white", "markeredgewidth": 0.5, "markersize": line.size + 1.6, "zorder": 3}
             line.points(panel, at, place, (low, high), 1.4, 2.5, **look)

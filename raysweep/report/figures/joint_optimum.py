@@ -22,7 +22,6 @@ SHORT = 24
 
 @drawing.draw.register(PairPlot)
 def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The figure of the maps and its caption."""
     titles = [settings(one.where, workload) for one in plot.panels]
     figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
     top = max(float(np.quantile(np.concatenate([one.regret.ravel() for one in plot.panels]), SHOWN)), 1e-300)

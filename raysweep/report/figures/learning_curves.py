@@ -27,7 +27,7 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
         if plot.logarithmic:
             scales.set_log(panel.xaxis)
         elif lines:
-            scales.whole_ticks(panel.xaxis, np.concatenate([line.data.x for line in lines]))
+            scales.set_scale(panel.xaxis, np.concatenate([line.data.x for line in lines]), False)
         if len(heights) and (width := scales.asinh_width(heights)):
             scales.set_asinh(panel.yaxis, heights, width)
         for line in lines:

@@ -32,7 +32,6 @@ THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize"
 
 
 def points_in_words(panels: Sequence[Panel[Series]], finding: Finding) -> str:
-    """What the points of lines show, for a caption and the legend."""
     facts, what = finding.facts, POINTS.get(finding.kind, "mean over draws")
     bars = f"{100 * finding.level:g} % interval" if finding.kind in POINTS else BARS
     bars = "bars from the lower to the upper quartile" if finding.kind == "engines" else bars
@@ -176,7 +175,6 @@ def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: flo
 
 
 def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart: bool) -> None:
-    """Draw the means of the other metric with thin error bars. apart: whether no line joins them."""
     at, centre = finite_part(beside)
     panel.plot(at + shift, centre, color=shade, **({**BESIDE, "linestyle": "none"} if apart else BESIDE), zorder=2)
     low, high = (end[np.isfinite(beside.x)] for end in beside.bars)
@@ -236,7 +234,6 @@ def set_categories(panel: Any, categories: Sequence[str]) -> None:
 
 
 def finite_part(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
-    """The means at finite x."""
     finite = np.isfinite(means.x)
     return means.x[finite], means.centre[finite]
 

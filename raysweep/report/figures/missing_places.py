@@ -11,14 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from raysweep.analyses.finding import Outcome
-from raysweep.analyses.outcomes import outcome
-from raysweep.fits.result import Status
+from raysweep.analyses.outcomes import AT
 from raysweep.report.figures import drawing
 from raysweep.report.figures.style import FAINT
 from raysweep.report.phrases import OUTCOMES
 
 ROOM = 0.04  # of the height of a panel, for a row of marks
-WITHOUT_PLACE = (Status.UNDETERMINED, Status.MONOTONE)
 MOST = 3  # kinds of curves without a place that a legend lists
 ABOVE, BELOW, OPEN = ("x", True), ("x", False), ("$?$", False)
 """The marks: the marker, and whether it stands above all places."""
@@ -30,10 +28,7 @@ Line = tuple["pd.DataFrame", Any]
 
 def words_of(table: pd.DataFrame) -> list[str]:
     """What each curve without a place does, as tables say it; empty where there is a place or a bound."""
-    return [
-        OUTCOMES[outcome(row["status"], row.get("reason", ""))] if row["status"] in WITHOUT_PLACE else ""
-        for row in table.to_dict("records")
-    ]
+    return ["" if outcome in AT else OUTCOMES[outcome] for outcome in table["outcome"]]
 
 
 def marked(table: pd.DataFrame, *marks: tuple[str, bool]) -> np.ndarray:

@@ -13,11 +13,11 @@ from matplotlib.colors import AsinhNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from raysweep.analyses.finding import Finding
+from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.boundary import MapsPlot
+from raysweep.analyses.outcomes import AT
 from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
-from raysweep.fits.result import Status
 from raysweep.report.figures import drawing, regions, scales
 from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.report.names import axis_label, called, settings
@@ -63,8 +63,8 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         bar.minorticks_off()
     positive, negative = regions.region_words(metric, workload)
     colours = {1: "#4393C3", -1: "#D6604D"}
-    statuses = {status for one in maps for status in one.table["status"]}
-    several = any((one.table["status"] == Status.LOCATED).sum() > 1 for one in maps)
+    outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
+    several = any((one.table["outcome"] == Outcome.LOCATED).sum() > 1 for one in maps)
     shared = f"with its {100 * level:g} % interval (pointwise: for one slice, not for all at once)"
     entries = [
         any((signs == 1).any() for signs in cells) and Patch(facecolor=colours[1], label=positive),
@@ -75,12 +75,12 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
             if any((grid.high > grid.low).any() for grid in grids)
             else "Hatched: below 0.",
         ),
-        Status.LOCATED in statuses
+        Outcome.LOCATED in outcomes
         and (
             drawing.mark(f"fitted zero, {100 * level:g} %", color=FIT, linestyle="-", marker="o", markersize=4),
             f"Points{', joined' if several else ''}: fitted zero of each slice {shared}.",
         ),
-        statuses & set(BEYOND)
+        outcomes & {*AT} - {Outcome.LOCATED}
         and (
             drawing.mark("zero beyond this value", color=FIT, marker=">", markerfacecolor="white", markersize=6),
             "Open triangles: the zero lies beyond this value.",
@@ -106,10 +106,8 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     return figure, caption + (f" {len(maps)} of {plot.every} maps." if len(maps) < plot.every else "")
 
 
-BEYOND = {  # a status, the column with the position of its marker, and the marker
-    Status.CENSORED_LOW: ("high", "<"),
-    Status.CENSORED_HIGH: ("low", ">"),
-}
+BEYOND = {"low": ">", "high": "<"}
+"""The marker of a bound, by the column that has it."""
 
 OPEN: dict[str, Any] = {"color": FIT, "markerfacecolor": "white", "markersize": 6, "zorder": 4, "clip_on": False}
 
@@ -117,7 +115,7 @@ OPEN: dict[str, Any] = {"color": FIT, "markerfacecolor": "white", "markersize": 
 def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float]) -> None:
     """Draw the fitted zeros, joined, with their intervals and a band between neighbouring slices, cut at the map's
     edges; and the slices whose zero lies beyond a value as open triangles at it."""
-    located = (table["status"] == Status.LOCATED).to_numpy()
+    located = (table["outcome"] == Outcome.LOCATED).to_numpy()
     place, at = table["estimate"].to_numpy(float), table[y].to_numpy(float)
     low, high = (np.where(located, np.clip(table[end].to_numpy(float), *reach), np.nan) for end in ("low", "high"))
     if located.sum() > 2:
@@ -127,8 +125,8 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
         interval = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
         drawing.points(panel, place[located], at[located], interval, FIT, 4, 1.3, 2, across=True, **look)
-    for status, (bound, marker) in BEYOND.items():
-        rows = table[table["status"] == status]
+    for bound, marker in BEYOND.items():
+        rows = table[table["outcome"].map(AT) == bound]
         if len(rows):  # an empty line that is not clipped would count as a mark at the corner of the figure
             there = np.clip(rows[bound].to_numpy(float), *reach)
             panel.plot(there, rows[y], marker, **OPEN)

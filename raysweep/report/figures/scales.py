@@ -14,12 +14,20 @@ SPAN = 30  # the ratio of the largest to the smallest positive value from which 
 
 
 def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
-    """Make an axis logarithmic or linear, with ticks at the values if these are a few whole numbers."""
+    """Make an axis logarithmic or linear, with ticks at the values if these are a few whole numbers, far enough apart
+    for their labels (for example layers: there is no half layer)."""
+    values = np.unique(values)
     if logarithmic:
         set_log(axis)
-        whole_log_ticks(axis, values)
-    else:
-        whole_ticks(axis, values)
+    elif len(values) and np.abs(values).max() >= 1e5:
+        axis.set_major_formatter(written)  # else long labels overlap
+    whole = 0 < len(values) <= 8 and bool(np.all(values == np.round(values)))
+    if whole and (values[0] > 0 and values[-1] <= 2000 if logarithmic else np.abs(values).max() < 1e4):
+        spots, least = (np.log(values), 0.08) if logarithmic else (values, 0.04)
+        if (np.diff(spots) >= least * (spots[-1] - spots[0])).all():
+            axis.set_ticks(values)
+            if logarithmic:
+                axis.set_minor_locator(NullLocator())
 
 
 def set_log(axis: Any) -> None:
@@ -64,26 +72,6 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
-
-
-def whole_ticks(axis: Any, values: np.ndarray) -> None:
-    """Put the ticks at the values if these are a few whole numbers (for example layers: there is no half layer)."""
-    values = np.unique(values)
-    if len(values) and np.abs(values).max() >= 1e5:
-        axis.set_major_formatter(written)  # else long labels overlap
-    if 0 < len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
-        span = values[-1] - values[0]
-        if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
-            axis.set_ticks(values)
-
-
-def whole_log_ticks(axis: Any, values: np.ndarray) -> None:
-    """The same on a logarithmic axis: for values up to 2,000 that are far enough apart for their labels."""
-    values = np.unique(values)
-    whole = bool(len(values)) and np.all(values == np.round(values)) and values[0] > 0 and values[-1] <= 2000
-    if whole and len(values) <= 8 and (np.diff(np.log(values)) >= 0.08 * np.log(values[-1] / values[0])).all():
-        axis.set_ticks(values)
-        axis.set_minor_locator(NullLocator())
 
 
 def spans_decades(values: np.ndarray) -> bool:

@@ -118,7 +118,6 @@ def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple
 
 @drawing.draw.register(ParallelPlot)
 def draw_parallel(plot: ParallelPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """Each configuration as a line through its values on all axes and its metric, the best ones on top."""
     lines, last = len(plot.places), len(plot.axes) - 1
     figure = Figure(figsize=(min(4 + 1.3 * last, 13.0), 4.2), layout="constrained")
     panel = figure.subplots()
@@ -216,7 +215,6 @@ def scales_around(values: np.ndarray, scale: str) -> tuple[float, float]:
 
 
 def _set_scale(panel: Axes, runs: Runs) -> None:
-    """Make y logarithmic or asinh if the values span decades."""
     finite = runs.value[np.isfinite(runs.value)]
     if width := scales.asinh_width(finite):
         scales.set_asinh(panel.yaxis, finite, width)

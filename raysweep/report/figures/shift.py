@@ -21,23 +21,25 @@ NAME = 60  # letters in a line of the label of the factors
 @drawing.draw.register(ShiftPlot)
 def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """One line per setting, the first at the top, and the caption. A factor without an interval is an open point."""
-    labels = [drawing.in_lines(settings(where, workload)) for where in plot.wheres]
+    base, rows = finding.facts["base"], finding.table[np.isfinite(finding.table["estimate"])]
+    wheres = [{key: row[key] for key in base if row[key] != base[key]} for row in rows.to_dict("records")]
+    labels = [drawing.in_lines(settings(where, workload)) for where in wheres]
     figure, (panel,) = drawing.panels(1, width=6.4, height=1.0 + 0.45 * len(labels))
     at = np.arange(len(labels))[::-1].astype(float)
     scales.set_log(panel.xaxis)
     panel.axvline(1, color=FAINT, linewidth=0.9, zorder=1)
-    factor, low, high = plot.factor, plot.low, plot.high
+    factor, low, high = rows[["estimate", "low", "high"]].to_numpy(float).T
     bounded = np.isfinite(low) & np.isfinite(high)
     interval = low[bounded], high[bounded]
     drawing.points(panel, factor[bounded], at[bounded], interval, FIT, 5, 1.5, 3, across=True)
     panel.plot(factor[~bounded], at[~bounded], color=FIT, **OPEN)
     panel.set_yticks(at, labels)
     panel.set_ylim(-0.6, len(labels) - 0.4)
-    x, base = called(plot.x, workload), settings(plot.base, workload)
-    panel.set_xlabel(drawing.in_lines(f"best {x} ÷ that of {base}", NAME))
+    x = called(finding.x, workload)
+    panel.set_xlabel(drawing.in_lines(f"best {x} ÷ that of {settings(base, workload)}", NAME))
     open_points = drawing.mark("interval not known", **OPEN), "Open points: their interval is not known."
     caption = (
-        f"The best {x} for {called(plot.metric, workload)}, divided by that of {base}: "
-        f"geometric mean over {called(plot.over, workload)}, with its {100 * finding.level:g} % interval."
+        f"The best {x} for {called(finding.metric, workload)}, divided by that of {settings(base, workload)}: "
+        f"geometric mean over {called(finding.facts['over'], workload)}, with its {100 * finding.level:g} % interval."
     )
     return figure, drawing.sentences(caption, drawing.legend_below(figure, [not bounded.all() and open_points]))

@@ -12,6 +12,7 @@ import io
 import shutil
 import socket
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,7 +48,8 @@ def fetch(kind: str, path: str, say: Callable[[str], None]) -> None:
 def _fetch(kind: str, folder: Path, missing: list[str], say: Callable[[str], None]) -> None:
     title = folders.SETS[kind].title
     loads = [load for load in _loads(kind) if kind in ARCHIVES or load[0].removesuffix(".gz") in missing]
-    made = _make(folder)
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as name:
             aside = Path(name)
@@ -55,7 +57,10 @@ def _fetch(kind: str, folder: Path, missing: list[str], say: Callable[[str], Non
                 say(f"{title}: loading {file} from {addresses[0].rpartition('/')[0]}")
                 _load(aside, file, addresses, md5)
                 if kind in ARCHIVES:
-                    _unpack(aside / file, aside)
+                    try:
+                        torchvision().datasets.utils.extract_archive(str(aside / file), str(aside))
+                    except (tarfile.TarError, EOFError) as error:
+                        raise BadImages(f"{file}: cannot be unpacked ({error})") from None
             for path in [_one(aside, file) for file in missing]:
                 shutil.move(path, folder / path.name)
     except BaseException:
@@ -87,28 +92,12 @@ def _load(folder: Path, file: str, addresses: tuple[str, ...], md5: str) -> None
     raise BadImages(f"cannot be downloaded ({'; '.join(failures)})")
 
 
-def _unpack(archive: Path, folder: Path) -> None:
-    import tarfile
-
-    try:
-        torchvision().datasets.utils.extract_archive(str(archive), str(folder))
-    except (tarfile.TarError, EOFError) as error:
-        raise BadImages(f"{archive.name}: cannot be unpacked ({error})") from None
-
-
 def _one(folder: Path, name: str) -> Path:
     """The file of that name, or name.gz, in what was loaded."""
     matches = [*folder.rglob(name), *folder.rglob(f"{name}.gz")]
     if not matches:
         raise BadImages(f"cannot be downloaded: {name} is not in what was loaded")
     return matches[0]
-
-
-def _make(folder: Path) -> list[Path]:
-    """Make a folder; those that were made for it, the innermost first."""
-    lacking = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return lacking
 
 
 @contextlib.contextmanager

@@ -72,9 +72,9 @@ SETS = {
 def advice(kind: str) -> str:
     """Where to put the files of a set, which package has them, and how they are fetched."""
     published = SETS[kind]
-    idx = published.files == mnist.FILES
-    packed = "; each plain or .gz" if idx else ""
-    puts = "torchvision puts" if idx else "their archive has"
+    packed, puts = "", "their archive has"
+    if published.files == mnist.FILES:
+        packed, puts = "; each plain or .gz", "torchvision puts"
     below = f", or lie in {published.folder} as {puts} them" if published.folder else ""
     files = f"{', '.join(published.files)}{packed}"
     return f"in which the files of {published.title} lie ({files}){below}; {published.source}; {FETCHED}"
@@ -130,9 +130,6 @@ def _files(kind: str, path: str) -> dict[str, Path]:
 
 def _present(folder: Path, names: tuple[str, ...]) -> dict[str, Path]:
     """Those of these files that are in a folder, plain or gzipped, by their names without .gz."""
-    there = {name: next((each for each in _forms(folder / name) if each.is_file()), None) for name in names}
+    forms = {name: (name, f"{name}.gz") if name in mnist.FILES else (name,) for name in names}
+    there = {name: next((folder / each for each in forms[name] if (folder / each).is_file()), None) for name in names}
     return {name: file for name, file in there.items() if file}
-
-
-def _forms(file: Path) -> tuple[Path, ...]:
-    return (file, file.with_name(file.name + ".gz")) if file.name in mnist.FILES else (file,)

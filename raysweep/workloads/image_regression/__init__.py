@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads import image_data
-from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred
+from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred, modules_of
 from raysweep.workloads.image_regression.tasks import FORM, in_words, pair_of
 
 PARAMETERS = (
@@ -137,14 +137,8 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.image_regression.engine:compute",
     cost=deferred("raysweep.workloads.image_regression.costs:of_rows"),
-    sources=(
-        "raysweep.workloads.image_regression",
-        "raysweep.workloads.image_data",
-        "raysweep.workloads.cache",
-        "raysweep.training.draws",
-        "raysweep.theory.arrays",
-        "raysweep.theory.covariance",
-        "raysweep.theory.finetune",
+    sources=modules_of(
+        workloads="image_regression image_data cache", training="draws", theory="arrays covariance finetune"
     ),
     shared=("data", "pair"),
     identify=identify,

@@ -75,7 +75,8 @@ def predictors(target: Moments, source: Array, samples: int, pretrain_length: fl
 
     return {
         "distance_squared": float(difference.sum()),
-        "bound_distance": float(covariance.bound_of_distance(values, ones, n, difference)[0]),
+        # Bartlett, Long, Lugosi & Tsigler (2020), Thm 4, for θ_T - θ_S instead of θ* and without noise; constant 1
+        "bound_distance": float((covariance.spread(values, ones, n) * difference.sum(1))[0]),
         "bound_thm42": float(covariance.bound(values, ones, n, difference, groups=TOP)[0]),
         "equivalent_scratch": equivalent(best),
         "equivalent_finetune": equivalent(missed),

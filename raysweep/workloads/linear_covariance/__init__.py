@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, in_words, read, shifted
 
 ENGINES = ("limit", "theory")
@@ -106,14 +106,8 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.linear_covariance.engines:compute",
     cost=deferred("raysweep.workloads.linear_covariance.costs:of_rows"),
-    sources=(
-        "raysweep.workloads.linear_covariance",
-        "raysweep.workloads.symmetric",
-        "raysweep.training.draws",
-        "raysweep.workloads.least_squares",
-        "raysweep.theory.arrays",
-        "raysweep.theory.covariance",
-        "raysweep.theory.finetune",
+    sources=modules_of(
+        workloads="linear_covariance symmetric least_squares", training="draws", theory="arrays covariance finetune"
     ),
     shared=("engine", "dim", "spectrum"),
     engines=Engines("engine", reference="limit"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from raysweep.theory import covariance
@@ -29,8 +31,7 @@ def risks(columns: Columns) -> dict[str, Array]:
     """risk_{scratch,finetune} and transferability_finetune of each row, (rows,) each, in the limit of many dimensions
     (theory/covariance.py): means over the directions of the maps."""
     result = {name: np.full(len(columns["dim"]), np.nan) for name in ("risk_scratch", "risk_finetune")}
-    for rows, values, counts in _alike(columns):
-        part = {name: np.asarray(column)[rows] for name, column in columns.items()}
+    for rows, part, values, counts in _alike(columns):
         n, noise = samples(part), np.asarray(part["noise"], float)
         difference, target = squares(part, counts)
         nothing = np.zeros_like(target)
@@ -45,8 +46,7 @@ def risks(columns: Columns) -> dict[str, Array]:
 def bounds(columns: Columns) -> Array:
     """T's bound (Thm 4.2) of each row, (rows,)."""
     result = np.full(len(columns["dim"]), np.nan)
-    for rows, values, counts in _alike(columns):
-        part = {name: np.asarray(column)[rows] for name, column in columns.items()}
+    for rows, part, values, counts in _alike(columns):
         result[rows] = covariance.bound(values, counts, samples(part), squares(part, counts)[0])
     return result
 
@@ -62,10 +62,9 @@ def squares(columns: Columns, counts: Array) -> tuple[Array, Array]:
     return difference, counts / counts.sum() * np.asarray(columns["target_norm"], float)[:, None] ** 2
 
 
-def _alike(columns: Columns) -> list[tuple[Array, Array, Array]]:
-    """Rows of one dim and spectrum, with the spectrum's eigenvalues and counts."""
+def _alike(columns: Columns) -> Iterator[tuple[Array, Columns, Array, Array]]:
+    """Row numbers of one dim and spectrum, their columns, and the spectrum's eigenvalues and counts."""
     keys = list(zip(np.asarray(columns["spectrum"]).tolist(), np.asarray(columns["dim"]).tolist(), strict=True))
-    return [
-        (np.array([i for i, other in enumerate(keys) if other == key]), *read(key[0], int(key[1])))
-        for key in dict.fromkeys(keys)
-    ]
+    for key in dict.fromkeys(keys):
+        rows = np.array([i for i, other in enumerate(keys) if other == key])
+        yield rows, {name: np.asarray(column)[rows] for name, column in columns.items()}, *read(key[0], int(key[1]))

@@ -8,6 +8,9 @@ start, and Σ^{1/2}X⁺ε is that of inputs without a covariance. No Gram matrix
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -27,12 +30,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     columns = {name: np.asarray(values) for name, values in columns.items()}
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)
-    engines = {"limit": _exact, "theory": _theory}
+    engines: dict[str, Callable[..., Any]] = {"limit": _exact, "theory": closed_forms.risks}
     return symmetric.solved(columns, seeds, metrics, engines, closed_forms.signs, SYMMETRY.metrics)
-
-
-def _theory(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
-    return closed_forms.risks(columns), np.full(len(seeds), OK, dtype=object)
 
 
 def _exact(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:

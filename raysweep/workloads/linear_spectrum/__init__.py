@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Engines, Metric, Parameter, Symmetry, Workload, deferred
+from raysweep.workloads.declaration import Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
 ENGINES = ("theory", "flow", "network")
@@ -175,14 +175,7 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.linear_spectrum.engines:compute",
     cost=deferred("raysweep.workloads.linear_spectrum.costs:of_rows"),
-    sources=(
-        "raysweep.workloads.linear_spectrum",
-        "raysweep.workloads.symmetric",
-        "raysweep.training.draws",
-        "raysweep.theory.arrays",
-        "raysweep.theory.modes",
-        "raysweep.theory.spectrum",
-    ),
+    sources=modules_of(workloads="linear_spectrum symmetric", training="draws", theory="arrays modes spectrum"),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="flow", start="init_scale"),
     symmetry=SYMMETRY,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from raysweep.theory import modes, spectrum
+from raysweep.theory.arrays import distinct
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim
 
@@ -33,12 +34,12 @@ def describe(columns: Columns) -> dict[str, Array]:
     rows = len(columns["dim"])
     result: dict[str, Array] = {}
     for index, part in by_dim(columns):
-        for name, values in _describe(part).items():
+        for name, values in _describe(part, np.asarray(columns["engine"])[index] == "flow").items():
             result.setdefault(name, np.full(rows, np.nan))[index] = values
     return result
 
 
-def _describe(task: Tasks) -> dict[str, Array]:
+def _describe(task: Tasks, flow: Array) -> dict[str, Array]:
     depth, penalty = task.depth[:, None], task.penalty[:, None]
     tuned = task.time > 0
     start = task.weights**depth
@@ -56,7 +57,7 @@ def _describe(task: Tasks) -> dict[str, Array]:
     near = _near(task, end, whole_end)
     failure[(~near & learned).any(1)] = PARTIAL
     failure[(~near & ~learned).any(1)] = ESCAPED
-    failure[tuned & ~task.flow & _unstable(task, start, goal, curvature, end)] = UNSTABLE
+    failure[tuned & ~flow & _unstable(task, start, goal, curvature, end)] = UNSTABLE
     failure[tuned & (task.noise > 0)] = BOTH
     failure[tuned & (task.angle > 0)] = COUPLED
     exact, counted = np.isin(failure, (HOLDS, ESCAPED, PARTIAL)), failure == HOLDS
@@ -116,20 +117,12 @@ def _unstable(task: Tasks, start: Array, goal: Array, curvature: Array, end: Arr
 
 def _inflection(task: Tasks, tuned: Array) -> Array:
     """The inflection index of Def. 4.2 for each row, for its noise or its fine-tuning; NaN without either."""
-    inflections: dict[tuple[object, ...], float] = {}
     result = np.full(len(tuned), np.nan)
-    for row in range(len(tuned)):
-        if not tuned[row] and task.noise[row] == 0:
-            continue
-        noise, depth, penalty = float(task.noise[row]), int(task.depth[row]), float(task.penalty[row])
-        key = (tuned[row], noise, depth, penalty, *task.names[row])
-        if key not in inflections:
-            inflections[key] = float(
-                spectrum.finetune_inflection(task.source[row], task.target[row], penalty)
-                if tuned[row]
-                else spectrum.noise_inflection(task.source[row], noise, depth)
-            )
-        result[row] = inflections[key]
+    for row in np.flatnonzero(tuned):
+        result[row] = spectrum.finetune_inflection(task.source[row], task.target[row], float(task.penalty[row]))
+    noisy = ~tuned & (task.noise != 0)
+    kinds, kind = distinct(np.column_stack([task.noise, task.depth, task.source])[noisy])
+    result[noisy] = np.array([spectrum.noise_inflection(each[2:], each[0], int(each[1])) for each in kinds])[kind]
     # fine-tuning to convergence learns every mode, so no inflection of this kind is left (THEORY §5)
     result[tuned & np.isinf(task.time)] = np.nan
     return result

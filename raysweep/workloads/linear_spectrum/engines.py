@@ -42,14 +42,8 @@ def _compute(columns: Columns, seeds: Array) -> Results:
     metrics = {metric.name: description.get(metric.name, np.full(len(seeds), np.nan)) for metric in METRICS}
     metrics |= {name: description[f"{name}_closed"] for name in AFTER}
     engines = {name: deferred(f"raysweep.workloads.linear_spectrum.{name}:compute") for name in ("flow", "network")}
-    return symmetric.solved(
-        with_even_layers(columns), seeds, metrics, {"theory": _theory, **engines}, signs, SYMMETRY.metrics
-    )
-
-
-def _theory(columns: Columns, seeds: Array) -> Results:
-    """Nothing else: `closed_forms` describes rows of any engine."""
-    return {}, np.full(len(seeds), OK, dtype=object)
+    engines["theory"] = lambda columns: {}  # closed forms describe rows of any engine
+    return symmetric.solved(with_even_layers(columns), seeds, metrics, engines, signs, SYMMETRY.metrics)
 
 
 def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:

@@ -11,6 +11,7 @@ costs about 6 L matrix products of 2 d³ flops.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 
@@ -55,10 +56,9 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
     order = np.lexsort((seeds, *kind.T))
     edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
     for rows in np.split(order, edges):
-        if len(rows):
-            dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
-            size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (3 * depth + 4))))
-            yield from np.array_split(rows, -(-len(rows) // size))
+        dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
+        size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (3 * depth + 4))))
+        yield from np.array_split(rows, -(-len(rows) // size))
 
 
 def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[str, Array], Array]:
@@ -86,10 +86,7 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
 
 def end_to_end(layers: list[Tensor]) -> Tensor:
     """W_1 W_2 … W_L, (rows, d, d)."""
-    result = layers[0]
-    for layer in layers[1:]:
-        result = torch.bmm(result, layer)
-    return result
+    return functools.reduce(torch.bmm, layers)
 
 
 def gradients(layers: list[Tensor], goal: Tensor) -> list[Tensor]:

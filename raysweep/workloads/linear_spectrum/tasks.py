@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,9 +22,6 @@ class Tasks:
 
     source, target, weights (pretrained, per layer): (rows, d). All others: (rows,).
     noises: (rows, 2), the noise of the layers 1, 3, … and that of 2, 4, …; negative if the perturbation is flipped.
-    time: flow time of fine-tuning, lr·steps.
-    flow: whether the engine is `flow`.
-    names: the two spectra as text.
     """
 
     source: Array
@@ -32,13 +30,15 @@ class Tasks:
     depth: Array
     angle: Array
     noise: Array
-    noises: Array
     penalty: Array
     lr: Array
     steps: Array
-    time: Array
-    flow: Array
-    names: list[tuple[str, str]]
+    noises: Array
+
+    @property
+    def time(self) -> Array:
+        """Flow time of fine-tuning."""
+        return self.lr * self.steps
 
 
 def with_even_layers(columns: Columns) -> dict[str, Array]:
@@ -67,28 +67,14 @@ def by_dim(columns: Columns) -> Iterator[tuple[Array, Tasks]]:
 def tasks(columns: Columns) -> Tasks:
     """The Tasks of rows with equal dim. ValueError on a spectrum that cannot be read."""
     dim = int(columns["dim"][0])
-    names = [(str(a), str(b)) for a, b in zip(columns["source_spectrum"], columns["target_spectrum"], strict=True)]
-    source = np.stack([read(first, dim, True) for first, _ in names])
-    target = np.stack([read(second, dim) for _, second in names])
+    source = np.stack([read(str(text), dim, True) for text in columns["source_spectrum"]])
+    target = np.stack([read(str(text), dim) for text in columns["target_spectrum"]])
     of_task = ("depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps")
     depth, angle, noise, penalty, lr, steps = (np.asarray(columns[name], float) for name in of_task)
-    length, init_scale = (np.asarray(columns[name], float) for name in ("pretrain_length", "init_scale"))
-    weights = modes.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
-    return Tasks(
-        source,
-        target,
-        weights,
-        depth,
-        angle,
-        noise,
-        np.stack([noise, np.asarray(columns.get("noise_of_even_layers", noise), float)], axis=1),
-        penalty,
-        lr,
-        steps,
-        lr * steps,
-        np.asarray(columns["engine"]) == "flow",
-        names,
-    )
+    length, init_scale = (np.asarray(columns[name], float)[:, None] for name in ("pretrain_length", "init_scale"))
+    weights = modes.pretrained(source, length, init_scale, depth[:, None])
+    noises = np.stack([noise, np.asarray(columns.get("noise_of_even_layers", noise), float)], axis=1)
+    return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, noises)
 
 
 def perturbed(layers: Array, noise: Array, seeds: Array) -> Array:
@@ -114,7 +100,4 @@ def diagonal(weights: Array, depth: int) -> Array:
 
 def product(layers: Array) -> Array:
     """W_1 W_2 … W_L, (rows, d, d), of layers (rows, L, d, d)."""
-    result = layers[:, 0]
-    for layer in range(1, layers.shape[1]):
-        result = result @ layers[:, layer]
-    return result
+    return functools.reduce(np.matmul, layers.swapaxes(0, 1))

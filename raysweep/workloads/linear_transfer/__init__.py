@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 
 ENGINES = ("theory", "limit", "flow", "network")
 SYMMETRY = Symmetry(
@@ -209,15 +209,10 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.linear_transfer.engines:compute",
     cost=deferred("raysweep.workloads.linear_transfer.costs:of_rows"),
-    sources=(
-        "raysweep.workloads.linear_transfer",
-        "raysweep.workloads.symmetric",
-        "raysweep.training.draws",
-        "raysweep.workloads.least_squares",
-        *(
-            f"raysweep.theory.{name}"
-            for name in ("arrays", "quadrature", "linear", "finetune", "finetune_mean", "pretraining", "transfer")
-        ),
+    sources=modules_of(
+        workloads="linear_transfer symmetric least_squares",
+        training="draws",
+        theory="arrays quadrature linear finetune finetune_mean pretraining transfer",
     ),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="limit", start="init_scale", from_zero=("limit",)),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from raysweep.theory import arrays
 from raysweep.training import draws
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_transfer.target import target_coordinates, teacher_directions
@@ -38,14 +41,10 @@ def wasserstein_1(columns: Columns, seeds: Array) -> Array:
     target = target_coordinates(columns)
     fields = (seeds, columns["dim"], count, columns["source_norm"], columns["noise"], target[:, 0], target[:, 1])
     table = np.stack([np.asarray(values, float)[asked] for values in fields], axis=1)
-    distinct, inverse = np.unique(table, axis=0, return_inverse=True)  # sorted, so rows of one draw are neighbours
-    values = np.empty(len(distinct))
-    draw = None
-    for index, (seed, dim, size, *maps) in enumerate(distinct):
-        if draw is None or draw[0] != (seed, dim, size):
-            draw = (seed, dim, size), _Draw(int(seed), int(dim), int(size))
-        values[index] = _assignment(draw[1], *maps)
-    distance[asked] = values[inverse.reshape(-1)]
+    distinct, inverse = arrays.distinct(table)  # sorted, so rows of one draw are neighbours
+    draw = functools.lru_cache(maxsize=1)(_Draw)
+    values = np.array([_assignment(draw(int(seed), int(dim), int(size)), *maps) for seed, dim, size, *maps in distinct])
+    distance[asked] = values[inverse]
     return distance
 
 

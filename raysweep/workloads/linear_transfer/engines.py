@@ -6,13 +6,11 @@ import numpy as np
 
 from raysweep.theory import pretraining
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import OK, Columns, deferred
+from raysweep.workloads.declaration import Columns, deferred
 from raysweep.workloads.linear_transfer import METRICS, SYMMETRY, distance, target
 
-Results = tuple[dict[str, np.ndarray], np.ndarray]
 
-
-def compute(columns: Columns, seeds: np.ndarray) -> Results:
+def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """All metrics of all rows, shape (rows,) each, and the status of each row.
 
     Each engine is imported only if a row asks for it.
@@ -27,10 +25,5 @@ def compute(columns: Columns, seeds: np.ndarray) -> Results:
     }
     names = ("limit", "flow", "network")
     engines = {name: deferred(f"raysweep.workloads.linear_transfer.{name}:compute") for name in names}
-    return symmetric.solved(columns, seeds, metrics, {"theory": _theory, **engines}, target.signs, SYMMETRY.metrics)
-
-
-def _theory(columns: Columns, seeds: np.ndarray) -> Results:
-    from raysweep.theory import transfer
-
-    return transfer.closed_form(columns), np.full(len(seeds), OK, dtype=object)
+    engines["theory"] = deferred("raysweep.theory.transfer:closed_form")
+    return symmetric.solved(columns, seeds, metrics, engines, target.signs, SYMMETRY.metrics)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from raysweep.theory import finetune
+from raysweep.theory.arrays import distinct
 from raysweep.theory.transfer import effective_ridge
 from raysweep.workloads import least_squares
 from raysweep.workloads.declaration import OK, Columns
@@ -29,8 +30,15 @@ PRODUCTS = (
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks and transferabilities of each row's draw, shape (rows,) each; every status is ok."""
-    n = target.samples(columns)
-    gathered = _gather(np.asarray(seeds), np.asarray(columns["dim"]), n, np.asarray(columns["noise"]) != 0)
+    n, noisy = target.samples(columns), np.asarray(columns["noise"]) != 0
+    gathered = {name: np.empty(len(n)) for name in PRODUCTS}
+    draws, owner = distinct(np.stack([seeds, columns["dim"]], axis=1))
+    for index, (seed, dim) in enumerate(draws):  # one factorization each
+        rows = np.flatnonzero(owner == index)
+        sizes, position = np.unique(n[rows], return_inverse=True)
+        values = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
+        for name in PRODUCTS:
+            gathered[name][rows] = values[name][position]
     return _end_points(columns, n, gathered), np.full(len(n), OK, dtype=object)
 
 
@@ -80,20 +88,6 @@ def _underdetermined(result: dict[str, Array], inputs: Array, noise: Array, dire
 def _leading(values: Array) -> Array:
     """Sums over the first 0, 1, ..., len(values) entries."""
     return np.concatenate([[0.0], np.cumsum(values)])
-
-
-def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Array]:
-    """The inner products of each row, with one factorization per (seed, dim)."""
-    gathered = {name: np.empty(len(n)) for name in PRODUCTS}
-    draws, owner = np.unique(np.stack([seeds, dims], axis=1), axis=0, return_inverse=True)
-    owner = owner.reshape(-1)
-    order = np.argsort(owner, kind="stable")
-    for (seed, dim), rows in zip(draws, np.split(order, np.cumsum(np.bincount(owner))[:-1]), strict=True):
-        sizes, position = np.unique(n[rows], return_inverse=True)
-        values = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
-        for name in PRODUCTS:
-            gathered[name][rows] = values[name][position]
-    return gathered
 
 
 def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Array]:

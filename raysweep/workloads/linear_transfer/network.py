@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysweep.theory import arrays
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import decompositions, layers, target
@@ -63,8 +64,6 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
     order = np.lexsort((*data, *kind.T))
     edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
     for rows in np.split(order, edges):
-        if not len(rows):
-            continue
         dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
         size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (2 * (depth - 1) + 1))))
         yield from np.array_split(rows, -(-len(rows) // size))
@@ -78,8 +77,7 @@ class _Chunk:
         self.dim, self.depth = int(columns["dim"][0]), int(columns["depth"][0])
         self.n = target.samples(columns)
         self.status = np.zeros(len(seeds), dtype=int)
-        distinct, self.group = np.unique(np.stack([seeds, self.n], axis=1), axis=0, return_inverse=True)
-        self.group = self.group.reshape(-1)
+        distinct, self.group = arrays.distinct(seeds, self.n)
         self.teachers = np.stack([target.teacher_directions(int(seed), self.dim) for seed in seeds])
         self.goal = np.einsum("rk,rkd->rd", target.target_coordinates(columns), self.teachers)  # b_t
         self.gram = np.zeros((len(distinct), self.dim, self.dim))

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Metric, Parameter, Workload, stage_of
+from raysweep.workloads.declaration import Columns, Metric, Parameter, Workload, modules_of, stage_of
 
 Pretraining = partial(Parameter, stage="pretrain")
 Target = partial(Parameter, stage="target")
@@ -208,12 +208,7 @@ WORKLOAD = Workload(
         _stage("pretrain", keeps=True, together=("ablation",)),
         _stage("target", "pretrain", together=("ablation", "target_samples", "noise")),
     ),
-    sources=(
-        "raysweep.workloads.relu_features",
-        "raysweep.training.draws",
-        "raysweep.training.sizes",
-        "raysweep.theory.relu",
-    ),
+    sources=modules_of(workloads="relu_features", training="draws sizes", theory="relu"),
     # the networks from scratch serve every ablation
     shared=("dim", "width", "teacher_width", "init_scale", "learning_rate", "steps", "tolerance", "datasets"),
     check=check,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Metric, Parameter, Workload, stage_of
+from raysweep.workloads.declaration import Metric, Parameter, Workload, modules_of, stage_of
 from raysweep.workloads.image_data import FORMS, digest_of, fetch
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
@@ -192,14 +192,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=STAGES,
-    sources=(
-        "raysweep.workloads.relu_kernel",
-        "raysweep.workloads.image_data",
-        "raysweep.workloads.cache",
-        "raysweep.training.draws",
-        "raysweep.theory.relu",
-        "raysweep.theory.kernel_transfer",
-    ),
+    sources=modules_of(workloads="relu_kernel image_data cache", training="draws", theory="relu kernel_transfer"),
     identify=identify,
     check=check,
     fetch=fetch,

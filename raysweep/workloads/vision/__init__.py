@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Parameter, Workload, stage_of
+from raysweep.workloads.declaration import Parameter, Workload, modules_of, stage_of
 from raysweep.workloads.image_data import FOLDER_FORMS, fetch, in_words
 from raysweep.workloads.vision import complaints, tasks
 from raysweep.workloads.vision.metrics import METRICS
@@ -172,13 +172,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=STAGES,
-    sources=(
-        "raysweep.workloads.vision",
-        "raysweep.workloads.image_data",
-        "raysweep.workloads.cache",
-        "raysweep.training.draws",
-        "raysweep.training.hessian",
-    ),
+    sources=modules_of(workloads="vision image_data cache", training="draws hessian"),
     identify=tasks.identify,
     check=complaints.complaint,
     fetch=fetch,

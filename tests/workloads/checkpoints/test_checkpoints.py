@@ -50,11 +50,12 @@ def numbers(chats, part):
     return [int(messages[0]["content"].partition("+")[0]) for messages in read]
 
 
-def kept(store, row, seed=0):
-    """The artifact of a row's fine-tuning in a store."""
-    reference = RowStages(WORKLOAD, table(row), ["finetune"]).of_row(0, seed)[-1]
-    entry = store.fetch(reference.id)
-    return trees.unflatten(entry.tensors(), entry.meta["tree"])["weights"]
+def kept(folder, row):
+    """The metrics of a row, and what its fine-tuning leaves in a store."""
+    store = Store(folder, lease_seconds=1)
+    metrics, _ = compute(table(row), np.zeros(1, int), store, ["finetune"])
+    entry = store.fetch(RowStages(WORKLOAD, table(row), ["finetune"]).of_row(0, 0)[-1].id)
+    return metrics, trees.unflatten(entry.tensors(), entry.meta["tree"])["weights"]
 
 
 def test_a_checkpoint_is_read_once_for_all_its_fine_tunings(monkeypatch, chats):
@@ -105,15 +106,8 @@ def test_the_loss_on_text_is_that_of_its_windows(texts):
 
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_fine_tuning_is_adamw_on_the_mean_loss_of_responses(chats, tmp_path, method):
-    row = {
-        "target": chats,
-        "finetune_method": method,
-        "lora_rank": 4,
-        "finetune_lr": 3e-3,
-        "finetune_weight_decay": 0.1,
-    }
-    compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
-    result = kept(Store(tmp_path / "store"), row)
+    row = {"target": chats, "finetune_method": method, "lora_rank": 4, "finetune_lr": 3e-3}
+    _, result = kept(tmp_path / "store", {**row, "finetune_weight_decay": 0.1})
     model = plain()
     if method == "lora":
         import peft
@@ -157,14 +151,11 @@ def first_adapters(model):
 
 
 def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights(chats, tmp_path):
-    rows = [
-        {"target": chats, "finetune_method": "lora", "lora_rank": 16, "finetune_lr": 1e-2},
-        {"target": chats, "finetune_steps": 0},
-    ]
-    metrics, _ = compute(table(*rows), np.zeros(2, int), Store(tmp_path / "store"), ["finetune"])
-    assert all(".lora_" in name for name in kept(Store(tmp_path / "store"), rows[0]))
-    assert metrics["pretrain_loss_after"][1] == metrics["pretrain_loss"][0] == metrics["pretrain_loss"][1]
-    adapters = kept(Store(tmp_path / "store"), rows[0])
+    row = {"target": chats, "finetune_method": "lora", "lora_rank": 16, "finetune_lr": 1e-2}
+    metrics, adapters = kept(tmp_path / "store", row)
+    assert all(".lora_" in name for name in adapters)
+    untrained, _ = compute(table({"target": chats, "finetune_steps": 0}), np.zeros(1, int))
+    assert untrained["pretrain_loss_after"] == metrics["pretrain_loss"] == untrained["pretrain_loss"]
     model, shifted = plain(), 0.0
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -198,28 +189,24 @@ def test_at_full_rank_the_gradient_of_adapters_holds_that_of_full_fine_tuning(ch
         torch.testing.assert_close(recovered.float(), reference[f"{stem}.weight"].grad, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("killed", "trainings"), [("fetch", 1), ("evaluate", 1)])
-def test_a_row_that_is_killed_in_any_stage_ends_as_any_other(killed, trainings, chats, tmp_path, monkeypatch):
+@pytest.mark.parametrize("killed", ["fetch", "mean_loss"])
+def test_a_row_that_is_killed_in_any_stage_ends_as_any_other(killed, chats, tmp_path, monkeypatch):
     """In fine-tuning itself: the test below."""
     whole, _ = compute(table({"target": chats}), np.zeros(1, int))
     trained, train = [], trainer.Trainer.train
     monkeypatch.setattr(trainer.Trainer, "train", lambda self, *given: [trained.append(1), train(self, *given)])
     with monkeypatch.context() as dying:
-        for name in {"fetch": ["fetch"], "evaluate": ["mean_loss"]}[killed]:
-            dying.setattr(stages, name, lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        dying.setattr(stages, killed, lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            compute(table({"target": chats}), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"])
-    again, status = compute(
-        table({"target": chats}), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"]
-    )
-    assert status == ["ok"]
-    assert len(trained) == trainings
+            kept(tmp_path / "cut", {"target": chats})
+    again, _ = kept(tmp_path / "cut", {"target": chats})
+    assert len(trained) == 1
     np.testing.assert_equal(again, whole)  # not measured is equal to itself
 
 
 def test_an_interrupted_fine_tuning_goes_on_to_the_same_weights(chats, tmp_path, monkeypatch):
     row = {"target": chats, "finetune_steps": 12}
-    compute(table(row), np.zeros(1, int), Store(tmp_path / "whole"), ["finetune"])
+    _, whole = kept(tmp_path / "whole", row)
     monkeypatch.setattr(context, "CHECKPOINT_SECONDS", 0.0)
     taken, step = [], trainer.Trainer._step
 
@@ -231,19 +218,17 @@ def test_an_interrupted_fine_tuning_goes_on_to_the_same_weights(chats, tmp_path,
 
     monkeypatch.setattr(trainer.Trainer, "_step", counted)
     with pytest.raises(KeyboardInterrupt):
-        compute(table(row), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"])
-    compute(table(row), np.zeros(1, int), Store(tmp_path / "cut", lease_seconds=1), ["finetune"])
+        kept(tmp_path / "cut", row)
+    _, cut = kept(tmp_path / "cut", row)
     assert taken == [*range(7), *range(6, 12)]
-    whole, cut = (kept(Store(tmp_path / name), row) for name in ("whole", "cut"))
     for name, values in whole.items():
         assert torch.equal(values, cut[name])
 
 
 def test_a_kept_fine_tuning_is_measured_on_another_text_without_training(chats, texts, tmp_path, monkeypatch):
-    row = {"target": chats}
-    first, _ = compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    first, _ = kept(tmp_path / "store", {"target": chats})
     monkeypatch.setattr(trainer.Trainer, "train", None)
-    again, _ = compute(table({**row, "source": texts}), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
+    again, _ = kept(tmp_path / "store", {"target": chats, "source": texts})
     assert again["finetune_loss"] == first["finetune_loss"]
     assert again["pretrain_loss_after"] != first["pretrain_loss_after"]
 
@@ -281,9 +266,8 @@ def test_weights_are_moved_in_units_of_their_initialization_and_the_gains_not_at
 
 
 def test_in_bfloat16_weights_are_kept_so(chats, tmp_path):
-    row = {"target": chats, "precision": "bfloat16"}
-    metrics, _ = compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
-    assert {values.dtype for values in kept(Store(tmp_path / "store"), row).values()} == {torch.bfloat16}
+    metrics, weights = kept(tmp_path / "store", {"target": chats, "precision": "bfloat16"})
+    assert {values.dtype for values in weights.values()} == {torch.bfloat16}
     wide, _ = compute(table({"target": chats}), np.zeros(1, int))
     assert metrics["finetune_loss"][0] == pytest.approx(wide["finetune_loss"][0], abs=0.05)
 
@@ -339,9 +323,7 @@ def test_packed_conversations_have_the_losses_that_they_have_alone(chats, kind):
 
 def test_packing_changes_neither_batches_nor_what_is_learned(chats, tmp_path):
     rows = [{"target": chats, "context": 48, "packing": packing} for packing in (False, True)]
-    for row in rows:
-        compute(table(row), np.zeros(1, int), Store(tmp_path / "store"), ["finetune"])
-    reference, packed = (kept(Store(tmp_path / "store"), row) for row in rows)
+    reference, packed = (kept(tmp_path / "store", row)[1] for row in rows)
     for name, values in reference.items():
         torch.testing.assert_close(packed[name], values, rtol=0, atol=1e-5)
 

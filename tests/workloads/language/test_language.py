@@ -1,4 +1,4 @@
-"""The language workload end to end: pretrained once, perturbed and fine-tuned many times."""
+"""The language workload end to end: pretrained once, perturbed and fine-tuned many times; how rows end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import pytest
 from auditing import ctrl_c_when, writing
+from conftest import run
 from language_rows import compute, entropy, files, identity, pretrained, row, stages, table
-from spaces import STEP
+from spaces import STEP, language_space
 
+from raysweep.fits.draws import usable
 from raysweep.stages.store import Store
 from raysweep.training import schedules, trainer
 from raysweep.trial import context
@@ -24,15 +26,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_path):
-    rows = [
-        {"finetune_lr": 1e-3},
-        {"finetune_lr": 3e-3},
-        {"noise": 1.0, "finetune_steps": 0},
-        {"target": "grammar:1", "overlap_angle": 60.0},
-        {"early_stopping": 2},
-        {"evaluation_tokens": 256},
-        {"pretrain_length": 20.0 * STEP},
-    ]
+    rows = [{"finetune_lr": 1e-3}, {"finetune_lr": 3e-3}, {"noise": 1.0, "finetune_steps": 0}, {"early_stopping": 2}]
+    rows += [{"target": "grammar:1", "overlap_angle": 60.0}, {"evaluation_tokens": 256}]
+    rows += [{"pretrain_length": 20.0 * STEP}]
     compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
     assert len(Store(tmp_path).stages()) == 2
     before = files(tmp_path)
@@ -89,17 +85,11 @@ def test_losses_stand_as_perplexities_too(store):
     rows = [{}, {"noise": 0.5, "finetune_steps": 0}, {"noise": 1e4, "finetune_steps": 0}]
     metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
     assert status.tolist() == ["ok"] * 3
-    for loss, perplexity in (
-        ("pretrain_loss", "pretrain_perplexity"),
-        ("finetune_loss", "finetune_perplexity"),
-        ("pretrain_loss_after", "pretrain_perplexity_after"),
-    ):
-        np.testing.assert_allclose(np.log(metrics[perplexity][:2]), metrics[loss][:2], rtol=1e-12)
-    np.testing.assert_allclose(
-        metrics["sensitivity_perplexity"][:2],
-        np.exp(metrics["pretrain_loss_after"][:2]) - np.exp(metrics["pretrain_loss"][:2]),
-        rtol=1e-12,
-    )
+    for loss in ("pretrain_loss", "finetune_loss", "pretrain_loss_after"):
+        perplexity = metrics[loss.replace("loss", "perplexity")]
+        np.testing.assert_allclose(np.log(perplexity[:2]), metrics[loss][:2], rtol=1e-12)
+    before, after = (np.exp(metrics[name][:2]) for name in ("pretrain_loss", "pretrain_loss_after"))
+    np.testing.assert_allclose(metrics["sensitivity_perplexity"][:2], after - before, rtol=1e-12)
     assert np.isfinite(metrics["sensitivity"][2])  # finite, though no float64 holds its perplexity
     assert metrics["sensitivity_perplexity"][2] == np.inf
 
@@ -167,14 +157,9 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
 def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
     base = identity(row(), 0)
     assert identity(row(finetune_lr=0.5, noise=3.0, target="grammar:1", finetune_steps=99), 0) == base
-    for changes in (
-        {"pretrain_length": 80.0 * STEP},
-        {"source": "grammar:0.1"},
-        {"pretrain_lr": 1e-3},
-        {"depth": 2},
-        {"pretrain_schedule": "constant"},
-    ):
-        assert identity(row(**changes), 0) != base
+    changes = {"pretrain_length": 80.0 * STEP, "source": "grammar:0.1", "pretrain_lr": 1e-3, "depth": 2}
+    for name, value in {**changes, "pretrain_schedule": "constant"}.items():
+        assert identity(row(**{name: value}), 0) != base
     assert identity(row(), 1) != base
     assert identity(row(width=32), 0) == identity(row(width=0), 0)  # the preset's own
 
@@ -207,3 +192,63 @@ def test_what_a_dry_run_asks_imports_no_torch():
         "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# How rows end
+
+
+def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
+    usual = {"finetune_lr": 0.02, "finetune_steps": 20, "finetune_schedule": "constant"}
+    metrics, _ = compute(table(usual, {**usual, "early_stopping": 5}), np.zeros(2, int), Store(store))
+    assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
+
+
+@pytest.mark.long
+def test_a_loss_that_ends_above_its_start_is_no_status(tmp_path):
+    """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
+    lengths = [5, 640]
+    space = language_space(
+        {"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
+        {"target": "grammar:0.1", "finetune_steps": 30},
+        seeds=2,
+    )
+    frame = run(tmp_path, space).results()
+    assert frame["status"].tolist() == ["ok"] * 4
+    rise = (frame["finetune_loss"] - frame["finetune_loss_before"]).groupby(frame["pretrain_length"])
+    risen = rise.agg(["min", "max"]).to_numpy()
+    assert risen[0].max() < -0.5
+    assert risen[1].min() > 0.05
+    used, dropped = usable(frame, "finetune_loss", ["pretrain_length", "seed"])  # what means and fits are made from
+    assert (len(used), dropped) == (4, {})
+    assert frame["finetune_loss"].max() < 6
+
+
+@pytest.mark.long
+def test_what_early_stopping_keeps_is_what_is_judged(store):
+    """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
+    before is a model as any other."""
+    usual = {"finetune_weight_decay": 3e3, "finetune_schedule": "constant_warmup", "finetune_steps": 200}
+    rows = [{**usual, "pretrain_length": 160.0 * STEP, "early_stopping": looks} for looks in (0, 200, 1)]
+    metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
+    assert status.tolist() == ["diverged", "ok", "diverged"]  # of the last the one look comes when all is lost
+    kept = {name: values[1] for name, values in metrics.items()}
+    assert abs(kept["finetune_loss"] - kept["finetune_loss_before"]) < 0.5
+
+
+@pytest.mark.long
+def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
+    """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
+    rows = [
+        {"pretrain_lr": rate, **then}
+        for rate in (2.0, 1e30, 2e-3)
+        for then in ({}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})
+    ]
+    metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert status.tolist() == ["ok"] * 3 + ["diverged"] * 3 + ["ok"] * 3
+    assert len(Store(tmp_path).stages()) == 3
+    assert metrics["pretrain_loss"][0] > 6.5  # it began at 6.4
+    assert (metrics["pretrain_loss"][6:] < 6).all()
+    before = files(tmp_path)
+    _, again = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert again.tolist() == status.tolist()
+    assert files(tmp_path) == before

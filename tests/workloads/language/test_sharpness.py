@@ -11,7 +11,6 @@ import torch
 from language_rows import QUICK, columns_of, compute, pretrained
 
 from raysweep.stages.store import Store
-from raysweep.training import hessian
 from raysweep.workloads.language import corpus, evaluation, model
 from raysweep.workloads.language.model_config import config_of
 
@@ -70,23 +69,6 @@ def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_w
     steps = [factors[name] * clip * each / (clip * each.abs() + 1e-8) for name, each in gradients.items()]
     length = float(torch.stack([step.norm() for step in steps]).norm())
     np.testing.assert_allclose(metrics["distance_moved"], np.array(rates) * length, rtol=1e-3)
-
-
-@pytest.mark.long
-def test_the_quadratic_model_of_a_quadratic_loss_is_the_loss_and_its_trace_the_mean_over_noises() -> None:
-    stream = np.random.default_rng(0)
-    matrix = torch.tensor(stream.standard_normal((6, 6)))
-    matrix, linear = matrix + matrix.T, torch.tensor(stream.standard_normal(6))
-    start, deviations = torch.tensor(stream.standard_normal(6)), torch.tensor([0.5, 0.5, 1.0, 2.0, 0.1, 0.0])
-    quadratic = hessian.Quadratic(start, [lambda flat: 0.25 * flat @ matrix @ flat + flat @ linear] * 2)
-    moves = torch.tensor(stream.standard_normal((20_000, 6))) * deviations
-    for move in moves[:5]:
-        assert quadratic.change(move) == pytest.approx(quadratic.real_change(move), rel=1e-12)
-    trace = float((deviations**2 * matrix.diagonal()).sum())
-    changes = moves @ quadratic.gradient + 0.5 * ((moves @ matrix) * moves).sum(1)
-    assert float(changes.mean()) == pytest.approx(0.5 * trace, abs=4 * float(changes.std()) / np.sqrt(len(moves)))
-    exact = hessian.scaled_trace(quadratic.product, deviations, 4000, np.random.default_rng(1))
-    assert exact == pytest.approx(trace, abs=0.2)
 
 
 @pytest.mark.long

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mode_descent import descended
-from scipy.integrate import solve_ivp
+from conftest import run as run_space
+from mode_descent import descended, followed, matrix_descent, multiplied
 from workload_rows import columns_of
 
 from raysweep.theory import modes
 from raysweep.training import draws
 from raysweep.workloads.linear_spectrum import WORKLOAD, engines, network
+from raysweep.workloads.linear_spectrum.flow import relax
 from raysweep.workloads.linear_spectrum.spectra import read
+from raysweep.workloads.linear_spectrum.tasks import diagonal, product
 
 LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
 SMALL = {
@@ -21,6 +23,7 @@ SMALL = {
     "init_scale": 0.1,
     "pretrain_length": 1.3,
 }
+WHOLE = {"dim": 3, "source_spectrum": "4,0.5,0.05", "target_spectrum": "1.5,1.2,0.9", "init_scale": 1e-9}
 
 
 def test_spectra_are_read_as_they_are_written():
@@ -47,38 +50,23 @@ def losses(**values):
     return np.stack([metrics[name] for name in LOSSES], axis=-1)
 
 
-def simulated(depth, angle, noise, lr, steps, penalty, seed=3):
+def simulated(depth, overlap_angle, noise, penalty, finetune_lr, finetune_steps):
     """Pretraining by an ODE solver on the modes, then real matrices in random bases, stepped one by one."""
     source, target = read(SMALL["source_spectrum"], 6), read(SMALL["target_spectrum"], 6)
-    weights = solve_ivp(
-        lambda _, w: -2 * (w**depth - source) * w ** (depth - 1),
-        (0, SMALL["pretrain_length"]),
-        np.full(6, SMALL["init_scale"]),
-        method="DOP853",
-        rtol=1e-12,
-        atol=1e-14,
-    ).y[:, -1]
+    start = np.full(6, SMALL["init_scale"])
+    weights = followed(start, source, SMALL["pretrain_length"], depth)
     random = np.random.default_rng(11)
     axes = [np.linalg.qr(random.standard_normal((6, 6)))[0] for _ in range(depth + 1)]
-    theta = np.deg2rad(angle)
+    theta = np.deg2rad(overlap_angle)
     turn = np.eye(6)
     for i in range(3):
         turn[i, i] = turn[i + 3, i + 3] = np.cos(theta)
         turn[i + 3, i], turn[i, i + 3] = np.sin(theta), -np.sin(theta)
     from_task = axes[0] @ np.diag(source) @ axes[-1].T
     to_task = axes[0] @ np.diag(target) @ (axes[-1] @ turn).T
-    perturbation = draws.normal(seed, "perturbation", depth, 6, 6)
+    perturbation = draws.normal(3, "perturbation", depth, 6, 6)
     layers = [axes[i] @ (np.diag(weights) + noise * perturbation[i]) @ axes[i + 1].T for i in range(depth)]
-
-    def multiply(matrices):
-        return np.linalg.multi_dot([np.eye(6), np.eye(6), *matrices])
-
-    start = multiply(layers)
-    for _ in range(steps):
-        slope = 2 * (multiply(layers) - to_task) + 2 * penalty * (multiply(layers) - start)
-        slopes = [multiply(layers[:i]).T @ slope @ multiply(layers[i + 1 :]).T for i in range(depth)]
-        layers = [layer - lr * each for layer, each in zip(layers, slopes, strict=True)]
-    end = multiply(layers)
+    end = multiplied(matrix_descent(layers, to_task, finetune_lr, finetune_steps, penalty))
     before, after = ((weights**depth - source) ** 2).sum(), ((end - from_task) ** 2).sum()
     return [before, after, ((end - to_task) ** 2).sum(), after - before]
 
@@ -88,16 +76,9 @@ def simulated(depth, angle, noise, lr, steps, penalty, seed=3):
     [(1, 20, 0.1, 0.5), (2, 0, 0, 0), (2, 35, 0, 0.4), (2, 120, 0.05, 0), (3, 60, 0.1, 1.0), (4, 10, 0.02, 0)],
 )
 def test_network_is_a_direct_simulation_of_the_matrices_in_any_basis(depth, angle, noise, penalty):
-    ours = losses(
-        engine="network",
-        depth=depth,
-        overlap_angle=angle,
-        noise=noise,
-        penalty=penalty,
-        finetune_lr=0.02,
-        finetune_steps=60,
-    )[0]
-    np.testing.assert_allclose(ours, simulated(depth, angle, noise, 0.02, 60, penalty), rtol=1e-7, atol=1e-10)
+    values = {"depth": depth, "overlap_angle": angle, "noise": noise, "penalty": penalty}
+    values |= {"finetune_lr": 0.02, "finetune_steps": 60}
+    np.testing.assert_allclose(losses(engine="network", **values)[0], simulated(**values), rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.parametrize(("depth", "angle", "noise"), [(2, 0, 0), (2, 40, 0), (3, 0, 0), (3, 70, 0.1), (1, 30, 0.05)])
@@ -113,16 +94,12 @@ def test_network_approaches_the_flow_in_proportion_to_its_step(depth, angle, noi
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_flow_of_coupled_layers_is_the_flow_of_modes_where_nothing_couples(depth):
-    from raysweep.workloads.linear_spectrum.flow import relax
-    from raysweep.workloads.linear_spectrum.tasks import diagonal, product
-
     weights, goal = np.array([1.1, 0.6, 0.2, 0.05]), np.array([0.9, 1.4, 0.3, 0.6])
     for time in (0.7, 4.0):
         end, status = relax(diagonal(weights[None], depth)[0], np.diag(goal), time)
         assert status == 0
-        np.testing.assert_allclose(
-            np.diag(product(end[None])[0]), modes.follow(weights, goal, time, depth) ** depth, rtol=1e-6
-        )
+        expected = modes.follow(weights, goal, time, depth) ** depth
+        np.testing.assert_allclose(np.diag(product(end[None])[0]), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("depth", "angle"), [(2, 0), (2, 50), (3, 0)])
@@ -140,30 +117,18 @@ def test_loss_under_noise_has_the_closed_form_as_its_mean(depth, angle):
 
 
 def test_closed_forms_are_the_limit_of_descent_at_any_time():
-    setting = {
-        "pretrain_length": [0.0, 0.6, 1.5, 4.0, np.inf],
-        "penalty": 0.5,
-        "finetune_steps": 20000.0,
-        "finetune_lr": 5e-5,
-    }
-    closed = WORKLOAD.closed_form(columns(**setting))
-    trained = losses(engine="network", **setting)
-    np.testing.assert_allclose(np.stack([closed[name] for name in LOSSES], axis=-1), trained, rtol=2e-3, atol=2e-4)
-    theory = losses(engine="theory", **setting)
-    np.testing.assert_array_equal(theory, np.stack([closed[name] for name in LOSSES], axis=-1))
+    setting = {"pretrain_length": [0.0, 0.6, 1.5, 4.0, np.inf], "penalty": 0.5}
+    setting |= {"finetune_steps": 20000.0, "finetune_lr": 5e-5}
+    columns_closed = WORKLOAD.closed_form(columns(**setting))
+    closed = np.stack([columns_closed[name] for name in LOSSES], axis=-1)
+    np.testing.assert_allclose(closed, losses(engine="network", **setting), rtol=2e-3, atol=2e-4)
+    np.testing.assert_array_equal(losses(engine="theory", **setting), closed)
 
 
 def test_whole_modes_have_the_papers_formula_and_say_when_they_do_not():
     source, target, penalty = np.array([4.0, 0.5, 0.05]), np.array([1.5, 1.2, 0.9]), 0.25
-    setting = {
-        "dim": 3,
-        "source_spectrum": "4,0.5,0.05",
-        "target_spectrum": "1.5,1.2,0.9",
-        "penalty": penalty,
-        "init_scale": 1e-9,
-        "finetune_lr": 0.01,
-    }
-    metrics, _ = run(engine="network", pretrain_length=[5.0, 18.0, 30.0], finetune_steps=200, **setting)
+    setting = {**WHOLE, "penalty": penalty, "finetune_lr": 0.01, "finetune_steps": 200}
+    metrics, _ = run(engine="network", pretrain_length=[5.0, 18.0, 30.0], **setting)
     np.testing.assert_array_equal(metrics["learned_modes"], [1, 1, 2])
     np.testing.assert_array_equal(metrics["whole_mode_valid"], [1, 0, 1])  # at 18 the second mode is already growing
     assert metrics["closed_form_failure"][1] == 4
@@ -180,13 +145,7 @@ def test_whole_modes_have_the_papers_formula_and_say_when_they_do_not():
 
 
 def test_every_condition_that_fails_is_told():
-    whole = {
-        "dim": 3,
-        "source_spectrum": "4,0.5,0.05",
-        "target_spectrum": "1.5,1.2,0.9",
-        "init_scale": 1e-9,
-        "pretrain_length": 5.0,
-    }
+    whole = {**WHOLE, "engine": "theory", "pretrain_length": 5.0}
     cases = [
         ({"finetune_steps": 200}, 0),
         ({"finetune_steps": 200, "overlap_angle": 10}, 1),
@@ -200,15 +159,15 @@ def test_every_condition_that_fails_is_told():
         ({"noise": 0.1, "pretrain_length": 20.5}, 5),
     ]
     for values, code in cases:
-        metrics, status = run(engine="theory", **{**whole, **values})
-        closed = WORKLOAD.closed_form(columns(**{**whole, **values, "engine": "theory"}))
+        metrics, status = run(**whole | values)
+        closed = WORKLOAD.closed_form(columns(**whole | values))
         assert metrics["closed_form_failure"][0] == code, values
         assert metrics["closed_form_valid"][0] == (code not in (1, 2, 3))
         assert np.isnan(closed["pretrain_loss_after"][0]) == (code in (1, 2, 3))
         assert np.isfinite(closed["pretrain_loss"][0])
         assert status[0] == "ok"
     assert metrics["inflection_modes"][0] == 2  # 0.5 > 2dγ² = 0.06 > 0.05
-    assert np.isnan(run(engine="theory", **whole, finetune_steps=np.inf)[0]["inflection_modes"][0])
+    assert np.isnan(run(**whole, finetune_steps=np.inf)[0]["inflection_modes"][0])
 
 
 def test_the_flow_takes_any_rate_whose_time_is_the_same():
@@ -217,21 +176,13 @@ def test_the_flow_takes_any_rate_whose_time_is_the_same():
 
 
 def test_training_to_convergence_ends_at_the_goal_and_stuck_modes_stay():
+    endless = {"finetune_steps": np.inf, "finetune_lr": 0.05}
     for engine in ("flow", "network"):
-        values = losses(
-            engine=engine, finetune_steps=np.inf, finetune_lr=0.05, overlap_angle=[0.0, 30.0], noise=[0.0, 0.1]
-        )
+        values = losses(engine=engine, overlap_angle=[0.0, 30.0], noise=[0.0, 0.1], **endless)
         np.testing.assert_allclose(values[:, 2], 0, atol=1e-13)
     # a mode that pretraining left at exactly 0 is never learned, and that is an end too
-    end = losses(
-        engine="network",
-        dim=2,
-        source_spectrum="1",
-        target_spectrum="1.5,0.7",
-        pretrain_length=np.inf,
-        finetune_steps=np.inf,
-        finetune_lr=0.05,
-    )[0]
+    stuck = {"dim": 2, "source_spectrum": "1", "target_spectrum": "1.5,0.7", "pretrain_length": np.inf}
+    end = losses(engine="network", **stuck, **endless)[0]
     np.testing.assert_allclose(end, [0, 0.25, 0.49, 0.25], atol=1e-7)
 
 
@@ -271,29 +222,16 @@ def test_a_loss_that_ends_above_its_start_is_ok_while_it_is_finite():
 
 def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():
     """One layer, and a step by which every distance grows by a tenth: finite after 300 steps, and not at the end."""
-    setting = {
-        "engine": "network",
-        "depth": 1,
-        "dim": 3,
-        "source_spectrum": "2,1.2,0.7",
-        "target_spectrum": "1",
-        "finetune_lr": 1.05,
-    }
-    metrics, status = run(finetune_steps=[300.0, 10_000.0, np.inf], **setting)
-    assert status.tolist() == ["ok", "diverged", "diverged"]
-    assert metrics["finetune_loss"][0] == pytest.approx(
-        1.1**600 * run(finetune_steps=0.0, **setting)[0]["finetune_loss"][0], rel=1e-6
-    )
+    setting = {"engine": "network", "depth": 1, "dim": 3, "finetune_lr": 1.05}
+    setting |= {"source_spectrum": "2,1.2,0.7", "target_spectrum": "1"}
+    metrics, status = run(finetune_steps=[300.0, 10_000.0, np.inf, 0.0], **setting)
+    assert status.tolist() == ["ok", "diverged", "diverged", "ok"]
+    assert metrics["finetune_loss"][0] == pytest.approx(1.1**600 * metrics["finetune_loss"][3], rel=1e-6)
 
 
 def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
-    setting = {
-        "engine": "network",
-        "finetune_steps": 3000.0,
-        "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0",
-        "pretrain_length": np.inf,
-        "penalty": 0.5,
-    }
+    setting = {"engine": "network", "finetune_steps": 3000.0, "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0"}
+    setting |= {"pretrain_length": np.inf, "penalty": 0.5}
     metrics, _ = run(**setting)
     bound = metrics["finetune_lr_bound"][0]
     assert bound == pytest.approx(1 / (2 * (1.9 + 0.5 * 2.0)))
@@ -305,13 +243,8 @@ def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
 
 def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later_with_a_penalty():
     length = np.geomspace(1, 100, 200)
-    setting = {
-        "dim": 8,
-        "source_spectrum": "geometric:3:0.6",
-        "target_spectrum": "linear:1:1",
-        "init_scale": 1e-6,
-        "pretrain_length": length,
-    }
+    setting = {"dim": 8, "source_spectrum": "geometric:3:0.6", "target_spectrum": "linear:1:1"}
+    setting |= {"init_scale": 1e-6, "pretrain_length": length}
 
     def turn(**values):
         curve = WORKLOAD.closed_form(columns(**setting, **values))["pretrain_loss_after"]
@@ -328,8 +261,6 @@ def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later
 
 def test_under_the_assumptions_of_the_paper_a_packaged_space_shows_what_its_theorems_say(storage):
     """O Thm 4.6 and 4.7: the assumptions, checked on the spectra, and each statement on the rows that were trained."""
-    from conftest import run as run_space
-
     sweep = run_space(storage, "overtraining_linear_ordered")
     table = sweep.results()
     source, target = (read(sweep.space.fixed[name], 8) for name in ("source_spectrum", "target_spectrum"))

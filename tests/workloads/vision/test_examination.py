@@ -77,26 +77,6 @@ def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_lo
     np.testing.assert_allclose(curve["landscape"][:9], surface.ravel(), rtol=1e-6)
 
 
-@pytest.mark.long
-def test_eigenvalues_are_the_same_in_one_call_and_in_two(tmp_path: Path) -> None:
-    some = {"examined_images": 30, "eigenvalues": 6}
-    rows = [some, {**some, "finetune_steps": 10}]
-    together = computed(tmp_path / "one", rows, [0, 0])
-    for place in (1, 0):
-        alone = computed(tmp_path / str(place), [rows[place]], [0])
-        for name in ("eigenvalue", "eigenvalue_before"):
-            values = alone.curves[0]["examine"][name][:6]
-            assert values == together.curves[place]["examine"][name][:6]
-            assert sorted(values, reverse=True) == values
-        assert alone.metrics["sharpness"][0] == values_of(together, "eigenvalue", place)[0]
-        assert alone.metrics["eigenvalue_mean"][0] == pytest.approx(values_of(together, "eigenvalue", place).mean())
-        assert alone.metrics["hessian_trace"][0] == together.metrics["hessian_trace"][place]
-
-
-def values_of(result: Computation, name: str, place: int) -> np.ndarray:
-    return np.array(result.curves[place]["examine"][name][:6])
-
-
 def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> None:
     row = {**whole({"examined_images": 30, "eigenvalues": 0, "landscape_points": 23}), "seed": 0}
     task = pixels.target(row)

@@ -149,7 +149,8 @@ def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> N
 
 
 def test_a_row_does_not_depend_on_those_computed_before_it(tmp_path: Path) -> None:
-    rows = [{"finetune_lr": lr, "pretrain_length": length} for lr in (0.01, 0.05) for length in (3, 1)]
+    examined = {"examined_images": 20, "eigenvalues": 3, "landscape_points": 3}
+    rows = [{**examined, "finetune_lr": lr, "pretrain_length": length} for lr in (0.01, 0.05) for length in (3, 1)]
     together = computed(tmp_path / "together", *rows, {"overlap_angle": 66.42, "source_classes": "all"}, seeds=2)
     alone = computed(tmp_path / "alone", rows[3])
     other = computed(tmp_path / "other", {"overlap_angle": 66.42, "source_classes": "all"}, rows[3], rows[0])

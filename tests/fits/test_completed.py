@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from functions import quietly
 
-from raysweep.search.completed import completed, completed_rows
+from raysweep.fits.completed import completed, completed_rows
 from raysweep.search.curves import REACHED
 
 N, FEW = 100, 12

@@ -9,14 +9,11 @@ completed draws says how well it is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.draws import usable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 1e6)
 """Of the ridge regression, in units of the mean square of a feature; the last one predicts the mean."""
@@ -32,8 +29,6 @@ def completed_rows(frame: pd.DataFrame, x: str, y: str, keys: Sequence[str], see
     frame: one row per (slice, x, draw). keys: the columns that tell slices apart. Other rows than usable ones stay as
         they are. Draws are taken in the order of how many cells have them.
     """
-    import pandas as pd
-
     rows, _ = usable(frame.reset_index(drop=True), y, [x, seed, *keys])
     if rows.duplicated([*keys, x, seed]).any():
         return frame
