@@ -309,13 +309,25 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def installed(folder: Path, **workloads: str) -> None:
-    """What pip would leave in a folder on the path for a package that brings these workloads by entry point."""
+def installed(folder: Path, group: str = "raysweep.workloads", **points: str) -> None:
+    """What pip would leave in a folder on the path for a package that brings these workloads, or other entry points."""
     information = folder / "raysweep_tested-1.0.dist-info"
-    information.mkdir()
+    information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-tested\nVersion: 1.0\n")
-    points = "".join(f"{name} = {target}\n" for name, target in workloads.items())
-    (information / "entry_points.txt").write_text(f"[raysweep.workloads]\n{points}")
+    lines = "".join(f"{name} = {target}\n" for name, target in points.items())
+    (information / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Brings workloads by entry point in this process, as a package would; the folder that is on the path for it."""
+
+    def bring(**workloads: str) -> Path:
+        installed(tmp_path / "site", **workloads)
+        monkeypatch.syspath_prepend(tmp_path / "site")
+        return tmp_path / "site"
+
+    return bring
 
 
 @pytest.fixture
@@ -394,7 +406,7 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]
     fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
 
 
-def run(storage: Path, space: dict[str, Any] | None = None, **options: Any) -> Sweep:
+def run(storage: Path, space: Any = None, **options: Any) -> Sweep:
     """A sweep alone with its rows: in this process, without mirror and report, and nothing is said."""
     import raysweep
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, process, run
+from conftest import QUIET, Call, installed, process, run
 
 import raysweep
 
@@ -33,16 +33,12 @@ def block(language: str, text: str = README) -> str:
 @pytest.fixture
 def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The workload of docs/table_workloads.md, installed as it says."""
-    package, information = tmp_path / "my_package", tmp_path / "my_package-1.0.dist-info"
+    package = tmp_path / "my_package"
     package.mkdir()
-    information.mkdir()
     (package / "__init__.py").touch()
     (package / "parabola.py").write_text(block("python", TABLE))
     [(group, points)] = tomllib.loads(block("toml", TABLE))["project"]["entry-points"].items()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(
-        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items())
-    )
+    installed(tmp_path, group, **points)
     for name in ("my_package", "my_package.parabola"):  # of another test's package of this name
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raysweep.analyses.rows import columns_of, finite_values, parameters_of
+from raysweep.analyses.rows import columns_of, finite, finite_values, parameters_of
 from raysweep.fits.comparison import ROUNDING
 from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import log_axis, not_zero, usable
@@ -44,9 +44,44 @@ def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str)
     return curve
 
 
+def closed_forms(
+    frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, count: int
+) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """The closed form of the metric over x in many settings at once: (finely spaced places, values) of each.
+
+    Empty in a setting within which another parameter varies; None where `closed_form` is None for all.
+
+    number: of the setting of each row, sorted, 0, 1, ... count: of places at most, see `smooth`.
+    """
+    form, (_, first) = workload.closed_form, np.unique(number, return_index=True)
+    if form is None or x not in workload.by_name or not len(frame):
+        return None
+    base = columns_of(frame.iloc[first], workload)
+    if metric not in form({name: values[:1] for name, values in base.items()}):
+        return None
+    single = np.ones(len(first), dtype=bool)
+    for name in parameters_of(frame, workload):
+        if name != x and frame[name].nunique(dropna=False) > 1:
+            single &= (frame.groupby(number)[name].nunique(dropna=False) == 1).to_numpy()
+    every = np.split(frame[x].to_numpy(float), first[1:])
+    places = [
+        fine(finite(values), x, workload, count) if k else np.empty(0) for values, k in zip(every, single, strict=True)
+    ]
+    lengths = [len(at) for at in places]
+    columns = {name: np.repeat(values, lengths) for name, values in base.items()}
+    columns[x] = column(workload.by_name[x], np.concatenate(places).tolist())
+    values = np.asarray(form(columns)[metric], dtype=np.float64)
+    return list(zip(places, np.split(values, np.cumsum(lengths)[:-1]), strict=True))
+
+
 def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) -> np.ndarray:
     """Finely spaced values over the range of an axis; its own values if only whole numbers are valid on it."""
-    values, parameter = finite_values(part, name), workload.by_name[name]
+    return fine(finite_values(part, name), name, workload, count)
+
+
+def fine(values: np.ndarray, name: str, workload: Workload, count: int) -> np.ndarray:
+    """`smooth` of the sorted values of an axis."""
+    parameter = workload.by_name[name]
     if parameter.type is int or parameter.whole or len(values) < 2:
         return values
     if log_axis(not_zero(values), workload.logarithmic(name)):
@@ -122,9 +157,9 @@ def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float
 def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
     """Add for each reference line the columns `z NAME` (distance to the line) and `excluded NAME` to the table."""
     for name, value in lines.items():
-        expected = np.full(len(table), value)
-        outside = misses(table, expected) & can_say(table)
-        table = table.assign(**{f"z {name}": distances(table, expected, level), f"excluded {name}": outside})
+        outside = ((value < table["low"]) | (value > table["high"])) & can_say(table)
+        z = distances(table, np.full(len(table), value), level)
+        table = table.assign(**{f"z {name}": z, f"excluded {name}": outside})
     return table
 
 
@@ -132,21 +167,6 @@ def can_say(table: pd.DataFrame) -> np.ndarray:
     """Whether each slice can be compared with the closed form: located or censored, and a fit of the mean."""
     comparable = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
     return (comparable & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else comparable.to_numpy()
-
-
-def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
-    """Whether each interval excludes the expected place. A place that is located where none is expected counts too."""
-    outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
-    return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
-
-
-def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
-    """(number of slices whose interval excludes the expected place, number of slices that can be compared).
-
-    Where neither a place is located nor one is expected there is nothing to compare.
-    """
-    asked = can_say(table) & (np.isfinite(expected) | (table["status"] == Status.LOCATED).to_numpy())
-    return int((misses(table, expected) & asked).sum()), int(asked.sum())
 
 
 def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:

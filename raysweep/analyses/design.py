@@ -98,8 +98,8 @@ class Design:
         ties = [tie for space in self.spaces if (tie := tied(space, name, names)) is not None]
         if not ties or len(ties) < len(self.spaces):
             return False
-        return all(agree(tie, tie) for tie in ties) and all(
-            apart(one, other, names) or (meet(tie, further) and agree(tie, further))
+        return all(map(agree, ties)) and all(  # two zips can be compared if they have a position in common
+            apart(one, other, names) or (not dict(tie).keys().isdisjoint(dict(further)) and agree([*tie, *further]))
             for (one, tie), (other, further) in combinations(zip(self.spaces, ties, strict=True), 2)
         )
 
@@ -135,12 +135,6 @@ def apart(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]
     )
 
 
-def agree(one: Tie, other: Tie) -> bool:
+def agree(pairs: Tie) -> bool:
     """Whether equal values of the known parameters always come with equal values of the other parameter."""
-    values: dict[tuple[Any, ...], Any] = dict(one)
-    return all(values.get(at, value) == value for at, value in [*one, *other])
-
-
-def meet(one: Tie, other: Tie) -> bool:
-    """Whether two zips have a position in common. Only then can they be compared."""
-    return not {at for at, _ in one}.isdisjoint(at for at, _ in other)
+    return len(set(pairs)) == len({at for at, _ in pairs})

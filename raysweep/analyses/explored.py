@@ -9,15 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.closed_form import closed_forms
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import CellMeans, cell_means, finite_values, groups, is_number, places_on, with_choice
-from raysweep.analyses.series import theory_line
+from raysweep.analyses.rows import (
+    CellMeans,
+    finite_values,
+    is_number,
+    means_by,
+    numbered,
+    places_on,
+    slices_of,
+    with_choice,
+)
+from raysweep.analyses.series import single_valued
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.lazy import pd
 from raysweep.numbers import number
 from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import Workload
 
 THEORY_POINTS = 41
 """Places through which a closed form is drawn: enough for the eye, few enough for a small file."""
@@ -53,20 +64,28 @@ def explored(
     workload = asked.workload
     frame, at, categories = places_on(rows, x, workload, asked.design)
     positions = {} if places is None else {labels(row): k for k, row in enumerate(places[list(keys)].to_numpy(object))}
-    values, names = finite_values(frame, at), [*keys, *(["cell"] if "cell" in frame.columns else [])]
-    grids, settings, ends = dict[tuple[Any, ...], int](), list[dict[str, Any]](), list[np.ndarray]()
-    for _, part in groups(frame, keys):
-        means = cell_means(part, at, metric, workload)
-        if not len(means.x):  # no usable row
+    values = finite_values(frame, at)
+    frame, number = numbered(frame, list(keys))
+    count, first = len(np.unique(number)), np.unique(number, return_index=True)[1]
+    owner, means = means_by(frame, number, at, metric, workload)
+    low, high = means.bars
+    good = ((frame["status"] == "ok") & can_be_fitted(frame[metric].to_numpy(float))).to_numpy()
+    draws = [frame[name].to_numpy(kind)[good] for name, kind in ((at, float), (metric, float), ("seed", None))]
+    names = [*keys, *(["cell"] if "cell" in frame.columns else [])]
+    grids, settings = dict[tuple[Any, ...], int](), list[dict[str, Any]]()
+    for row, cells, some, (theory_x, theory) in zip(
+        frame[names].iloc[first].itertuples(index=False, name=None),
+        slices_of(owner, count),
+        slices_of(number[good], count),
+        theory_lines(frame, number, at, metric, workload),
+        strict=True,
+    ):
+        if cells.start == cells.stop:  # no usable row
             continue
-        ends += means.bars
-        theory_x, theory = theory_line(part, at, metric, workload, THEORY_POINTS)
-        theory_x, theory = theory_x[np.isfinite(theory)], theory[np.isfinite(theory)]
-        good = part[(part["status"] == "ok") & can_be_fitted(part[metric].to_numpy(float))]
-        made = curve(means, good[at].to_numpy(float), good[metric].to_numpy(float), good["seed"].to_numpy(), theory)
+        at_x, heights, seeds = (each[some] for each in draws)
+        made = curve(means.part(cells), at_x, heights, seeds, theory)
         # Most closed forms are drawn through the same places, which stand in the file once.
         made["theory"] = [grids.setdefault(written(theory_x.tobytes(), 4), len(grids)), made["theory"]]
-        row = next(part[names].itertuples(index=False, name=None))
         setting = {"values": list(row[: len(keys)]), "row": positions.get(labels(row[: len(keys)])), **made}
         settings.append(setting | ({"cell": str(row[-1])} if len(names) > len(keys) else {}))
     numbers = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
@@ -78,7 +97,7 @@ def explored(
         "metric": metric,
         "x": x,
         "log": not categories and bool(len(values)) and is_log(not_zero(values), x),
-        "linear_width": asinh_width(np.concatenate(ends)) if ends else 0.0,
+        "linear_width": asinh_width(np.concatenate([low, high])) if len(low) else 0.0,
         "categories": categories,
         "keys": [
             {"name": key, "number": key in numbers, "log": key in numbers and is_log(finite_values(rows, key), key)}
@@ -125,6 +144,27 @@ def rounding(every: np.ndarray) -> Callable[[np.ndarray], list[Any]]:
 def written(packed: bytes, digits: int) -> tuple[Any, ...]:
     """Numbers, as bytes of float64, rounded to significant digits: many curves have the same places."""
     return tuple(plain_number(float(f"{value:.{digits}g}")) for value in np.frombuffer(packed))
+
+
+def theory_lines(
+    frame: pd.DataFrame, number: np.ndarray, at: str, metric: str, workload: Workload
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The closed form over the axis in each setting, (places, values), where it is finite; empty without one.
+
+    number: of the setting of each row, sorted, 0, 1, ...
+    """
+    count, theory = len(np.unique(number)), f"{metric}_theory"
+    lines = closed_forms(frame, number, at, metric, workload, THEORY_POINTS)
+    if lines is None:
+        lines = [(np.empty(0), np.empty(0))] * count
+    if theory in frame.columns:
+        x, values = (frame[name].to_numpy(float) for name in (at, theory))
+        rows = slices_of(number, count)
+        lines = [
+            line if len(line[0]) else single_valued(x[part], values[part])
+            for line, part in zip(lines, rows, strict=True)
+        ]
+    return [(x[np.isfinite(line)], line[np.isfinite(line)]) for x, line in lines]
 
 
 def asinh_width(values: np.ndarray) -> float:

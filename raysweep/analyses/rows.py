@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -141,14 +142,18 @@ def comparable(settings: Sequence[tuple[Any, ...]], most: int, located: Collecti
 
 def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:
     """The finite numbers in a column, sorted, without repeats."""
-    values = frame[name].unique().astype(float)
-    return np.unique(values[np.isfinite(values)])
+    return finite(frame[name].unique().astype(float))
 
 
 def edges_of(frame: pd.DataFrame, name: str) -> tuple[float, float]:
     """The smallest and the largest finite number in a column; NaN without one."""
     values = finite_values(frame, name)
     return (float(values[0]), float(values[-1])) if len(values) else (np.nan, np.nan)
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """The finite ones of some numbers, sorted, without repeats."""
+    return np.unique(values[np.isfinite(values)])
 
 
 def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
@@ -219,25 +224,51 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, leve
 
     If draws have no variance: the median, and the order statistics at which a sign test rejects it.
     """
-    usable = (part["status"] == "ok").to_numpy() & np.isfinite(part[metric].to_numpy(float))
-    good, values = part[usable], part[metric].to_numpy(float)[usable]
-    xs, cell, draws = np.unique(good[x].to_numpy(float), return_inverse=True, return_counts=True)
-    centre = np.bincount(cell, values, len(xs)) / draws
-    square = np.bincount(cell, (values - centre[cell]) ** 2, len(xs))
+    return means_by(part, np.zeros(len(part), dtype=int), x, metric, workload, level)[1]
+
+
+def means_by(
+    frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, level: float = LEVEL
+) -> tuple[np.ndarray, CellMeans]:
+    """`cell_means` of many settings at once: (the number of the setting of each cell, all cells).
+
+    number: that of the setting of each row. The cells are sorted by it, and then by x.
+    """
+    usable = (frame["status"] == "ok").to_numpy() & np.isfinite(frame[metric].to_numpy(float))
+    good, values = frame[usable], frame[metric].to_numpy(float)[usable]
+    xs, column = np.unique(good[x].to_numpy(float), return_inverse=True)
+    cells, cell, draws = np.unique(number[usable] * max(len(xs), 1) + column, return_inverse=True, return_counts=True)
+    centre = np.bincount(cell, values, len(cells)) / draws
+    square = np.bincount(cell, (values - centre[cell]) ** 2, len(cells))
     error = np.sqrt(square / np.maximum(draws - 1, 1) / draws)
     half = np.where(draws > 1, half_width(level, error, np.maximum(draws, 2)), 0.0)
-    errors = error_column(part, metric, workload)
+    errors = error_column(frame, metric, workload)
     given_errors = bool(errors) and len(draws) > 0 and int(draws.max()) == 1
     if given_errors:
-        half = normal_quantile(level) * np.bincount(cell, good[errors].to_numpy(float), len(xs))
+        half = normal_quantile(level) * np.bincount(cell, good[errors].to_numpy(float), len(cells))
     bounds = bounds_of(metric, workload)
     low, high = np.clip(centre - half, *bounds), np.clip(centre + half, *bounds)
-    heavy = np.bincount(cell, heavy_rows(good, metric, workload), len(xs)) > 0
+    heavy = np.bincount(cell, heavy_rows(good, metric, workload), len(cells)) > 0
     for k in np.flatnonzero(heavy):
         ordered, limit = np.sort(values[cell == k]), sign_test_limit(level, draws[k])
         centre[k] = np.median(ordered)
         low[k], high[k] = (ordered[limit], ordered[-1 - limit]) if limit >= 0 else (-np.inf, np.inf)
-    return CellMeans(xs, centre, low, high, heavy, given_errors)
+    owner, place = np.divmod(cells, max(len(xs), 1))
+    return owner, CellMeans(xs[place], centre, low, high, heavy, given_errors)
+
+
+def numbered(frame: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, np.ndarray]:
+    """(the rows, sorted by their setting of the keys, the number of the setting of each row), as `groups` has them."""
+    if not keys:
+        return frame, np.zeros(len(frame), dtype=int)
+    number = frame.groupby(keys, sort=True, dropna=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    return frame.iloc[order], number[order]
+
+
+def slices_of(number: np.ndarray, count: int) -> list[slice]:
+    """Where each of `count` settings stands. number: of the setting of each row, sorted."""
+    return [slice(*edges) for edges in pairwise(np.searchsorted(number, np.arange(count + 1)).tolist())]
 
 
 def interval(table: pd.DataFrame, bounds: tuple[float, float], level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:

@@ -218,10 +218,16 @@ def series(
 ) -> Series:
     """One line from its rows, with the closed form on a fine grid."""
     means = cell_means(part, x, metric, workload)
+    base = base_means(part, x, metric, workload)
     curve = closed_form(part, metric, workload, x)
-    at_infinity = float(curve(np.array([np.inf]))[0]) if curve and np.isinf(means.x).any() else np.nan
-    theory = theory_line(part, x, metric, workload, 241)
-    return Series(where, means, *theory, at_infinity, base_means(part, x, metric, workload), place)
+    if curve is None:  # along zipped axes, only the grid points have a closed form
+        return Series(where, means, *grid_theory(part, x, metric), base=base, place=place)
+    at = smooth(part, x, workload, 241)
+    theory = curve(at)
+    if not np.isfinite(theory).any():  # the formula has no value for this line
+        at = theory = np.empty(0)
+    at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
+    return Series(where, means, at, theory, at_infinity, base, place)
 
 
 def base_metric(metric: str, workload: Workload) -> str:
@@ -239,25 +245,19 @@ def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> C
     return means if len(means.x) else None
 
 
-def theory_line(
-    part: pd.DataFrame, x: str, metric: str, workload: Workload, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The closed form on a fine grid, else in the rows: along zipped axes, only these have one. Empty without one."""
-    curve = closed_form(part, metric, workload, x)
-    if curve is None:
-        return grid_theory(part, x, metric)
-    at = smooth(part, x, workload, count)
-    theory = curve(at)
-    return (at, theory) if np.isfinite(theory).any() else (np.empty(0), np.empty(0))
-
-
 def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """The closed form in the rows at each finite x; empty if there is none or if it is not unique at some x."""
     theory = f"{metric}_theory"
     if theory not in part.columns:
         return np.empty(0), np.empty(0)
-    every = part[[x, theory]].to_numpy(float)
-    every = every[np.isfinite(every).all(axis=1)]
-    at, first, inverse = np.unique(every[:, 0], return_index=True, return_inverse=True)
-    values = every[first, 1]
-    return (at, values) if (every[:, 1] == values[inverse]).all() else (np.empty(0), np.empty(0))
+    return single_valued(part[x].to_numpy(float), part[theory].to_numpy(float))
+
+
+def single_valued(x: np.ndarray, theory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the finite x, sorted, the value at each); empty if two values differ at some x."""
+    finite = np.isfinite(x) & np.isfinite(theory)
+    at, first, inverse = np.unique(x[finite], return_index=True, return_inverse=True)
+    values = theory[finite][first]
+    if (theory[finite] != values[inverse]).any():
+        return np.empty(0), np.empty(0)
+    return at, values

@@ -65,10 +65,8 @@ def one_row(sweep: Sweep, cell: str, seed: int | None, workload: str | None = No
             terminal.say(f"{halted}; the stages of this row are computed and not kept")
             with tempfile.TemporaryDirectory(prefix="raysweep-debug-") as room:
                 computed = of_store(room)
-    parameters = {
-        name: encode(value) if isinstance(value, float) else value
-        for name, value in cells.parameters(matches[0]).items()
-    }
+    row = cells.parameters(matches[0])
+    parameters = {name: encode(value) if isinstance(value, float) else value for name, value in row.items()}
     return {
         "cell": cells.ids[matches[0]],
         "seed": chosen,

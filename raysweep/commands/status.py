@@ -48,9 +48,9 @@ def details(sweep: Sweep) -> list[str]:
         *_pace(sweep, state, pending, running),
     ]
     if sweep.stored:
-        store = Store(stage_store.address(sweep.folder, sweep.record))
-        live = sorted(leases.live(store.files).items()) if running and store.exists() else []
-        lines += [f"  stage {stage}: computed by {holder}" for stage, holder in live]
+        if running and (store := Store(stage_store.address(sweep.folder, sweep.record))).exists():
+            live = sorted(leases.live(store.files).items())
+            lines += [f"  stage {stage}: computed by {holder}" for stage, holder in live]
         lines.append(f"  {stage_store.of_sweep(sweep.folder, sweep.record)}")
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
@@ -145,8 +145,7 @@ def _hours(seconds: float, unit: str) -> str:
 
 
 def rows_per_second(state: State, since: float, now: float) -> float | None:
-    """Rows per second, from the first row that arrived after `since` (in seconds of the epoch, as `now`) and within the
-    last hour; None if too few rows arrived."""
+    """Rows per second within the last hour and after `since`, in seconds of the epoch; None for too few rows."""
     since = max(since, now - WINDOW)
     arrived = [row["finished"] for row in state.rows.values() if row.get("finished", 0.0) > since]
     first = min(arrived, default=now)
@@ -155,8 +154,7 @@ def rows_per_second(state: State, since: float, now: float) -> float | None:
 
 
 def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> list[str]:
-    """Lines about the compute time that was used and is left. While the sweep runs, also the rate and the time left (or
-    what the driver does besides rows), and what runs where."""
+    """Compute time that was used and is left; while the sweep runs, also the rate, and what runs where."""
     now = time.time()
     folder = sweep.folder
     apart = stage_store.computed_apart(folder, sweep.record) if sweep.stored else {}
@@ -182,8 +180,7 @@ def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> li
 
 
 def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
-    """Lines about MLflow: where the sweep is logged, what is still missing there, and where to see the runs. Those that
-    are reported as missing may be there after all."""
+    """Where the sweep is logged, and what MLflow lacks, as far as is known here."""
     uri, mirrored = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
     if uri is None:
         return ["mirrored to nowhere"]

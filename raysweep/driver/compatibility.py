@@ -105,8 +105,7 @@ def _has_both(old: Space, new: Space, name: str, value: Any) -> bool:
 
 
 def _whole_difference(old: Space, new: Space) -> Iterator[tuple[str, str]]:
-    """What differs in spaces that are not extended: with a range, a search asks for other cells if any axis differs; if
-    rows are stopped early, other rows are stopped."""
+    """What differs where a search asks for other cells, or rows are stopped, if any axis or seed does."""
     if old.early_stopping and old.seeds != new.seeds:
         yield "seeds", f"{len(old.seeds):,} seeds, and rows that are stopped early"
     for name in sorted({*old.axes, *new.axes}):

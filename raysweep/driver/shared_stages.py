@@ -133,8 +133,7 @@ class SharedStages:
         return holder is not None
 
     def progress(self) -> tuple[int, int]:
-        """How many of the stages that were to be computed when rows were claimed last are there now, and how many these
-        are. Raises RaysweepError if the store cannot be read."""
+        """How many stages that were to be computed are there, and how many they are. RaysweepError if unreadable."""
         if self._store is None or not self._new:
             return 0, 0
         new = self._new

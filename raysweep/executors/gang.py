@@ -105,9 +105,8 @@ class Gang:
     def _ask(
         self, pack: Pack, work: list[tuple[Job, np.ndarray]], together: bool, errors: Errors | None = None
     ) -> list[list[Row]]:
-        """Let each worker compute its rows, which are returned; raises the problem if any worker had one. work: for
-        each worker, a job and the seeds of its rows. together: whether all train the same rows together. errors: those
-        of kept stages, to which those of this call are added."""
+        """Let each worker compute its rows (a job and seeds); raises the problem if any had one. together: whether all
+        train the same rows. errors: those of kept stages, to which those of this call are added."""
         calls = [
             worker.compute.remote(job, pack, seeds, together)
             for worker, (job, seeds) in zip(self._workers, work, strict=False)

@@ -103,9 +103,8 @@ class GangStages:
 
 
 class _SharedProgress:
-    """Intermediate checkpoints for a gang. Only the first worker has `progress`; it loads and saves, and the others
-    begin with the checkpoint that it loads. If the lease is lost, the first worker stops saving but goes on computing,
-    because it cannot tell the others in the middle of a step."""
+    """Intermediate checkpoints for a gang: the first worker loads and saves, and the others begin with what it loads.
+    If the lease is lost, it only stops saving, because it cannot tell the others in the middle of a step."""
 
     def __init__(self, progress: Any | None, waiting: Any) -> None:
         self._progress, self._waiting, self.lost = progress, waiting, False

@@ -26,8 +26,7 @@ from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.pack import Job, attempt
-from raysweep.trial.parts import compute_directly, put_stages
-from raysweep.trial.run import content
+from raysweep.trial.run import compute_directly, content, put_stages
 
 MEETING = 300.0  # seconds that all workers have to start and find each other
 

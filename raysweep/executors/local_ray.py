@@ -29,8 +29,7 @@ def machine(cpus: int) -> dict[str, float]:
 
 
 def start(cpus: int, **options: Any) -> None:
-    """Start Ray with this number of CPUs, on 127.0.0.1 only, without a dashboard. Only this user can read its token and
-    reach its sockets. Raises Halted if it does not start."""
+    """Start Ray, on 127.0.0.1 only; nobody else can reach it. Raises Halted if it does not start."""
     import ray
 
     session = temporary.folder() / "r"  # Ray lets all write there; nobody else can enter the folder around it

@@ -94,12 +94,7 @@ def of_cluster(
         return of_resources(alive)
     machines = [_machine(each) for each in alive]
     workers = [machine for machine, each in zip(machines, alive, strict=True) if "node:__internal_head__" not in each]
-    return _with_autoscaler(machines, workers, configuration)
-
-
-def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: Mapping[str, Any]) -> Machines:
-    """The machines of a cluster with an autoscaler. workers: those of the machines up that are not the head."""
-    largest = max(up, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
+    largest = max(machines, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
     most = int(configuration.get("max_workers") or 0)
     more = []
     for kind in (configuration.get("available_node_types") or {}).values():
@@ -108,7 +103,7 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
         count = int(kind.get("max_workers", most)) - workers.count(machine)
         if count > 0:
             more.append((machine, count))
-    return Machines(up, more, max(0, most - len(workers)))
+    return Machines(machines, more, max(0, most - len(workers)))
 
 
 def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] | None:

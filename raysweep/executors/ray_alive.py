@@ -26,8 +26,7 @@ _PAUSE = 1.0  # seconds between two checks
 
 @contextmanager
 def watched(say: Callable[[str], None]) -> Iterator[None]:
-    """While the block runs, send this process SIGTERM if its Ray is gone, and tell `say` the reason. Signals reach the
-    main thread only. In another thread nothing is watched."""
+    """While the block runs, in the main thread, send this process SIGTERM if its Ray is gone, and say why."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -220,8 +220,7 @@ def _searcher(
     retries: RetryPolicy,
     problems: list[BaseException],
 ) -> Any:
-    """A Tune Searcher that takes its trials from the queue of packs. (Its base class needs Ray, hence the inner class.)
-    problems: receives the first error, which ends the driver."""
+    """A Tune Searcher over the queue of packs. problems: receives the first error, which ends the driver."""
     from ray.tune.search import Searcher
 
     class PackSearcher(Searcher):

@@ -212,8 +212,7 @@ def read(folder: AnyPath) -> Contents:
 
 
 def load(paths: Sequence[AnyPath], missing: bool = False) -> Iterator[tuple[AnyPath, list[Row] | None]]:
-    """Segments with their rows; None instead of the rows of a damaged one. For one that is not there:
-    FileNotFoundError, or None as well if `missing`."""
+    """Segments with their rows; None for a damaged one, and if `missing` for one that is not there."""
     if not paths or isinstance(paths[0], Path):
         yield from zip(paths, (_rows(path, missing) for path in paths), strict=True)
         return

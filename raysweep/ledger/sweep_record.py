@@ -87,18 +87,13 @@ def abandon(folder: AnyPath, storage_too: bool) -> None:
             made.rmdir()
 
 
-def withdraw(folder: AnyPath, storage_too: bool) -> None:
+def withdraw(folder: AnyPath, storage_too: bool, record: str = FILE) -> None:
     """Take back the creation of a record, as the holder of the sweep's lock. Rows that were there without a record
     stay. storage_too: also remove the storage, if it was made for this sweep and is empty."""
-    _without(folder, FILE)
-    abandon(folder, storage_too)
-
-
-def _without(folder: AnyPath, record: str) -> None:
-    """Remove the last files of a sweep: its record, and on a disk its lock file (a lease is released instead)."""
     files.remove([folder / record])
     if isinstance(folder, Path):
-        files.remove([folder / driver_lock.FILE])
+        files.remove([folder / driver_lock.FILE])  # in a bucket a lease is released
+    abandon(folder, storage_too)
 
 
 def update(folder: AnyPath, record: Record) -> None:
@@ -198,8 +193,7 @@ def delete(folder: AnyPath) -> None:
         kept = (DELETING, f"{leases.FOLDER}/")
         if rest := [folder / name for name in files.tree(folder) if not name.startswith(kept)]:
             files.remove(rest)
-    _without(folder, DELETING)
-    abandon(folder, storage_too=False)
+    withdraw(folder, storage_too=False, record=DELETING)
 
 
 def clear_leftovers(folder: AnyPath) -> None:

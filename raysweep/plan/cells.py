@@ -195,16 +195,7 @@ def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str
 
 def plan_record(space: Space, cells: Cells) -> dict[str, Any]:
     """The plan as plain data for `plan.json`: cells in order with their values on the axes, and each cell's seeds."""
-    return {
-        "workload": space.workload,
-        "search": space.search,
-        "seeds": space.seeds,
-        **({"precision": space.precision} if space.precision else {}),
-        "cells": [
-            {
-                "cell": cells.ids[index],
-                **{name: value for name, value in cells.parameters(index).items() if name in space.axes},
-            }
-            for index in cells.in_order()
-        ],
-    }
+    precision = {"precision": space.precision} if space.precision else {}
+    rows = ((cells.ids[index], cells.parameters(index)) for index in cells.in_order())
+    listed = [{"cell": cell, **{name: row[name] for name in row if name in space.axes}} for cell, row in rows]
+    return {"workload": space.workload, "search": space.search, "seeds": space.seeds, **precision, "cells": listed}

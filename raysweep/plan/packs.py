@@ -157,8 +157,7 @@ def _cut_up(
 
 
 def _cut(costs: Costs, prices: _Prices | None, group: Piece, count: int) -> list[Piece]:
-    """A group as `count` equal runs of rows. What these share is repeated in every run, with all of its memory; only if
-    the store keeps its result, the first run does it for all."""
+    """A group as `count` equal runs of rows, in each of which what they share is repeated unless the store keeps it."""
     if count == 1:
         return [group]
     pieces = [costs.piece(group.seed, run) for run in np.array_split(group.cells, count)]

@@ -56,8 +56,7 @@ class PackQueue:
         return None
 
     def wait(self) -> bool:
-        """If nothing runs and all that is left waits for stages that others compute, wait until a pack can begin.
-        Returns whether there is one; False is the end."""
+        """If all that is left waits for stages of others, wait until a pack can begin; False is the end."""
         while self._elsewhere and not self._ready:
             time.sleep(LOOK_EVERY)
             self._look()

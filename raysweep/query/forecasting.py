@@ -162,8 +162,7 @@ def _rows(sweep: Asking) -> pd.DataFrame:
 
 
 def _rows_for(sweep: Asking, made: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows of a sweep that have the constants of a forecast, with the values that are fixed. Raises InputError if
-    it lacks an axis or the metric, or has no such row."""
+    """The rows of a sweep with the constants of a forecast, and what is fixed. InputError if it lacks any of it."""
     rows, law = _rows(sweep), made["law"]
     rows = rows.assign(**{name: value for name, value in sweep.space.fixed.items() if name not in rows})
     numbers = [*made["at"], *(law[name] for name in ("lr", "at_best") if name in law)]

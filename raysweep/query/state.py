@@ -199,8 +199,7 @@ class State:
             self.__dict__.pop(name, None)
 
     def _value(self, cell: int, seed: int, metric: str, replaced: bool = False) -> float | None:
-        """A metric of a row: None if the row is not there or is to be replaced (unless `replaced`), infinite if it
-        diverged or failed, NaN if it has none for another reason."""
+        """A metric of a row: None if it is not there or is replaced, infinite if it is lost, NaN if it has none."""
         key = (self.cells.ids[cell], seed)
         row = self.rows.get(key)
         if row is None or (key in self._redo and not replaced):

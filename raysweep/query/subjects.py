@@ -126,8 +126,7 @@ class Losses:
         return cls(keys, means.groupby(keys, dropna=False)["estimate"].min().reset_index())
 
     def forecasts(self, at: Mapping[str, float]) -> Iterator[Ahead]:
-        """What each curve says of a new value. Raises InputError if several axes of `at` have values that were not
-        computed, or no setting has enough lengths."""
+        """What each curve says of a new value. InputError without one, or if several axes of `at` go on."""
         new = [name for name, value in at.items() if not here(self.table, {name: value}).any()]
         if len(new) > 1:
             raise InputError("--at", f"losses go on along one axis, and {' and '.join(new)} were not computed there")

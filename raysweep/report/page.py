@@ -66,7 +66,10 @@ def to_html(page: Mapping[str, Any], folder: Path) -> str:
     from markupsafe import Markup
 
     brushed = any(one.get("form") == "parallel" for part in page["parts"] for one in part.explored)
-    style, *scripts = (_text(name) for name in ("report.css", *["parallel.js"] * brushed, "report.js"))
+    style, *scripts = (
+        (TEMPLATES / name).read_text(encoding="utf-8")
+        for name in ("report.css", *["parallel.js"] * brushed, "report.js")
+    )
     style, script = Markup(style), Markup("".join(scripts))
     template = _environment(markdown=False).get_template("report.html")
     return template.render(
@@ -77,10 +80,6 @@ def to_html(page: Mapping[str, Any], folder: Path) -> str:
         embedded=lambda picture: embedded(folder / picture.file),
         data=lambda value: Markup(in_element(value)),
     )
-
-
-def _text(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def to_markdown(page: Mapping[str, Any]) -> str:

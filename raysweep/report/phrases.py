@@ -230,6 +230,7 @@ NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relati
 POINTS: Mapping[str, str] = {
     "comparison": "mean difference",
     "engines": "median over rows",
+    "law": "fitted exponent",
     "power_law": "geometric mean over draws",
     "r_squared": "mean over draws",
     "regime": "mean over draws (at the best rate where none is named)",
@@ -239,6 +240,7 @@ POINTS: Mapping[str, str] = {
 QUANTITIES: Mapping[str, str] = {
     "comparison": "difference in {metric}",
     "engines": "|difference to {reference}|",
+    "law": "exponent of the best {metric}",
     "r_squared": "R² of {metric}",
 }
 """What curves show, by kind, if not {metric}."""

@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from raysweep.errors import InputError
+from raysweep.search.draws import ATTEMPTS, Draws
 from raysweep.space.axes import within
 from raysweep.training import draws as draws_of
 
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.space.schema import Space
-
-Draws = Callable[[int, str], np.ndarray | None]
-"""(cell, metric) -> the metric's values in the cell's ok draws, none of a cell most of whose draws diverged or failed;
-None while the cell is not complete."""
-ATTEMPTS = 20
-"""Suggestions for each new cell, because a search may suggest cells again, or cells that are left out."""
 
 
 def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.search import ATTEMPTS
+from raysweep.search.draws import ATTEMPTS
 from raysweep.space.axes import absent, in_range
 from raysweep.trial.threads import limited
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import optuna
 
     from raysweep.plan.cells import Cells
-    from raysweep.search import Draws
+    from raysweep.search.draws import Draws
     from raysweep.space.schema import Space
 
 ROUND = 8  # cells that are asked for in one round

@@ -27,7 +27,7 @@ from raysweep.fits.statistics import half_width, standard_error
 
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
-    from raysweep.search import Draws
+    from raysweep.search.draws import Draws
     from raysweep.space.schema import Space
 
 

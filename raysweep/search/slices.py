@@ -17,7 +17,6 @@ from raysweep.space import precision
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.space.schema import Space
-    from raysweep.workloads.declaration import Workload
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +128,9 @@ def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: 
         log = kind == "optimum" and len(order) > 0 and precision.is_logarithmic(fit, along[order].tolist(), declared)
         if log:  # 0 has no logarithm and stays outside the fit
             order = order[along[order] > 0]
-        at, chosen = along[order], tuple(positions[place] for place in order)
+        at, chosen, heavy = along[order], tuple(positions[place] for place in order), None
+        if kind == "boundary" and chosen and workload.heavy_tailed is not None:
+            heavy = np.asarray(workload.heavy_tailed(metric, cells.take(np.asarray(chosen))), dtype=bool)
         slices.append(
             Slice(
                 analysis=analysis,
@@ -146,7 +147,7 @@ def _of_analysis(space: Space, cells: Cells, analysis: str, kind: str, options: 
                 logarithmic=log,
                 declared_log=declared,
                 maximize=workload.maximized(metric),
-                heavy=_heavy(workload, metric, cells, chosen) if kind == "boundary" and chosen else None,
+                heavy=heavy,
             )
         )
     return slices
@@ -167,12 +168,6 @@ def _slices_at_once(
     maps = {key: tuple(key[place] for place in apart) for key in keys}
     sizes = Counter(maps.values())
     return {key: sizes[of_map] for key, of_map in maps.items()}
-
-
-def _heavy(workload: Workload, metric: str, cells: Cells, chosen: Sequence[int]) -> np.ndarray | None:
-    if workload.heavy_tailed is None:
-        return None
-    return np.asarray(workload.heavy_tailed(metric, cells.take(np.asarray(chosen))), dtype=bool)
 
 
 def _plain(value: Any) -> Any:

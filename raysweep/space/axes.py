@@ -120,8 +120,7 @@ def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
 
 
 def within(parameter: Parameter, span: Sequence[float], scale: str, share: float) -> Any:
-    """The value of a range at a share, from 0 to 1, of its length; for uniform shares whole numbers are equally
-    likely."""
+    """The value of a range at a share (0 to 1) of it; for uniform shares whole numbers are equally likely."""
     low, high = span
     whole = parameter.type is int or parameter.whole
     above = high + 1 if whole else high  # so that the last whole number has its share too

@@ -119,8 +119,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _named(tree: ast.Module, names: set[str], file: Path) -> tuple[list[ast.stmt], dict[Path, bytes]]:
-    """The statements at the top level that make or change what these names stand for, in order, and the texts of the
-    modules next to the file that are imported on the way."""
+    """Top-level statements that make or change what these names stand for, and texts of modules that they import."""
     needed, chosen = set(names), set[int]()
     body = [(each, _made(each), _read(each)) for each in tree.body if not _is_main(each)]
     while more := [n for n, (_, made, _) in enumerate(body) if n not in chosen and (made & needed or "*" in made)]:

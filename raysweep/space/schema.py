@@ -266,8 +266,7 @@ def _scale(name: str, value: Any, path: str, context: Context) -> str:
 
 
 def _zip(groups: Any, context: Context) -> list[list[str]]:
-    """Groups of axes of equal length, in which no axis is twice. An axis outside of them must not repeat a value, nor a
-    group a combination."""
+    """Groups of axes of equal length, no axis in two. No axis outside repeats a value, no group a combination."""
     lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
     expect(lists, "zip", f"a list of lists of axes, such as [[{', '.join(list(context.axes)[:2])}]]", groups)
     seen: set[str] = set()

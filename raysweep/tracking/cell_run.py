@@ -149,8 +149,7 @@ def _mean(values: list[float]) -> tuple[float, float]:
 
 
 def _tags(name: str, rows: Sequence[Row]) -> dict[str, str]:
-    """The name by which a run is found, how many draws have which status, and the logs of its trials, relative to the
-    folder in the tag raysweep.folder."""
+    """The name by which a run is found, its draws by status, and logs relative to the tag raysweep.folder."""
     counts = Counter(str(row["status"]) for row in rows)
     tags = {
         "raysweep.cell": name,

@@ -55,8 +55,7 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
 
 
 def _key(stage: str, name: str) -> str:
-    """STAGE/METRIC as MLflow takes it. A name that was logged before names were checked, or that is too long, is told
-    apart from others by a hash."""
+    """STAGE/METRIC as MLflow takes it. A name that it does not take is told apart from others by a hash."""
     whole = f"{stage}/{name}"
     if re.fullmatch(r"[-\w. :/]+", whole) and posixpath.normpath(whole) == whole and len(whole) <= LONGEST_KEY:
         return whole

@@ -189,8 +189,8 @@ class Mirror:
             self._over.set()
 
     def _write(self) -> None:
-        """Run the thread's work: one step after another. If a step of several tasks fails, they are tried one by one. A
-        task that fails goes to the back, and the thread pauses."""
+        """One step after another. If one of several tasks fails, they go one by one; one that fails goes to the
+        back."""
         failures, success, alone, away = 0, time.monotonic(), 0, False
         while not away and (tasks := self._next(1 if alone or self._runs is None else self._runs.together)):
             if self._attempt(functools.partial(_write, tasks)):
@@ -226,8 +226,7 @@ class Mirror:
 
     def _put_off(self, task: _Task, failures: int, success: float) -> bool:
         """Put a failed task to the back and pause; after the end was asked for, give it up after ATTEMPTS failures.
-        Returns False if `finish` has waited PATIENCE seconds without a success. failures: in a row. success: the moment
-        of the last one."""
+        Returns False if `finish` has waited PATIENCE seconds since the last success."""
         with self._changed:
             self._tasks.rotate(-1)
             wait = 0.25 * 2.0 ** min(failures, 10)

@@ -41,9 +41,8 @@ class _Log(io.TextIOWrapper):
 
 
 class _Stream:
-    """Stands for stdout or stderr in all captured trials of this process, and goes to the log of the present one, since
-    a workload may keep it, as a handler of `logging` does. After a trial it goes to the stream that the process began
-    with."""
+    """Stands for stdout or stderr in all captured trials of this process, since a workload may keep it, as a handler of
+    `logging` does: it goes to the log of the present trial, or to the stream that the process began with."""
 
     log: _Log | None = None
 

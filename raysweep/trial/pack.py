@@ -237,8 +237,7 @@ def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str
 def errors_of_rows(
     job: Job, cells: np.ndarray, seeds: np.ndarray, failed: Mapping[str, str], is_there: Callable[[str], bool]
 ) -> list[str]:
-    """For each row the error of a kept stage that it needs and that has failed, or "". failed: the errors by stage.
-    is_there: whether a stage need not be computed."""
+    """For each row the error in `failed` of a kept stage that it needs and that is not there, or ""."""
     workload = job.declaration()
     stages = RowStages(workload, job.columns, job.keep)
     errors = []
@@ -250,8 +249,7 @@ def errors_of_rows(
 
 
 def problem_of(trace: str, what: str, brief: bool = False) -> str:
-    """A traceback as it is recorded (see `error_text`). Says it in the log, if `brief` only where memory was short, and
-    frees memory there."""
+    """A traceback as it is recorded, and logged unless `brief`. Where memory was short, that is freed."""
     problem = error_text(trace)
     out_of_memory = short_memory.is_short(trace)
     if out_of_memory or not brief:

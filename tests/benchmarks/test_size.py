@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from auditing import reading
-from conftest import installed
+from conftest import run
 
-import raysweep
 from benchmarks import empty
 from raysweep.driver.placement import Placement
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
 from raysweep.query.state import State
 from raysweep.space.schema import validate
-from raysweep.sweep import Sweep
 from raysweep.workloads.declaration import Columns, Cost
 
 CELLS = 20_000
@@ -35,10 +34,9 @@ WORKLOAD = replace(empty.WORKLOAD, cost=cost)
 
 
 @pytest.fixture
-def costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def costed(bring: Callable[..., Path]) -> list[int]:
     """The list above, empty, and the workload on the path."""
-    installed(tmp_path, empty=f"{__name__}:WORKLOAD")
-    monkeypatch.syspath_prepend(tmp_path)
+    bring(empty=f"{__name__}:WORKLOAD")
     COSTED.clear()
     return COSTED
 
@@ -66,16 +64,11 @@ def test_planning_asks_for_the_cost_of_groups_of_cells(costed: list[int], tmp_pa
 
 @pytest.mark.long
 def test_a_large_sweep_reads_what_it_wrote_once(costed: list[int], storage: Path) -> None:
-    def run() -> Sweep:
-        return raysweep.run(
-            space(), storage=storage, tracking_uri="none", report=False, executor="inline", say=lambda line: None
-        )
-
     with reading("ledger") as read:
-        assert len(run().rows()) == CELLS
+        assert len(run(storage, space()).rows()) == CELLS
     assert len(read) == 2  # by the driver when it was published, and by rows()
     costed.clear()
     with reading("ledger") as read:
-        run()
+        run(storage, space())
     assert len(read) == 1
     assert costed == []

@@ -6,14 +6,12 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, files_of, refused
+from conftest import QUIET, Call, files_of, refused, run
 from disks import disk, mounted
 from spaces import language_space, small_space, written
 
-import raysweep
 from raysweep.query.sweep import open_sweep
 
 WRITERS = [
@@ -31,12 +29,11 @@ WRITERS = [
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A storage with a finished sweep `small`, one of it that lacks its rows, and one with stages in the store."""
     storage = tmp_path_factory.mktemp("filled")
-    usual: dict[str, Any] = {"storage": storage, "report": False, "executor": "inline", "say": lambda line: None}
-    raysweep.run(small_space(), tracking_uri="none", **usual)
-    raysweep.run(small_space(), name="cut", tracking_uri="none", **usual)
+    run(storage)
+    run(storage, name="cut")
     for segment in (storage / "cut" / "ledger").iterdir():
         segment.unlink()
-    raysweep.run(language_space(name="words"), tracking_uri="none", **usual)
+    run(storage, language_space(name="words"))
     return storage
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from auditing import ctrl_c_when, reading
 from conftest import QUIET, Call, driving, files_of, nobody_else_writes, refused, run, sql, until
-from servers import hurry
-from spaces import sandbox_space, small_space, written
+from spaces import sandbox_space
 
 from raysweep.commands import status
 from raysweep.driver import progress
@@ -94,32 +93,6 @@ def test_status_says_that_the_report_is_written_and_how_far(
         said = call("status", "seen", "--storage", storage).out
     assert "seen: finished, 8 of 8 rows (8 ok)" in said
     assert "writing" not in said
-
-
-@pytest.mark.long
-def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_is_not(
-    storage: Path, slow_database: Path, tmp_path: Path, call: Call
-) -> None:
-    database = slow_database
-    asked = written(tmp_path, small_space(axes={"overlap_angle": list(range(1, 21)), "gamma": [0.2, 0.4, 0.6, 0.8]}))
-    with driving("run", asked, "--storage", storage, "--executor", "inline", "--no-report") as driver:
-        until(lambda: (found := signs.mirrored(storage / "small")) and found.runs, driver)
-        driver.kill()
-        driver.wait()
-    hurry(database)
-    there = finished_cells(database)
-    said = call("status", "small", "--storage", storage).out
-    assert "small: finished, 240 of 240 rows (240 ok)" in said
-    told = re.search(
-        rf"  (\d+) of 80 cells not yet in MLflow \(sqlite:///{database.resolve()}\); `raysweep sync small "
-        rf"--storage {storage}` writes them\n",
-        said,
-    )
-    assert told, said
-    assert 80 - there <= int(told[1]) < 80
-    assert call("sync", "small", "--storage", storage).code == 0
-    assert finished_cells(database) == 80
-    assert ": all 80 cells\n" in call("status", "small", "--storage", storage).out
 
 
 def test_cells_that_get_more_draws_are_to_be_mirrored_again(

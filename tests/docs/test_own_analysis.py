@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from conftest import installed
 from documented import DOCS
 from matplotlib import pyplot
 from matplotlib.axes import Axes
@@ -57,15 +58,12 @@ def test_a_file_beside_the_space(folder: Path, storage: Path) -> None:
 
 
 def test_an_entry_point(folder: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package, information = folder / "my_package", folder / "my_package-1.0.dist-info"
+    package = folder / "my_package"
     package.mkdir()
-    information.mkdir()
     (package / "__init__.py").touch()
     (folder / "my_plots.py").rename(package / "plots.py")
     [(group, points)] = tomllib.loads(block("toml"))["project"]["entry-points"].items()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    lines = "".join(f"{name} = {place}\n" for name, place in points.items())
-    (information / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+    installed(folder, group, **points)
     [options] = yaml.safe_load(block("yml"))["analysis"][0].values()
     space = small_space(analysis=[{"winners": options}])
     for name in ("my_package", "my_package.plots"):  # of another test's package of this name

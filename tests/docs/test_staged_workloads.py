@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import QUIET, SUPPORT, TESTS, Call, assert_same_rows, driving, installed, process, run, until
+from conftest import QUIET, SUPPORT, TESTS, Call, assert_same_rows, driving, process, run, until
 from documented import DOCUMENT, block, blocks, function, points
 from spaces import written
 from test_digits import DIGITS, arguments, edition, rows, said_of_stages
@@ -38,14 +39,11 @@ def test_the_example_is_shown_as_it_is() -> None:
 
 
 @pytest.fixture
-def halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def halves(bring: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """The documented functions of ridge regression, in the package of which they speak."""
-    site = tmp_path / "site"
-    site.mkdir()
+    site = bring(halves="halves_workload:WORKLOAD")
     shown = [block("finetune_penalty"), block("np.stack([teacher(row)")]
     (site / "halves_workload.py").write_text("\n\n".join([(SUPPORT / "halves_workload.py").read_text(), *shown]))
-    installed(site, halves="halves_workload:WORKLOAD")
-    monkeypatch.syspath_prepend(str(site))
     monkeypatch.delitem(__import__("sys").modules, "halves_workload", raising=False)
 
 

@@ -13,7 +13,6 @@ from functions import edited, quietly
 
 import raysweep
 from raysweep.errors import InputError
-from raysweep.trial import parts
 
 
 def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path) -> None:
@@ -181,7 +180,7 @@ def test_a_pack_that_takes_longer_than_estimated_is_kept_part_by_part(
     storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that a kill loses seconds of work, whatever the first rows said."""
-    monkeypatch.setattr(parts, "LONG_ENOUGH", 0.1)
+    monkeypatch.setattr("raysweep.trial.run.LONG_ENOUGH", 0.1)
     calls: list[tuple[int, int]] = []
     kept: list[int] = []
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import raysweep
+from conftest import run
+
 from raysweep.driver import live_page
 from raysweep.driver.live_page import EVERY, SHARE, LivePage
 
@@ -62,17 +63,8 @@ def test_a_running_search_shows_its_rows_so_far_and_ends_with_a_final_page(stora
         return (x - 2) ** 2
 
     axes = {"x": [0.25 * step for step in range(16)]}
-    raysweep.run(
-        loss,
-        name="search",
-        axes=axes,
-        seeds=1,
-        search={"optuna": {"metric": "value", "cells": 12}},
-        storage=storage,
-        tracking_uri="none",
-        executor="inline",
-        say=lambda line: None,
-    )
+    search = {"optuna": {"metric": "value", "cells": 12}}
+    run(storage, loss, name="search", axes=axes, seeds=1, search=search, report=True)
     assert len(pages) >= 2
     assert all('http-equiv="refresh"' in text and "Running: " in text for text in pages)
     assert 'http-equiv="refresh"' not in page.read_text()

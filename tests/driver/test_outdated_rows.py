@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome, installed, run
+from conftest import Outcome, run
 
 from raysweep.errors import InputError
 from raysweep.sweep import Sweep
@@ -53,12 +53,9 @@ WORKLOAD = declared()
 
 
 @pytest.fixture
-def swept(tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> Swept:
+def swept(bring: Callable[..., Path], storage: Path, monkeypatch: pytest.MonkeyPatch) -> Swept:
     """Runs a sweep with a declaration; returns it and what was said."""
-    site = tmp_path / "site"
-    site.mkdir()
-    installed(site, dated="test_outdated_rows:WORKLOAD")
-    monkeypatch.syspath_prepend(site)
+    bring(dated="test_outdated_rows:WORKLOAD")
     WORLD.update(calls=[], text=100, measured=())
 
     def sweep(workload: Workload, name: str = "one", **options: Any) -> tuple[Sweep, list[str]]:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from conftest import QUIET, Call, assert_same_rows
 from spaces import STEP, language_space, written
+from store_sweeps import rows
 
-import raysweep
 from raysweep import workloads
 from raysweep.commands.dry_run import stage_lines
 from raysweep.driver import stage_plan
@@ -52,10 +52,6 @@ def tree_of(space: Space, storage: Path) -> stage_plan.StagePlan:
 def published(storage: Path) -> dict[str, int]:
     """Every file of the published stages, and when it was written."""
     return {path.name: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
-
-
-def rows(name: str, storage: Path) -> list[dict[str, Any]]:
-    return raysweep.open(name, storage).results().drop(columns=["sweep"]).to_dict("records")
 
 
 # What a dry run says
@@ -125,7 +121,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
 ) -> None:
     first = call("run", space(), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 4 computed, 0 reused, 0 begun again" in first.err
-    before, kept = published(storage), rows("small", storage)
+    before, kept = published(storage), rows(storage)
     assert len(before) == 8
 
     second = call("run", space(), "--storage", storage, *QUIET)
@@ -160,7 +156,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
     )
     metas = [Store(storage / "store").look(stage)["meta"] for stage in Store(storage / "store").stages()]
     assert [meta["computed"] for meta in metas] == [1] * 4
-    assert_same_rows([row for row in rows("small", storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
+    assert_same_rows([row for row in rows(storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
 
 
 # Code that changed

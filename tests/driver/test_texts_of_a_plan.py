@@ -26,6 +26,12 @@ def asked(**changes: Any) -> dict[str, Any]:
     return language_space(**{"seeds": 2, **changes})
 
 
+def put(text: Path, what: str = "the text") -> Path:
+    """A text of 400 lines."""
+    text.write_text("\n".join(f"line {n} of {what}" for n in range(400)))
+    return text
+
+
 def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     """The stages of a plan over one text, by their ids."""
     axes = {
@@ -43,8 +49,7 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
 
 
 def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("\n".join(f"line {n} of the text" for n in range(400)))
-    text = tmp_path / "*.txt"
+    text = put(tmp_path / "text.txt").with_name("*.txt")
     plan_of(text, tmp_path, 1, 1)
     looks: list[Any] = []
     with listening(
@@ -58,18 +63,17 @@ def test_texts_in_turn_are_each_read_once(tmp_path: Path) -> None:
     """More of them than are kept in memory."""
     names = [f"file:{tmp_path}/{n}.txt" for n in range(8)]
     for number, name in enumerate(names):
-        Path(name.removeprefix("file:")).write_text("\n".join(f"line {n} of text {number}" for n in range(400)))
+        put(Path(name.removeprefix("file:")), f"text {number}")
     with reading(tmp_path.name) as read:
         enumerate_cells(validate(asked(axes={"target": names})))
     assert sorted(f"file:{path}" for path in read) == sorted(names)
 
 
 def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    text = put(tmp_path / "text.txt")
     first = plan_of(text, tmp_path, 2, 2)
     assert plan_of(text, tmp_path, 2, 2) == first
-    text.write_text("\n".join(f"line {n} of another text" for n in range(400)))
+    put(text, "another text")
     assert not plan_of(text, tmp_path, 2, 2) & first
     text.unlink()
     with pytest.raises(InputError, match="no such file"):
@@ -77,8 +81,7 @@ def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Pa
 
 
 def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    text = put(tmp_path / "text.txt")
     space = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
     cells = enumerate_cells(space)
     text.unlink()

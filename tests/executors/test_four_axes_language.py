@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 import yaml
-from conftest import Call, process
+from conftest import Call, process, run
 
 import raysweep
 from raysweep.ledger import segments
@@ -33,16 +33,7 @@ TINY: dict[str, Any] = {
 def in_pieces(halvings: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> pandas.DataFrame:
     """The rows of one process that adds up each batch in 2**halvings pieces."""
     monkeypatch.setattr(sizes, "samples", lambda count, bytes_each=0.0: max(1, count >> halvings))
-    sweep = raysweep.run(
-        NAME,
-        set={**TINY, "resources": None},
-        storage=folder / str(halvings),
-        tracking_uri="none",
-        executor="inline",
-        report=False,
-        say=lambda line: None,
-    )
-    return sweep.results()
+    return run(folder / str(halvings), NAME, set={**TINY, "resources": None}).results()
 
 
 def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Call) -> None:

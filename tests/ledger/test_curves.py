@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call
+from conftest import QUIET, Call, run
 from logging_workload import WORKLOAD
 from spaces import logging_space, written
 from test_ledger import row
@@ -152,7 +152,7 @@ def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(
 def test_a_part_of_a_sweep_has_the_curves_of_its_rows(sweep: raysweep.Sweep) -> None:
     """What rows share stands in the first row of their pack, which a part need not have."""
     space = logging_space(axes={"epochs": [3], "rate": [1.0]})
-    part = raysweep.run(space, storage=sweep.folder.parent, tracking_uri="none", report=False)
+    part = run(sweep.folder.parent, space)
     assert part.is_part
     assert close(part.curves(), space)
 

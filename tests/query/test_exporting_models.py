@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Call, Outcome, process, refused
+from conftest import Call, Outcome, process, refused, run
 from language_rows import QUICK
+from spaces import small_space
 
 import raysweep
 from raysweep.workloads.language import corpus, model
@@ -28,18 +29,12 @@ def space(name: str, **changes: Any) -> dict[str, Any]:
     return {"name": name, "workload": "language", "axes": axes, "fixed": {**usual, **changes}, "seeds": 2}
 
 
-def run(asked: dict[str, Any], storage: Path) -> raysweep.Sweep:
-    return raysweep.run(
-        asked, storage=storage, report=False, tracking_uri="none", executor="inline", say=lambda line: None
-    )
-
-
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two sweeps of eight rows over four pretrainings: `kept` keeps what was fine-tuned, `small` does not."""
     folder = tmp_path_factory.mktemp("exported") / "sweeps"
-    run(space("kept") | {"keep": ["finetune"]}, folder)
-    run(space("small"), folder)
+    run(folder, space("kept") | {"keep": ["finetune"]})
+    run(folder, space("small"))
     return folder
 
 
@@ -196,7 +191,7 @@ def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(t
     text = tmp_path / "lines.jsonl"
     text.write_text("\n".join(json.dumps({"text": line}) for line in lines))
     source = f"file:{text}"
-    sweep = run(space("mine", source=source, target=source) | {"seeds": 1}, tmp_path / "sweeps")
+    sweep = run(tmp_path / "sweeps", space("mine", source=source, target=source) | {"seeds": 1})
     cell = sweep.results().cell[0]
     text_tokens = corpus.load(source).splits["test"]
     documents = corpus.documents(source).splits["test"]
@@ -218,7 +213,7 @@ def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path: P
     tokens = np.random.default_rng(0).integers(0, 40, 20_000).astype(np.uint16)
     np.save(tmp_path / "tokens.npy", tokens)
     name = f"tokens:40:3:{tmp_path / 'tokens.npy'}"
-    sweep = run(space("numbers", source=name, target=name) | {"seeds": 1}, tmp_path / "sweeps")
+    sweep = run(tmp_path / "sweeps", space("numbers", source=name, target=name) | {"seeds": 1})
     cell = sweep.results().cell[0]
     call("export", "numbers", cell, "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path / "sweeps")
     assert {path.name for path in (tmp_path / "m").iterdir()} == {"config.json", "README.md", "model.safetensors"}
@@ -227,9 +222,6 @@ def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path: P
 
 
 def test_a_workload_without_models_says_so(tmp_path: Path, call: Call) -> None:
-    run(
-        {"name": "plain", "workload": "linear_transfer", "axes": {"gamma": [0.5]}, "fixed": {"dim": 20}, "seeds": 1},
-        tmp_path,
-    )
+    run(tmp_path, small_space(name="plain"))
     done = call("export", "plain", "0", "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path)
     refused(done, "plain: the stages of the workload linear_transfer leave no model")

@@ -34,27 +34,26 @@ def test_types_and_scales_are_guessed_and_can_be_overridden() -> None:
     assert read(runs(), ["loss"], ["lr"], ["depth"], scale={"lr": "linear"}).space["scale"]["lr"] == "linear"
 
 
-def test_a_number_that_is_not_finite_has_diverged_and_nothing_is_missing_instead() -> None:
-    values = [1.0, 2.0, math.inf, math.nan, None, "", 3.0, 4.0]
-    table = read(runs(loss=pd.Series(values, dtype=object)), ["loss"], ["lr"], ["depth"])
-    assert table.rows["status"].tolist() == ["ok", "ok", "diverged", "diverged", "ok", "ok"]
-    assert table.missing == 2
-    assert "2 not finite" in column(table.guesses, "loss")["note"]
+TOOLS = ["FINISHED", "COMPLETE", "FAILED", "crashed", "PRUNED", "RUNNING", "ok", "ok"]
 
 
-def test_words_of_other_tools_are_statuses_and_runs_that_go_on_are_missing() -> None:
-    words = ["FINISHED", "COMPLETE", "FAILED", "crashed", "PRUNED", "RUNNING", "ok", "ok"]
-    losses = [1.0, math.nan, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
-    table = read(runs(state=words, loss=losses), ["loss"], ["lr"], ["depth"], status="state")
-    assert table.rows["status"].tolist() == ["ok", "diverged", "failed", "failed", "stopped", "ok", "ok"]
-    assert table.missing == 1
-
-
-def test_a_finished_run_without_a_value_is_missing_and_has_not_diverged() -> None:
-    losses = pd.Series([1.0, None, math.nan, 1.0, 1.0, 1.0, 1.0, 1.0], dtype=object)
-    table = read(runs(state=["FINISHED"] * 8, loss=losses), ["loss"], ["lr"], ["depth"], status="state")
-    assert table.rows["status"].tolist() == ["ok", "diverged", "ok", "ok", "ok", "ok", "ok"]
-    assert table.missing == 1
+@pytest.mark.parametrize(
+    ("words", "losses", "statuses"),
+    [
+        (None, [1.0, 2.0, math.inf, math.nan, None, "", 3.0, 4.0], "ok ok diverged diverged ok ok"),
+        (TOOLS, [1.0, math.nan, *[1.0] * 6], "ok diverged failed failed stopped ok ok"),
+        (["FINISHED"] * 8, [1.0, None, math.nan, *[1.0] * 5], "ok diverged ok ok ok ok ok"),
+    ],
+    ids=["not finite", "words of other tools", "finished without a value"],
+)
+def test_what_is_not_finite_has_diverged_and_what_has_no_value_or_goes_on_is_missing(
+    words: Any, losses: list[Any], statuses: str
+) -> None:
+    frame = runs(loss=pd.Series(losses, dtype=object), **({"state": words} if words else {}))
+    table = read(frame, ["loss"], ["lr"], ["depth"], status="state" if words else "")
+    assert table.rows["status"].tolist() == statuses.split()
+    assert table.missing == 8 - len(statuses.split())
+    assert f"{statuses.count('diverged')} not finite" in column(table.guesses, "loss")["note"]
 
 
 def test_values_that_differ_by_rounding_are_one_and_shown() -> None:

@@ -125,20 +125,11 @@ def test_it_tends_to_its_limit_like_one_over_d():
     assert gaps[0] == pytest.approx(gaps[2], rel=5e-2)
 
 
+FINE = [(10, 12), (10, 100), (20, 40), (58, 73), (100, 200), (480, 500)]  # samples and dimensions
+
+
 @pytest.mark.parametrize(
-    ("n", "d", "error"),
-    [
-        (1, 3, 5e-2),
-        (2, 40, 5e-3),
-        (3, 12, 1e-3),
-        (5, 40, 2e-4),
-        (10, 12, 5e-6),
-        (10, 100, 5e-6),
-        (20, 40, 5e-6),
-        (58, 73, 5e-6),
-        (100, 200, 5e-6),
-        (480, 500, 5e-6),
-    ],
+    ("n", "d", "error"), [(1, 3, 5e-2), (2, 40, 5e-3), (3, 12, 1e-3), (5, 40, 2e-4), *((n, d, 5e-6) for n, d in FINE)]
 )
 def test_finer_rules_change_it_by_no_more_than_stated(n, d, error, monkeypatch):
     """Half as many nodes again in every variable, and 40 for a heavy tail."""

@@ -11,18 +11,25 @@ from conftest import Call, driving, sql, until
 from servers import hurry
 from spaces import small_space, written
 
+from raysweep.storage import signs
 from tests.chaos.waiting import PATIENCE
 
+TOLD = r"not written \(of 160\); run `raysweep sync small"
 STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_end_that_is_cut_short_leaves_no_run_running(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_end_that_is_cut_short_leaves_no_run_running_and_says_how_many_cells_are_missing(
     number: signal.Signals, storage: Path, slow_database: Path, tmp_path: Path, call: Call
 ) -> None:
+    """One that is killed says nothing and leaves its runs; `status` never says that a cell is there that is not."""
+
     def runs() -> list[tuple[str, str, int]]:
         return sql(slow_database, STATUSES)
+
+    def finished() -> int:
+        return sum(count for status, stage, count in runs() if (status, stage) == ("FINISHED", "active"))
 
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
     asked = ("run", written(tmp_path, space), "--storage", storage, "--executor", "inline", "--no-report")
@@ -30,20 +37,23 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(
         assert driver.stderr is not None
         assert any(line.startswith("writing the last") for line in driver.stderr)
         # importing MLflow alone may take as long as an interrupted mirror has
-        until(runs, driver)
+        until(lambda: (there := signs.mirrored(storage / "small")) and there.runs, driver)
         driver.send_signal(number)
         output = driver.stderr.read()
-        assert driver.wait(timeout=PATIENCE) == 130
-    assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in output
-    missing = re.search(
-        r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
-        rf"--storage {storage}`",
-        output,
-    )
-    result = runs()
-    assert "RUNNING" not in {status for status, _, _ in result}
-    there = {status: count for status, stage, count in result if stage == "active"}
-    assert there.get("FINISHED", 0) == 160 - (int(missing[1]) if missing else 0), output
+        assert driver.wait(timeout=PATIENCE) == (-number if number == signal.SIGKILL else 130)
+    if number != signal.SIGKILL:
+        assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in output
+        assert "RUNNING" not in {status for status, _, _ in runs()}
+        missing = re.search(rf"mirror incomplete: (\d+) cells {TOLD} --storage {storage}`", output)
+        assert finished() == 160 - (int(missing[1]) if missing else 0), output
     hurry(slow_database)
+    said = call("status", "small", "--storage", storage).out
+    assert "small: finished, 320 of 320 rows (320 ok)" in said
+    missing = re.search(
+        rf"  (\d+) of 160 cells not yet in MLflow .*sync small --storage {storage}` writes them\n", said
+    )
+    assert missing, said
+    assert 160 - finished() <= int(missing[1]) < 160
     assert call("sync", "small", "--storage", storage).code == 0
-    assert ("FINISHED", "active", 161) in runs()
+    assert finished() == 161
+    assert ": all 160 cells\n" in call("status", "small", "--storage", storage).out

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from careless_workload import RESULTS
-from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, halted, installed, process, run
+from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, halted, process, run
 from spaces import written
 
 from raysweep import workloads
@@ -130,28 +131,17 @@ def test_a_workload_without_artifacts_keeps_none(call: Call, tmp_path: Path, sto
     assert not storage.exists()
 
 
-def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded(
-    call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded_and_hides_no_other(
+    call: Call, tmp_path: Path, storage: Path, bring: Callable[..., Path]
 ) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
+    site = bring(wrong="careless_workload:CIRCLE")
     shutil.copy(SUPPORT / "careless_workload.py", site)
-    installed(site, wrong="careless_workload:CIRCLE")
-    monkeypatch.syspath_prepend(str(site))
     path = written(tmp_path, space(["fine"], workload="wrong"))
     begins = "workload: wrong cannot be loaded: circle: expected stages in one chain, each after another one, got a"
     refused(call("run", path, "--storage", storage, *QUIET), begins)
     assert not storage.exists()
     with pytest.raises(InputError, match="^workload: wrong cannot be loaded: "):
         workloads.get("wrong")
-
-
-def test_one_wrong_declaration_hides_no_other_workload(tmp_path: Path) -> None:
-    """Neither a list of workloads nor a sweep of another one ends because of it."""
-    site = tmp_path / "site"
-    site.mkdir()
-    shutil.copy(SUPPORT / "careless_workload.py", site)
-    installed(site, wrong="careless_workload:CIRCLE")
     listed = process("workloads", env={"PYTHONPATH": _before(site)})
     assert listed.code == 0, listed
     assert "linear_transfer" in listed.out

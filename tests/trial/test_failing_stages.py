@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import installed, run
+from conftest import run
 
 import raysweep
 from raysweep.plan.pack import Pack
@@ -63,9 +64,8 @@ WORKLOAD = Workload(
 
 
 @pytest.fixture(autouse=True)
-def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed(tmp_path, failing="test_failing_stages:WORKLOAD")
-    monkeypatch.syspath_prepend(tmp_path)
+def failing(bring: Callable[..., Path]) -> None:
+    bring(failing="test_failing_stages:WORKLOAD")
     assert WORKLOAD is sys.modules["test_failing_stages"].WORKLOAD
     STARTED.clear()
 

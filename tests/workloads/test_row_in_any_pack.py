@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from workload_rows import grid, solved, table_of
+from workload_rows import computed, grid, solved, table_of
 
 from raysweep import workloads
 from raysweep.theory import pretraining
@@ -79,6 +80,29 @@ def test_a_row_does_not_depend_on_its_pack(case: str) -> None:
         apart, _ = solved(workload, {name: values[part] for name, values in table.items()}, seeds[part])
         for name, values in apart.items():
             np.testing.assert_allclose(values, together[name][part], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+LANGUAGE = {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8}
+LANGUAGE |= {"pretrain_length": 5120.0, "finetune_steps": 6, "evaluation_tokens": 512}
+RELU = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "datasets": 2}
+KERNEL = {"dim": 6, "source_samples": 30, "width": 64.0}
+STAGED: dict[str, list[dict[str, Any]]] = {
+    "image_regression": [{"pair": pair, "target_samples": n} for pair in ("2-3:5-6", "0-1:7-9") for n in (5, 10)],
+    "relu_features": [{**RELU, "ablation": a, "target_samples": n} for a in (0.2, 0.6) for n in (10, 25)],
+    "relu_kernel": [{**KERNEL, "overlap_angle": 20.0 * n, "noise": 0.1 * n, "target_samples": 20} for n in range(4)],
+    "language": [{**LANGUAGE, **row} for row in ({}, {"finetune_lr": 0.01, "noise": 0.5}, {"finetune_steps": 0})],
+}
+
+
+@pytest.mark.parametrize("workload", STAGED)
+def test_a_row_is_the_same_alone_to_the_last_digit(workload: str, tmp_path: Path) -> None:
+    rows, seeds = STAGED[workload], [0, 1, 1, 1]
+    together = computed(workload, tmp_path / "all", rows, seeds[: len(rows)])
+    for index, row in enumerate(rows):
+        alone = computed(workload, tmp_path / str(index), [row], [seeds[index]])
+        assert alone.status[0] == together.status[index] == "ok"
+        for name, values in alone.metrics.items():
+            np.testing.assert_array_equal(values[0], together.metrics[name][index], err_msg=name)
 
 
 @pytest.mark.parametrize("engine", ["limit", "flow", "network"])

@@ -11,7 +11,7 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
-from raysweep.analyses.closed_form import add_lines, add_theory, displacements, excluded, smooth, zero_line
+from raysweep.analyses.closed_form import add_lines, add_theory, can_say, displacements, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import outcome, with_outcomes
 from raysweep.analyses.places import (
@@ -191,8 +191,9 @@ def against_theory(whole: pd.DataFrame, apart: Sequence[pd.DataFrame]) -> dict[s
 
 def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Of each named constant: its value, how many intervals do not hold it, and of how many."""
-    counts = {name: excluded(whole, np.full(len(whole), value)) for name, value in question.lines.items()}
-    return {name: {"value": question.lines[name], "outside": out, "of": of} for name, (out, of) in counts.items()}
+    of = int(can_say(whole).sum())
+    outside = {name: int(whole[f"excluded {name}"].sum()) for name in question.lines}
+    return {name: {"value": value, "outside": outside[name], "of": of} for name, value in question.lines.items()}
 
 
 def plots(

@@ -28,6 +28,8 @@ OTHERS = 3
 SLICES = 6
 LINES = 1000
 """Configurations that parallel coordinates show, the best ones."""
+KINDS = 4
+"""Values of an axis that colours tell apart."""
 LOST = "lost"
 """The state of a run without a number; others are ok or stopped."""
 
@@ -48,7 +50,7 @@ class Runs:
 class HistoryPlot(Plot):
     """The metric of each run in order, and the best mean of a configuration so far: `best` at `at`.
 
-    order: finished, asked or listed. shares: of the variance, by axis. rest: the share of combinations of axes.
+    order: finished, asked or listed.
     """
 
     metric: str
@@ -56,8 +58,6 @@ class HistoryPlot(Plot):
     at: np.ndarray
     best: np.ndarray
     order: str
-    shares: Mapping[str, float]
-    rest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +70,24 @@ class SlicesPlot(Plot):
     axes: Sequence[Axis]
     columns: Mapping[str, Sequence[Any]]
     every: int
+
+
+@dataclass(frozen=True, eq=False)
+class ImportancePlot(Plot):
+    """The metric of each run over the most important axis, and the shares of all axes in its variance.
+
+    column: the values on the axis, None where inactive. kind: an axis of a few values that tells runs apart, and
+    kinds: the value of each run; empty without one. rest: the share of combinations of axes.
+    """
+
+    metric: str
+    runs: Runs
+    axis: Axis
+    column: Sequence[Any]
+    kind: str
+    kinds: Sequence[Any]
+    shares: Mapping[str, float]
+    rest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +225,7 @@ def plots_of(
     shares: Mapping[str, float],
     largest: bool,
 ) -> list[Plot]:
-    """The objective over time, slices, parallel coordinates, and runs that were stopped early."""
+    """The objective over the axes, the most important one first, over time, and of runs that were stopped early."""
     name, metric = question.name, question.metric
     runs, rows, order = runs_of(question, keys, cells.head(SHOWN))
     counted = set(cells[keys].itertuples(index=False, name=None))
@@ -215,15 +233,19 @@ def plots_of(
     at = np.unique(runs.at[inside])
     means = np.array([runs.value[inside & (runs.at == one)].mean() for one in at])
     best = (np.maximum if largest else np.minimum).accumulate(means)
-    rest = max(0.0, 1 - sum(shares.values())) if shares else np.nan
-    out: list[Plot] = [HistoryPlot(f"{name}_history", metric, runs, at, best, order, shares, rest)]
+    out: list[Plot] = []
+    if shares:
+        kind = next((axis.name for axis in axes[1:] if 1 < len(axis.values) <= KINDS), "")
+        column, kinds = rows[axes[0].name].tolist(), rows[kind].tolist() if kind else []
+        rest = max(0.0, 1 - sum(shares.values()))
+        out.append(ImportancePlot(f"{name}_importance", metric, runs, axes[0], column, kind, kinds, shares, rest))
     if axes:
         few = axes[:SLICES]
         columns = {axis.name: rows[axis.name].tolist() for axis in few}
         out.append(SlicesPlot(f"{name}_slices", metric, runs, few, columns, len(axes)))
     if len(axes) > 1:
         out.append(parallel(name, metric, cells, axes, largest))
-    return [*out, *stopped_plots(question)]
+    return [*out, HistoryPlot(f"{name}_history", metric, runs, at, best, order), *stopped_plots(question)]
 
 
 def stopped_plots(question: Question) -> list[StoppedPlot]:

@@ -76,20 +76,11 @@ def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
     either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
     whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
     whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
-    whole["changes"] = [
-        changes(slope, along, against)
-        for slope, along, against in zip(whole["slope"], either["p_along"], either["p_against"], strict=True)
-    ]
+    up = whole["slope"] > 0  # which changes between two values were shown, whatever the overall slope
+    along, against = either["p_along"], either["p_against"]
+    rise, fall = np.where(up, along, against), np.where(up, against, along)
+    whole["changes"] = np.select([rise & fall, rise, fall], ["rise_and_fall", "rise", "fall"], "")
     return whole
-
-
-def changes(slope: float, along: bool, against: bool) -> str:
-    """Which changes between two values of x were shown, independent of the overall slope: rise, fall, both or none.
-
-    along, against: whether a change in the direction of the slope, and one in the opposite direction, was shown.
-    """
-    rise, fall = (along, against) if slope > 0 else (against, along)
-    return "_and_".join(word for word, shown in (("rise", rise), ("fall", fall)) if shown)
 
 
 def course(curve: np.ndarray) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import image_files
@@ -30,38 +31,35 @@ CIFAR = {
 
 
 class Site:
-    """A server with files, by their paths. asked: the paths that were asked for."""
+    """A server of the files in a folder. asked: the paths that were asked for."""
 
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.asked: list[str] = []
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.asked = folder, list[str]()
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.asked.append(self.path)
-                content = site.files.get(self.path)
-                self.send_response(200 if content is not None else 404)
-                self.send_header("Content-Length", str(len(content or b"")))
-                self.end_headers()
-                self.wfile.write(content or b"")
-
+        class Handler(SimpleHTTPRequestHandler):
             def log_message(self, *arguments: object) -> None:
-                pass
+                site.asked.append(self.path)
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 
     def put(self, name: str, content: bytes) -> str:
         """Serve a file; its MD5."""
-        self.files[f"/{name}"] = content
+        (self.folder / name).parent.mkdir(exist_ok=True)
+        (self.folder / name).write_bytes(content)
         return hashlib.md5(content).hexdigest()
 
 
+def archived(site: Site, kind: str, content: bytes) -> None:
+    name = f"{kind}.tar.gz"
+    downloads.ARCHIVES[kind] = (name, (f"{site.address}/{name}",), site.put(name, content))
+
+
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """All sets at one server, with few bytes each: too few to be read, which is another matter."""
-    result = Site()
+    result = Site(tmp_path_factory.mktemp("site"))
     for each in (datasets.MNIST, datasets.FashionMNIST):
         packed = [f"{name}.gz" for name in DIGITS]
         made = [(name, result.put(f"{each.__name__}/{name}", f"{each} {name}".encode())) for name in packed]
@@ -79,8 +77,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 entry = tarfile.TarInfo(f"{folder}/{name}")
                 entry.size = len(name)
                 archive.addfile(entry, io.BytesIO(name.encode()))
-        md5 = result.put(f"{kind}.tar.gz", packed.getvalue())
-        monkeypatch.setitem(downloads.ARCHIVES, kind, (f"{kind}.tar.gz", (f"{result.address}/{kind}.tar.gz",), md5))
+        monkeypatch.setitem(downloads.ARCHIVES, kind, ())
+        archived(result, kind, packed.getvalue())
     thread = threading.Thread(target=result.server.serve_forever, args=(0.02,))
     thread.start()
     yield result
@@ -136,21 +134,17 @@ def test_only_what_is_missing_is_fetched_and_to_where_the_rest_lies(site: Site, 
 
 
 BROKEN: dict[str, tuple[str, Callable[[Site], object], str]] = {
-    "no such page": ("mnist", lambda site: site.files.pop(f"/MNIST/{DIGITS[3]}.gz"), "gz: Not Found)"),
+    "no such page": ("mnist", lambda site: (site.folder / f"MNIST/{DIGITS[3]}.gz").unlink(), "gz: File not found)"),
     "another checksum": ("svhn", lambda site: site.put("test_32x32.mat", b"other"), "File not found or corrupted"),
     "an archive without the files": (
         "cifar10",
-        lambda site: downloads.ARCHIVES.update(
-            cifar10=("x.tar.gz", (f"{site.address}/x.tar.gz",), site.put("x.tar.gz", site.files["/cifar100.tar.gz"]))
-        ),
+        lambda site: archived(site, "cifar10", (site.folder / "cifar100.tar.gz").read_bytes()),
         "data_batch_1.bin is not in what was loaded",
     ),
     "an archive that is none": (
         "cifar100",
-        lambda site: downloads.ARCHIVES.update(
-            cifar100=("x.tar.gz", (f"{site.address}/x.tar.gz",), site.put("x.tar.gz", b"<html>"))
-        ),
-        "x.tar.gz: cannot be unpacked",
+        lambda site: archived(site, "cifar100", b"<html>"),
+        "cifar100.tar.gz: cannot be unpacked",
     ),
 }
 

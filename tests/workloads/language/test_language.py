@@ -38,16 +38,6 @@ def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_pa
     assert len(Store(tmp_path).stages()) == 3
 
 
-def test_a_row_does_not_depend_on_the_rows_beside_it(store):
-    rows = [{"finetune_lr": 1e-3}, {"finetune_lr": 1e-2, "noise": 0.5}, {"noise": 2.0, "finetune_steps": 0}]
-    together, status = compute(table(*rows), np.array([0, 1, 1]), Store(store))
-    for index, seed in enumerate((0, 1, 1)):
-        alone, metrics = compute(table(rows[index]), np.array([seed]), Store(store))
-        assert metrics[0] == status[index]
-        for name, values in alone.items():
-            np.testing.assert_array_equal(values[0], together[name][index])
-
-
 def test_without_noise_and_steps_nothing_changes(store):
     metrics, status = compute(table({"finetune_steps": 0}), np.zeros(1, int), Store(store))
     assert status[0] == "ok"

@@ -37,16 +37,12 @@ def end_points(row: dict[str, Any], seed: int) -> dict[str, float]:
 
 
 def test_gradients_are_those_of_autograd() -> None:
-    source = torch.Generator().manual_seed(0)
+    drawn: dict[str, Any] = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}
     for depth in (1, 2, 4):
         rows, dim, n = 3, 5, 7
-        hidden = [
-            torch.randn(rows, dim, dim, generator=source, dtype=torch.float64).requires_grad_()
-            for _ in range(depth - 1)
-        ]
-        last = torch.randn(rows, dim, generator=source, dtype=torch.float64).requires_grad_()
-        X = torch.randn(rows, n, dim, generator=source, dtype=torch.float64)
-        y = torch.randn(rows, n, generator=source, dtype=torch.float64)
+        hidden = [torch.randn(rows, dim, dim, **drawn).requires_grad_() for _ in range(depth - 1)]
+        last = torch.randn(rows, dim, **drawn).requires_grad_()
+        X, y = torch.randn(rows, n, dim, **drawn), torch.randn(rows, n, **drawn)
         output = X.transpose(1, 2)
         for layer in hidden:
             output = layer @ output
@@ -54,18 +50,10 @@ def test_gradients_are_those_of_autograd() -> None:
         expected = torch.autograd.grad(loss, [*hidden, last])
         with torch.no_grad():
             # the engine's own step of size 1: what it subtracts is the gradient
-            stepped = layers.Networks(
-                hidden=[layer.detach().clone() for layer in hidden],
-                last=last.detach().clone(),
-                gram=X.transpose(1, 2) @ X / n,
-                precision=torch.zeros(rows, dim, dim, dtype=torch.float64),
-                group=torch.arange(rows),
-                moment=torch.einsum("rnd,rn->rd", X, y) / n,
-                lr=torch.ones(rows, dtype=torch.float64),
-                steps=torch.ones(rows, dtype=torch.float64),
-                frozen=torch.zeros(rows, dtype=torch.int64),
-                collapse=-torch.ones(rows, dtype=torch.float64),
-            )
+            gram, moment, one = X.mT @ X / n, torch.einsum("rnd,rn->rd", X, y) / n, torch.ones(rows).double()
+            copies, group = [layer.detach().clone() for layer in (*hidden, last)], torch.arange(rows)
+            parts = copies[:-1], copies[-1], gram, 0 * gram, group, moment
+            stepped = layers.Networks(*parts, lr=one, steps=one, frozen=0 * group, collapse=-one)
             layers.descend(stepped, 0.0, 1)
         for before, after, gradient in zip([*hidden, last], [*stepped.hidden, stepped.last], expected, strict=True):
             torch.testing.assert_close(before.detach() - after, gradient, rtol=1e-10, atol=1e-10)

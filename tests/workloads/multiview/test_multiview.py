@@ -115,21 +115,27 @@ def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles() -> No
 # Gradients
 
 
+def over_masks(
+    framework: str, inputs: Tensor, start: Tensor, teacher: float, bent: tuple[int, float], keep: float
+) -> Tensor:
+    """The gradient by kernels of the loss, mean over masks one by one. bent: power and threshold."""
+    kernels, loss = start.clone().requires_grad_(), torch.zeros((), dtype=torch.float64)
+    for mask, probability in masks(inputs.shape[1], keep):
+        outputs = smoothed((mask[:, None].to(inputs) * inputs) @ kernels.T, *bent)
+        if framework == "teacher_student":
+            left = smoothed(inputs @ (teacher * start).T, *bent).sum(1) - outputs.sum(1) / keep
+        else:
+            left = inputs - outputs @ kernels / keep
+        loss = loss + probability * 0.5 * (left**2).sum() / len(inputs)
+    return torch.autograd.grad(loss, kernels)[0]
+
+
 @pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (3, 0.5), (5, 0.9)])
 @pytest.mark.parametrize("framework", ["teacher_student", "autoencoder"])
 def test_pretraining_follows_the_gradient_over_all_masks(framework: str, power: int, keep: float) -> None:
     """The teacher is fixed; the autoencoder's weights are tied."""
     inputs, start, teacher = some(5, 4, 6), 0.5 * some(7, 6, seed=1), 1.7
-    kernels = start.clone().requires_grad_()
-    loss = torch.zeros((), dtype=torch.float64)
-    for mask, probability in masks(4, keep):
-        outputs = smoothed((mask[:, None] * inputs) @ kernels.T, power, 0.6)
-        if framework == "teacher_student":
-            left = smoothed(inputs @ (teacher * start).T, power, 0.6).sum(1) - outputs.sum(1) / keep
-        else:
-            left = inputs - outputs @ kernels / keep
-        loss = loss + probability * 0.5 * (left**2).sum() / len(inputs)
-    (gradient,) = torch.autograd.grad(loss, kernels)
+    gradient = over_masks(framework, inputs, start, teacher, (power, 0.6), keep)
     given = (inputs, start, Activation(power, 0.6), keep)
     result = network.autoencoder(*given) if framework == "autoencoder" else network.teacher_student(*given, teacher)
     torch.testing.assert_close(result, -gradient)
@@ -289,17 +295,8 @@ def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_p
     inputs = torch.tensor(tasks.samples(about, "pretraining", 40).inputs)
     kernels = torch.tensor(tasks.initial(about))
     for step in range(12):
-        weights = kernels.clone().requires_grad_()
-        value = smoothed(inputs @ weights.T, 4, 0.4)
-        if framework == "teacher_student":
-            teacher = 1 + (1 - 0.5) / 0.5 + 1 / (step + 1)
-            targets = smoothed(inputs @ (teacher * kernels).T, 4, 0.4).sum(1)
-            loss = ((targets - value.sum(1)) ** 2).sum() / 2 + (value**2).sum() / 2
-        else:
-            rebuilt = value @ weights
-            loss = ((inputs - rebuilt) ** 2).sum() / 2 + (rebuilt**2).sum() / 2
-        (gradient,) = torch.autograd.grad(loss / 40, weights)
-        kernels = kernels - 0.2 * gradient
+        teacher = 1 + (1 - 0.5) / 0.5 + 1 / (step + 1)
+        kernels = kernels - 0.2 * over_masks(framework, inputs, kernels, teacher, (4, 0.4), 0.5)
     torch.testing.assert_close(torch.as_tensor(tensors), kernels, rtol=1e-4, atol=1e-5)
 
 

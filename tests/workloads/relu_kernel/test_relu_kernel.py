@@ -61,17 +61,6 @@ def test_training_is_gradient_descent_on_half_the_squared_error() -> None:
         assert count % network.CHECK == 0
 
 
-def test_a_network_does_not_depend_on_those_trained_beside_it() -> None:
-    (weights, signs), inputs = start(64, 5), on_sphere(12, 5, 1)
-    labels = torch.stack([inputs[:, 0], inputs[:, 1] * 3, inputs.prod(1), inputs[:, 0]])
-    together = network.trained(weights, signs, inputs, labels, 0.4)
-    assert len(set(together[1].tolist())) > 1, "all ended at the same step"
-    for index in range(len(labels)):
-        alone = network.trained(weights, signs, inputs, labels[index : index + 1], 0.4)
-        assert torch.equal(alone[0][0], together[0][index])
-        assert (alone[1][0], alone[2][0]) == (together[1][index], together[2][index])
-
-
 def test_what_does_not_reach_the_tolerance_is_not_converged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "STEP_CAP", 100)
     computation = computed(tmp_path, [{"width": 64.0}, {"width": np.inf}], [0, 0])
@@ -278,6 +267,3 @@ def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None
     rows, _ = swept(tmp_path, "shared", axes, **fixed)
     assert len(rows) == 24
     assert rows.groupby("seed")["pretrain_steps"].nunique().tolist() == [1, 1]
-    alone, _ = swept(tmp_path / "alone", "alone", {}, **fixed, overlap_angle=45, target_samples=20)
-    same = rows[(rows["overlap_angle"] == 45) & (rows["target_samples"] == 20) & (rows["noise"] == 0)]
-    assert same["deviation"].tolist() == alone["deviation"].tolist()
