@@ -154,16 +154,6 @@ def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
     assert raysweep.open("digits", killed).curves().equals(raysweep.open("digits", finished).curves())
 
 
-@pytest.mark.long
-def test_two_workers_of_a_gang_give_the_same_rows(ray_cluster: str, finished: Path, call: Call, tmp_path: Path) -> None:
-    two = tmp_path / "two"
-    outcome = call(*arguments(two, "--executor", "ray", **{"resources.gang": 2}))
-    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
-    assert {path.suffix for path in (two / "digits" / "logs").iterdir()} == {".log", ".worker0", ".worker1"}
-    assert_same_rows(rows(two), rows(finished))
-    assert raysweep.open("digits", two).curves().equals(raysweep.open("digits", finished).curves())
-
-
 def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, call: Call) -> None:
     pixels, labels = load_digits(return_X_y=True)
     held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)

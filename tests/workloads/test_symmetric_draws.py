@@ -29,23 +29,17 @@ def computed(workload: str, seeds: np.ndarray, **values: Any) -> tuple[dict[str,
     return {name: each.reshape(cells, len(seeds)) for name, each in metrics.items()}, status
 
 
-def flipped_transfer(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
+def flipped(workload: str, normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
+    """Draws of a workload with both signs."""
+
     def drawn(seed: int, role: str, *shape: int) -> np.ndarray:
-        result = normal(seed, role, *shape)
-        signs = {"teachers": np.array([[1], [first]]), "noise": second}
-        return result * signs.get(role, 1)
-
-    return drawn
-
-
-def flipped_covariance(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
-    return lambda seed, role, *shape: normal(seed, role, *shape) * {"shift": first, "noise": second}.get(role, 1)
-
-
-def flipped_spectrum(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
-    def drawn(seed: int, role: str, *shape: int) -> np.ndarray:
-        signs = np.where(np.arange(shape[0]) % 2 == 0, first, second)
-        return normal(seed, role, *shape) * signs[:, None, None]
+        alternating = np.where(np.arange(shape[0]) % 2 == 0, first, second).reshape(-1, *[1] * (len(shape) - 1))
+        signs: dict[str, dict[str, Any]] = {
+            "linear_transfer": {"teachers": np.array([[1], [first]]), "noise": second},
+            "linear_covariance": {"shift": first, "noise": second},
+            "linear_spectrum": {"perturbation": alternating},
+        }
+        return normal(seed, role, *shape) * signs[workload].get(role, 1)
 
     return drawn
 
@@ -53,23 +47,20 @@ def flipped_spectrum(normal: Callable[..., np.ndarray], first: int, second: int)
 TRANSFER = {"dim": 6, "gamma": [0.5, 0.5, 1.5, 0.5, 0.01], "noise": [0.3, 0.3, 0.3, 0, 0.3], "overlap_angle": 50}
 FEW_STEPS = {"finetune_steps": 25, "finetune_lr": 0.05, "pretrain_length": 3, "init_scale": 0.3}
 CASES = {
-    "limit": ("linear_transfer", flipped_transfer, {**TRANSFER, "depth": [1, 2, 2, 3, 2]}),
-    "frozen": ("linear_transfer", flipped_transfer, {**TRANSFER, "depth": 3, "frozen_layers": [1, 2, 2, 1, 1]}),
+    "limit": ("linear_transfer", {**TRANSFER, "depth": [1, 2, 2, 3, 2]}),
+    "frozen": ("linear_transfer", {**TRANSFER, "depth": 3, "frozen_layers": [1, 2, 2, 1, 1]}),
     "flow": (
         "linear_transfer",
-        flipped_transfer,
         {"dim": 6, "gamma": [0.5, 1.5], "noise": 0.3, "overlap_angle": 50, "engine": "flow", **FEW_STEPS},
     ),
-    "network": ("linear_transfer", flipped_transfer, {**TRANSFER, "engine": "network", **FEW_STEPS}),
+    "network": ("linear_transfer", {**TRANSFER, "engine": "network", **FEW_STEPS}),
     "covariance": (
         "linear_covariance",
-        flipped_covariance,
         {"dim": 8, "spectrum": "2:3,0.5", "gamma": [0.4, 0.4, 1.5], "noise": [0.3, 0, 0.3], "depth": [1, 2, 1]},
     ),
-    "perturbed": ("linear_spectrum", flipped_spectrum, {"dim": 4, "noise": 0.2, "depth": [1, 2, 3, 5]}),
+    "perturbed": ("linear_spectrum", {"dim": 4, "noise": 0.2, "depth": [1, 2, 3, 5]}),
     "perturbed and tuned": (
         "linear_spectrum",
-        flipped_spectrum,
         {"dim": 4, "noise": 0.2, "depth": [1, 2, 3], "engine": "network", "finetune_steps": 20},
     ),
 }
@@ -78,12 +69,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_symmetric_draw_is_the_mean_of_four_plain_draws(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plain draws are computed one after the other, from data that were flipped by hand."""
-    name, flipped, values = CASES[case]
+    name, values = CASES[case]
     metrics, status = computed(name, SEEDS, symmetric=True, **values)
     normal, single = draws.normal, []
     for signs in SIGNS:
         with monkeypatch.context() as patched:
-            patched.setattr(draws, "normal", flipped(normal, *signs))
+            patched.setattr(draws, "normal", flipped(name, normal, *signs))
             single.append(computed(name, SEEDS, **values))
     assert set(status) == {"ok"} == {word for _, words in single for word in words}
     averaged = workloads.get(name).symmetry.metrics
@@ -106,29 +97,26 @@ def test_plain_rows_beside_symmetric_ones_stay_as_they_are() -> None:
     assert not any(name.endswith("_sign_spread") for name in plain)
 
 
+HALF = {"dim": 12, "gamma": 0.5, "noise": 0.4}
+COVARIANCE = ("linear_covariance", {**HALF, "spectrum": "2:3,0.5"}, ["risk_finetune"])
+PERTURBED = ("linear_spectrum", {"dim": 4, "noise": 0.2, "pretrain_length": 1}, ["finetune_loss"])
+
+
 @pytest.mark.parametrize(
-    ("name", "values", "metric"),
+    ("name", "values", "metrics"),
     [
-        ("linear_transfer", {"dim": 12, "gamma": 0.5, "noise": 0.4, "overlap_angle": 50}, "transferability_finetune"),
-        ("linear_transfer", {"dim": 12, "gamma": 0.5, "noise": 0.4, "overlap_angle": 50}, "risk_linear"),
-        pytest.param(
-            *("linear_covariance", {"dim": 12, "spectrum": "2:3,0.5", "gamma": 0.5, "noise": 0.4}, "risk_finetune"),
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            *("linear_spectrum", {"dim": 4, "noise": 0.2, "pretrain_length": 1}, "finetune_loss"),
-            marks=pytest.mark.long,
-        ),
+        ("linear_transfer", {**HALF, "overlap_angle": 50}, ["transferability_finetune", "risk_linear"]),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (COVARIANCE, PERTURBED)),
     ],
 )
-def test_the_mean_is_that_of_plain_draws(name: str, values: dict[str, Any], metric: str) -> None:
+def test_the_mean_is_that_of_plain_draws(name: str, values: dict[str, Any], metrics: list[str]) -> None:
     """On the same draws, so that what both have in common does not count."""
-    metrics, _ = computed(name, np.arange(2000), **values, symmetric=[False, True])
-    plain, symmetric = metrics[metric]
-    difference = symmetric - plain
-    assert difference.std() > 0
-    assert abs(difference.mean()) < 3.3 * difference.std() / np.sqrt(len(difference))
-    assert symmetric.var() < plain.var()
+    results, _ = computed(name, np.arange(2000), **values, symmetric=[False, True])
+    for plain, averaged in (results[metric] for metric in metrics):
+        difference = averaged - plain
+        assert difference.std() > 0
+        assert abs(difference.mean()) < 3.3 * difference.std() / np.sqrt(len(difference))
+        assert averaged.var() < plain.var()
 
 
 def test_at_depth_one_a_symmetric_draw_is_what_is_even_in_the_signs() -> None:

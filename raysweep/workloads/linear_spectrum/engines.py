@@ -23,18 +23,14 @@ def compute(columns: Columns, seeds: Array) -> Results:
     """
     seeds = np.asarray(seeds)
     columns = {name: np.asarray(values) for name, values in columns.items()}
-    rows, inverse = _distinct(columns, seeds)
-    metrics, status = _compute({name: values[rows] for name, values in columns.items()}, seeds[rows])
-    return {name: values[inverse] for name, values in metrics.items()}, status[inverse]
-
-
-def _distinct(columns: Columns, seeds: Array) -> tuple[Array, Array]:
-    """The distinct rows, and each row's index among them. Without noise, rows that differ only in seed are equal."""
+    # without noise, rows that differ only in seed are equal
     drawn = np.where((columns["noise"] > 0) & (columns["engine"] != "theory"), seeds, -1)
     keys = list(zip(drawn.tolist(), *(values.tolist() for values in columns.values()), strict=True))
     index = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     inverse = np.array([index[key] for key in keys], dtype=np.int64)
-    return np.unique(inverse, return_index=True)[1], inverse
+    rows = np.unique(inverse, return_index=True)[1]
+    metrics, status = _compute({name: values[rows] for name, values in columns.items()}, seeds[rows])
+    return {name: values[inverse] for name, values in metrics.items()}, status[inverse]
 
 
 def _compute(columns: Columns, seeds: Array) -> Results:

@@ -41,14 +41,16 @@ def of_rows(columns: Columns) -> Cost:
     """
     rows, largest = len(columns["gamma"]), int(np.argmax(columns["gamma"]))
     parameters = {key: values[largest] for key, values in columns.items()}
-    name = str(columns["engine"][0])
+    name, dim, size = str(columns["engine"][0]), int(parameters["dim"]), int(parameters["distance_samples"])
     choices, row = symmetric.expanded(columns, signs(columns))  # each sign choice is trained
     if name in ("flow", "network"):
         engine = flow(choices) if name == "flow" else network(choices)
     else:
         n = int(samples(columns)[largest])
-        engine = theory(parameters, n, rows) if name == "theory" else limit(n, int(parameters["dim"]), len(row))
-    return engine + _distance(parameters, rows)
+        engine = theory(parameters, n, rows) if name == "theory" else limit(n, dim, len(row))
+    # pairwise distances once a draw, then an assignment for each distinct pair of teachers
+    seconds = 4e-10 * size**2 * dim + rows * 3e-9 * size**2.5
+    return engine + Cost(seconds, 8.0 * (4 * size**2 + 2 * size * dim))
 
 
 def theory(parameters: Parameters, n: int, rows: int) -> Cost:
@@ -115,11 +117,3 @@ def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
         escape = np.where(depth > 1, np.maximum(escape, 0.0), 0.0)
     needed = (20 / slowest / depth + escape) / lr
     return np.where(n == 0, 0.0, np.where(np.isinf(budget), np.minimum(needed, _STEP_CAP), budget))
-
-
-def _distance(parameters: Parameters, rows: int) -> Cost:
-    """Cost of distances: pairwise distances once a draw, then an assignment for each distinct pair of teachers."""
-    size, dim = int(parameters["distance_samples"]), int(parameters["dim"])
-    if not size:
-        return Cost(0.0, 0.0)
-    return Cost(4e-10 * size**2 * dim + rows * 3e-9 * size**2.5, 8.0 * (4 * size**2 + 2 * size * dim))

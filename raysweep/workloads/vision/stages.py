@@ -83,7 +83,8 @@ def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
 
 @one_look()
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
-    """The net on both tasks after fine-tuning, against before and against training from scratch."""
+    """The net on both tasks after fine-tuning, against before and against training from scratch. D's deviation of each
+    layer is logged, with the layer's place from 1 as the step."""
     row = rows.row()
     task = pixels.target(row).to(context.device)
     pretrained, end = parent.parent, parent.tensors()["net"]
@@ -94,7 +95,11 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
 
     same = "before", row["target"], row["target_classes"]
     metrics = _named("target", "_before", at_start() if pretrained is None else pretrained.once(same, at_start))
-    metrics |= _deviations(net, end, task, context)
+    weights = {name: torch.as_tensor(values).to(context.device) for name, values in end.items()}
+    deviations = training.deviations(net.state_dict(), weights, len(task.train_labels))
+    for layer, each in enumerate(deviations.values(), 1):
+        context.log(layer, deviation_of_layer=each)
+    metrics |= {"deviation": sum(deviations.values()), "deviation_head": deviations["head.weight"]}
     _load(net, end)
     metrics |= _named("target", "", training.examined(net, *_test(task)))
     _, metrics["target_training_accuracy"] = training.examined(net, task.train_pixels, task.train_labels)
@@ -130,15 +135,6 @@ def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
         kept, examined = examination.measured(row, start, net, task, context.log)
         tensors, metrics = tensors | kept, metrics | examined
     return Result(tensors, metrics)
-
-
-def _deviations(start: Net, end: dict[str, Any], task: Task, context: Context) -> dict[str, float]:
-    """D's deviation of the weights; that of each layer is logged, with the layer's place from 1 as the step."""
-    weights = {name: torch.as_tensor(values).to(context.device) for name, values in end.items()}
-    deviations = training.deviations(start.state_dict(), weights, len(task.train_labels))
-    for layer, each in enumerate(deviations.values(), 1):
-        context.log(layer, deviation_of_layer=each)
-    return {"deviation": sum(deviations.values()), "deviation_head": deviations["head.weight"]}
 
 
 def fresh(row: Row, classes: int) -> Net:

@@ -11,6 +11,7 @@ from pathlib import Path
 import image_files
 import numpy as np
 import pytest
+from image_files import idx
 from PIL import Image
 from scipy.io import savemat
 
@@ -59,10 +60,6 @@ def gone(*names: str) -> Change:
 
 def matlab(**arrays: np.ndarray) -> Change:
     return put(TEST, lambda file: savemat(file, arrays, do_compression=True))
-
-
-def idx(values: np.ndarray) -> bytes:
-    return image_files.idx(values)
 
 
 def nothing(folder: Path) -> None:
