@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 BY_REASON = {
     Reason.IMPROVES: Outcome.IMPROVES,

@@ -117,7 +117,10 @@ def describe(
                 raise InputError(f"{path}.{LOG}", f"is what {called} gets from raysweep; leave it out")
             if key not in names:
                 raise unknown(f"{path}.{key}", f"argument of {called}", key, names or ["none"])
-    hints = _hints(function)
+    try:
+        hints = typing.get_type_hints(function)
+    except Exception:  # an annotation that names what is not there; it is then shown as text where it matters
+        hints = dict(getattr(function, "__annotations__", {}))
     described = [_described(called, each, hints.get(each.name), axes, fixed, vectorized) for each in arguments]
     parameters = tuple(each for each in described if each is not None)
     return Description(called, version, parameters, _directions(metrics), None, None, vectorized, digest, source)
@@ -163,13 +166,6 @@ def _arguments(function: Any, name: str, vectorized: bool) -> list[inspect.Param
 
 def takes_log(function: Callable[..., Any]) -> bool:
     return LOG in inspect.signature(function).parameters
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:  # an annotation that names what is not there; it is then shown as text where it matters
-        return dict(getattr(function, "__annotations__", {}))
 
 
 def _values(given: Any) -> list[Any]:

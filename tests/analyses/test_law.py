@@ -52,7 +52,11 @@ def test_the_law_of_a_sweep_with_one_run_per_cell() -> None:
 
 
 def test_axes_that_are_not_in_the_law_have_laws_of_their_own() -> None:
-    table = law(runs(), over="width").table
+    found = law(runs(), over="width")
+    table, (exponents, _) = found.table, found[0].plots()
+    means = exponents.panels[0].lines[0].means
+    assert (exponents.x, means.x.tolist()) == ("tokens", sorted(TOKENS))
+    assert means.centre.tolist() == table["estimate"].tolist()
     assert table["tokens"].tolist() == sorted(TOKENS)
     assert table["slices"].tolist() == [4, 4, 4]
     assert (table["estimate"] < -0.5).all()

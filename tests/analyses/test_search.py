@@ -13,7 +13,7 @@ from searched_rows import rows_of, space_of
 from raysweep.analyses import registry
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.findings import designed, finding_of
-from raysweep.analyses.kinds.search import HistoryPlot, ParallelPlot, SlicesPlot, StoppedPlot
+from raysweep.analyses.kinds.search import HistoryPlot, ImportancePlot, ParallelPlot, SlicesPlot, StoppedPlot
 from raysweep.analyses.question import Question
 from raysweep.space.schema import validate
 
@@ -43,6 +43,12 @@ def test_the_two_axes_that_matter_carry_the_variance(finding: Finding) -> None:
     assert max(shares[name] for name in ("width", "dropout", "optimizer", "momentum")) < 0.05
     assert sum(shares.values()) <= 1
     assert [axis.name for axis in plots(finding)["SlicesPlot"].axes] == list(shares)
+    first = finding.plots()[0]
+    assert isinstance(first, ImportancePlot)
+    assert (first.axis.name, first.kind) == ("lr", "width")
+    assert first.shares == shares
+    assert first.rest == pytest.approx(1 - sum(shares.values()))
+    assert len(first.column) == len(first.kinds) == len(first.runs.value) == 200
     assert search(rows_of()).facts["shares"] == shares
 
 

@@ -14,8 +14,8 @@ from raysweep.analyses.held_out import enough, largest_out, law_of
 from raysweep.analyses.outcomes import outcome, side, takes
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, groups, spread, with_choice
-from raysweep.analyses.series import Panel
+from raysweep.analyses.rows import Where, groups, is_number, plain_means, spread, with_choice
+from raysweep.analyses.series import CurvesPlot, Panel, Series
 from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
@@ -26,7 +26,9 @@ from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context
 
-LINES, PANELS, FINE = 6, 9, 41
+LINES, PANELS, FINE = 6, 4, 41
+SEVERAL = 3
+"""Settings with a law from which on its exponents are drawn over them."""
 SLICE = ("outcome", "estimate", "low", "high", "law", "law_low", "law_high", "inside", "choice", "regret")
 
 
@@ -56,7 +58,7 @@ def run(question: Question) -> Finding:
         x=str(question.options["lr"]),
         facts=facts_of(made, question.options.get("at_best"), level),
         tables={f"{question.name}_values": whole[[*others, *over, *SLICE]]},
-        plots=lambda: plots_of(question, made),
+        plots=lambda: [*exponents_plot(question, made, rows), *plots_of(question, made)],
     )
 
 
@@ -161,6 +163,19 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     if np.isfinite(all_hits).any():
         facts["largest_out"] = {"inside": int(np.nansum(all_hits)), "of": int(np.isfinite(all_hits).sum())}
     return facts
+
+
+def exponents_plot(question: Question, made: Laws, rows: Sequence[Mapping[str, Any]]) -> list[CurvesPlot]:
+    """The exponents over the axis that tells settings apart, a panel for each axis of the law; empty without one."""
+    if len(made.others) != 1 or not is_number(question.rows, made.others[0]):
+        return []
+    (x,), panels = made.others, []
+    for axis in made.over:
+        some = [row for row in rows if row["axis"] == axis and not row["reason"]]
+        numbers = [np.array([row[name] for row in some], dtype=float) for name in (x, "estimate", "low", "high")]
+        panels.append(Panel({"exponent of": axis}, [Series({}, plain_means(*numbers))]))
+    lr, name = str(question.options["lr"]), f"{question.name}_exponents"
+    return [CurvesPlot(name, panels, x, lr)] if len(some) >= SEVERAL else []
 
 
 def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:

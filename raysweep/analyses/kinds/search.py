@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.kinds.best import about, differences, outcome, single_errors, with_intervals
+from raysweep.analyses.kinds.best import about, differences, outcome, ranked, with_intervals
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
@@ -28,6 +28,8 @@ OTHERS = 3
 SLICES = 6
 LINES = 1000
 """Configurations that parallel coordinates show, the best ones."""
+KINDS = 4
+"""Values of an axis that colours tell apart."""
 LOST = "lost"
 """The state of a run without a number; others are ok or stopped."""
 
@@ -48,7 +50,7 @@ class Runs:
 class HistoryPlot(Plot):
     """The metric of each run in order, and the best mean of a configuration so far: `best` at `at`.
 
-    order: finished, asked or listed. shares: of the variance, by axis. rest: the share of combinations of axes.
+    order: finished, asked or listed.
     """
 
     metric: str
@@ -56,8 +58,6 @@ class HistoryPlot(Plot):
     at: np.ndarray
     best: np.ndarray
     order: str
-    shares: Mapping[str, float]
-    rest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +70,24 @@ class SlicesPlot(Plot):
     axes: Sequence[Axis]
     columns: Mapping[str, Sequence[Any]]
     every: int
+
+
+@dataclass(frozen=True, eq=False)
+class ImportancePlot(Plot):
+    """The metric of each run over the most important axis, and the shares of all axes in its variance.
+
+    column: the values on the axis, None where inactive. kind: an axis of a few values that tells runs apart, and
+    kinds: the value of each run; empty without one. rest: the share of combinations of axes.
+    """
+
+    metric: str
+    runs: Runs
+    axis: Axis
+    column: Sequence[Any]
+    kind: str
+    kinds: Sequence[Any]
+    shares: Mapping[str, float]
+    rest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +118,7 @@ class StoppedPlot(Plot):
 def run(question: Question) -> Finding:
     """The best configurations, the first one first, with the mean of their draws.
 
-    Configurations are compared by the differences of equal draws; with one draw of each, by the error of a run, if that
-    is given or can be pooled over a grid. One in which most draws diverged, failed or were stopped is never the best.
+    `best` says how they are compared. One in which most draws diverged, failed or were stopped is never the best.
     """
     rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
     keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
@@ -109,14 +126,14 @@ def run(question: Question) -> Finding:
     most = 2 * table["draws"] >= table["computed"]
     table = table[most] if most.any() else table
     largest = question.turn == "max"
-    table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
-    others, single = others_of(question), single_errors(question, keys, table)
-    table = with_intervals(question, table, single).merge(others_table(question, keys, others), on=keys, how="left")
+    table, drawn = ranked(question, keys, table)
+    others = others_of(question)
+    table = with_intervals(question, table, drawn).merge(others_table(question, keys, others), on=keys, how="left")
     shown = active(table, keys, design)
     axes = axes_of(shown, keys, design, workload)
     shares = importance(shown, axes, table["mean"].to_numpy(float))
-    one_draw = bool((table["draws"] < 2).all()) and single is None
-    apart = differences(question, keys, table, single)
+    one_draw = bool((table["draws"] < 2).all()) and drawn is None
+    apart = differences(question, keys, table, drawn)
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
     places = {axis.name: k for k, axis in enumerate(axes)}
     axes = [axes[places[name]] for name in shares] if shares else axes
@@ -129,7 +146,7 @@ def run(question: Question) -> Finding:
         best,
         keys,
         facts={
-            **about(shares, single),
+            **about(shares, drawn),
             "axes": [axis.name for axis in axes],
             "others": others[:OTHERS],
             "configurations": len(shown),
@@ -146,7 +163,7 @@ def run(question: Question) -> Finding:
 def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], outcome: Mapping[str, Any], one: bool) -> Any:
     named = [f"{other}_{end}" for other in others[:OTHERS] for end in ("mean", "low", "high")]
     row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
-    row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
+    row |= {name: cell[name] for name in ("estimate", "low", "high")}
     return {**row, **({"outcome": Outcome.MEASURED} if one else outcome)}
 
 
@@ -208,7 +225,7 @@ def plots_of(
     shares: Mapping[str, float],
     largest: bool,
 ) -> list[Plot]:
-    """The objective over time, slices, parallel coordinates, and runs that were stopped early."""
+    """The objective over the axes, the most important one first, over time, and of runs that were stopped early."""
     name, metric = question.name, question.metric
     runs, rows, order = runs_of(question, keys, cells.head(SHOWN))
     counted = set(cells[keys].itertuples(index=False, name=None))
@@ -216,15 +233,19 @@ def plots_of(
     at = np.unique(runs.at[inside])
     means = np.array([runs.value[inside & (runs.at == one)].mean() for one in at])
     best = (np.maximum if largest else np.minimum).accumulate(means)
-    rest = max(0.0, 1 - sum(shares.values())) if shares else np.nan
-    out: list[Plot] = [HistoryPlot(f"{name}_history", metric, runs, at, best, order, shares, rest)]
+    out: list[Plot] = []
+    if shares:
+        kind = next((axis.name for axis in axes[1:] if 1 < len(axis.values) <= KINDS), "")
+        column, kinds = rows[axes[0].name].tolist(), rows[kind].tolist() if kind else []
+        rest = max(0.0, 1 - sum(shares.values()))
+        out.append(ImportancePlot(f"{name}_importance", metric, runs, axes[0], column, kind, kinds, shares, rest))
     if axes:
         few = axes[:SLICES]
         columns = {axis.name: rows[axis.name].tolist() for axis in few}
         out.append(SlicesPlot(f"{name}_slices", metric, runs, few, columns, len(axes)))
     if len(axes) > 1:
         out.append(parallel(name, metric, cells, axes, largest))
-    return [*out, *stopped_plots(question)]
+    return [*out, HistoryPlot(f"{name}_history", metric, runs, at, best, order), *stopped_plots(question)]
 
 
 def stopped_plots(question: Question) -> list[StoppedPlot]:

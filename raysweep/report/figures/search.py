@@ -14,12 +14,23 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.kinds.search import LOST, SHOWN, HistoryPlot, ParallelPlot, Runs, SlicesPlot, StoppedPlot
+from raysweep.analyses.kinds.search import (
+    LOST,
+    SHOWN,
+    HistoryPlot,
+    ImportancePlot,
+    ParallelPlot,
+    Runs,
+    SlicesPlot,
+    StoppedPlot,
+)
+from raysweep.analyses.searched import Axis
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.style import FIT, GREY, QUALITATIVE
-from raysweep.report.names import axis_label, called
+from raysweep.report.figures.missing_places import make_room
+from raysweep.report.figures.style import FAINT, FIT, GREY, QUALITATIVE
+from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import OK, STOPPED, Workload
 
 RUN, STOP, FIRST, GONE = QUALITATIVE[4], QUALITATIVE[5], QUALITATIVE[1], QUALITATIVE[6]
@@ -28,6 +39,8 @@ ORDERS = {
     "asked": "configuration, in the order of the search",
     "listed": "configuration, in the order of the table",
 }
+STRIP = 0.09
+"""Of the height of a panel, for the runs without a value."""
 NAMED = 10
 """Bars of importance."""
 INACTIVE = -0.14
@@ -42,15 +55,14 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+Told = Sequence[tuple[str, np.ndarray]]
+"""Kinds of runs: (label, which runs)."""
+
+
 @drawing.draw.register(HistoryPlot)
 def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    """The metric of each run with the best mean so far, and bars of the share of the variance of each axis."""
-    figure = Figure(figsize=(10.0, 3.9), layout="constrained")
-    if plot.shares:
-        panel, bars = figure.subplots(1, 2, width_ratios=(1.75, 1))
-        _draw_shares(bars, plot, workload)
-    else:
-        panel = figure.subplots()
+    """The metric of each run with the best mean so far."""
+    figure, (panel,) = drawing.panels(1, 7.4, 3.7)
     _set_scale(panel, plot.runs)
     panel.step([*plot.at, plot.runs.at.max() + 0.5], [*plot.best, plot.best[-1]], where="post", color=FIT, zorder=4)
     handles = _draw_runs(panel, plot.runs.at.astype(float), plot.runs)
@@ -58,16 +70,35 @@ def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tup
     panel.set_ylabel(axis_label(plot.metric, workload))
     best = drawing.mark("best mean so far" if _has_draws(plot.runs) else "best so far", color=FIT, linestyle="-")
     drawing.legend_below(figure, [best, *handles], columns=5)
-    caption = f"{called(plot.metric, workload)} of {counted(len(plot.runs.at), 'run')}; the line is the best so far."
-    if plot.shares:
-        scale = " on the scale of the figure" if panel.get_yscale() != "linear" else ""
-        caption += f" Right: the share of its variance over configurations that each axis carries alone{scale}."
-    return figure, caption
+    return (
+        figure,
+        f"{called(plot.metric, workload)} of {counted(len(plot.runs.at), 'run')}; the line is the best so far.",
+    )
 
 
-def _draw_shares(panel: Axes, plot: HistoryPlot, workload: Workload) -> None:
+@drawing.draw.register(ImportancePlot)
+def draw_importance(plot: ImportancePlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
+    """The metric of each run over the most important axis, and bars of the share of the variance of each axis."""
+    figure = Figure(figsize=(10.0, 3.9), layout="constrained")
+    panel, bars = figure.subplots(1, 2, width_ratios=(1.75, 1))
+    _set_scale(panel, plot.runs)
+    values = list(dict.fromkeys(sorted((one for one in plot.kinds if one is not None), key=str)))
+    kinds = [(settings({plot.kind: one}, workload), np.array([one == it for it in plot.kinds])) for one in values]
+    handles = _draw_over(panel, plot.axis, plot.column, plot.runs, kinds)
+    panel.set_xlabel(axis_label(plot.axis.name, workload))
+    panel.set_ylabel(axis_label(plot.metric, workload))
+    _draw_shares(bars, plot, workload)
+    drawing.legend_below(figure, handles, columns=5)
+    scale = " on the scale of the figure" if panel.get_yscale() != "linear" else ""
+    lost = "Crosses: diverged or failed, without a value." if (plot.runs.state == LOST).any() else ""
+    shares = f"Right: the share of its variance over ok configurations that each axis carries alone{scale}."
+    about = f"{called(plot.metric, workload)} of each run over the most important axis."
+    return figure, drawing.sentences(about, lost, shares)
+
+
+def _draw_shares(panel: Axes, plot: ImportancePlot, workload: Workload) -> None:
     few = list(plot.shares.items())[:NAMED]
-    names = [*(called(name, workload) for name, _ in few), "combinations, chance"]
+    names = [*(called(name, workload) for name, _ in few), "several together,\nor chance"]
     sizes = [100 * share for share in (*(share for _, share in few), plot.rest)]
     places = np.arange(len(names))[::-1]
     panel.barh(places, sizes, color=[QUALITATIVE[0]] * len(few) + ["#BBBBBB"], height=0.66)
@@ -79,7 +110,7 @@ def _draw_shares(panel: Axes, plot: HistoryPlot, workload: Workload) -> None:
     panel.set_xlim(0, max(sizes) * 1.2)
     panel.set_xticks([])
     panel.spines["bottom"].set_visible(False)
-    panel.set_title("share of variance", loc="left")
+    panel.set_title("share of the variance of ok runs", loc="left")
 
 
 @drawing.draw.register(SlicesPlot)
@@ -89,21 +120,7 @@ def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple
     _set_scale(panels[0], plot.runs)
     handles: list[Any] = []
     for panel, axis in zip(panels, plot.axes, strict=True):
-        column = plot.columns[axis.name]
-        there = np.array([value is not None for value in column])
-        if axis.values:
-            x = len(axis.values) * axis.places(column) - 0.5
-            x = x + 0.22 * _spread_out(len(x))
-            shown = axis.ticks()
-            texts = [drawing.in_lines(number(value)) for _, value in shown]
-            turn = 30 if sum(map(len, texts)) > 36 else 0
-            panel.set_xticks([len(axis.values) * at - 0.5 for at, _ in shown], texts, rotation=turn)
-            panel.set_xlim(-0.6, len(axis.values) - 0.4)
-        else:
-            x = np.array([np.nan if value is None else value for value in column], dtype=float)
-            if axis.log:
-                scales.set_log(panel.xaxis)
-        handles = _draw_runs(panel, np.where(there, x, np.nan), plot.runs) or handles
+        handles = _draw_over(panel, axis, plot.columns[axis.name], plot.runs) or handles
         panel.set_xlabel(axis_label(axis.name, workload))
     for panel in panels[:: drawing.columns_of_panels(panels)]:
         panel.set_ylabel(axis_label(plot.metric, workload))
@@ -219,35 +236,56 @@ def _set_scale(panel: Axes, runs: Runs) -> None:
     if width := scales.asinh_width(finite):
         scales.set_asinh(panel.yaxis, finite, width)
     panel.set_ylim(*scales_around(finite, panel.get_yscale()))
+    if (runs.state == LOST).any():
+        make_room(panel, *((0.0, STRIP) if runs.turn == "max" else (STRIP, 0.0)))
 
 
-def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs) -> list[Any]:
-    """Draw each run as a point, those without a number as crosses at the edge of the worst values; returns legend
-    entries."""
-    groups: Sequence[tuple[str, str, np.ndarray]] = (
-        ("lost", "diverged or failed", runs.state == LOST),
-        ("stopped", "stopped early", runs.state == "stopped"),
-        ("run", "run", (runs.state == "ok") & ~runs.first),
-        ("first", f"run of the {SHOWN} best", (runs.state == "ok") & runs.first),
+def _draw_over(panel: Axes, axis: Axis, column: Sequence[Any], runs: Runs, told: Told = ()) -> list[Any]:
+    """Draw the runs over an axis; returns legend entries."""
+    if axis.values:
+        x = len(axis.values) * axis.places(column) - 0.5
+        x = x + 0.22 * _spread_out(len(x))
+        shown = axis.ticks()
+        texts = [drawing.in_lines(number(value)) for _, value in shown]
+        turn = 30 if sum(map(len, texts)) > 36 else 0
+        panel.set_xticks([len(axis.values) * at - 0.5 for at, _ in shown], texts, rotation=turn)
+        panel.set_xlim(-0.6, len(axis.values) - 0.4)
+    else:
+        x = np.array([np.nan if value is None else value for value in column], dtype=float)
+        if axis.log:
+            scales.set_log(panel.xaxis)
+    there = np.array([value is not None for value in column])
+    return _draw_runs(panel, np.where(there, x, np.nan), runs, told)
+
+
+def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs, told: Told = ()) -> list[Any]:
+    """Draw each run as a point, those without a number as crosses in a strip beyond the worst values; returns legend
+    entries. told: kinds of runs that colours tell apart."""
+    good = runs.state == "ok"
+    shades = dict(zip((label for label, _ in told), QUALITATIVE[:3] + QUALITATIVE[5:], strict=False))
+    ring = {"markerfacecolor": "none"} if told else {}
+    groups: Sequence[tuple[str, str, np.ndarray, dict[str, Any]]] = (
+        ("lost", "diverged or failed", runs.state == LOST, {}),
+        ("stopped", "stopped early", runs.state == "stopped", {}),
+        *(
+            ("run", label, good & kind, {"color": shades.get(label, RUN)})
+            for label, kind in told or [("run", good & ~runs.first)]
+        ),
+        ("first", f"run of the {SHOWN} best", good & runs.first, ring),
     )
     handles = []
-    for place, (look, label, chosen) in enumerate(groups):
+    for place, (look, label, chosen, more) in enumerate(groups):
         if chosen.any():
-            style = {"linestyle": "none", **LOOKS[look]}
+            style = {"linestyle": "none", **LOOKS[look], **more}
             if look == "lost":
+                edge, height = (STRIP, STRIP / 2) if runs.turn == "max" else (1 - STRIP, 1 - STRIP / 2)
+                panel.plot([0, 1], [edge, edge], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
                 up = panel.get_xaxis_transform()
-                panel.plot(
-                    x[chosen],
-                    np.full(chosen.sum(), 0.015 if runs.turn == "max" else 0.985),
-                    transform=up,
-                    clip_on=False,
-                    zorder=3,
-                    **style,
-                )
+                panel.plot(x[chosen], np.full(chosen.sum(), height), transform=up, zorder=3, **style)
             else:
                 alpha = 0.85 if look == "run" else 1.0
                 panel.plot(x[chosen], runs.value[chosen], zorder=2.2 + place / 2, alpha=alpha, **style)
-            handles.append(drawing.mark(label, **LOOKS[look]))
+            handles.append(drawing.mark(label, **{**LOOKS[look], **more}))
     return handles[::-1]
 
 

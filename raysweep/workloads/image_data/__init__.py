@@ -164,7 +164,12 @@ def _signature(name: str) -> tuple[object, ...]:
 def _load(name: str, signature: tuple[object, ...]) -> ImageData:
     kind, path = _parsed(name)
     if kind == FOLDER:
-        return _folder(path, str(signature[0]))
+        listing, parts = image_folder.listed(path), []
+        for files, labels in (zip(*part, strict=True) for part in (listing.train, listing.test)):
+            parts.append(Images(ImageFiles(files), np.array(labels)))
+            parts[-1].labels.setflags(write=False)
+        digest = image_folder.digest(listing, str(signature[0]))
+        return ImageData(255, listing.classes, train=parts[0], test=parts[1], digest=digest)
     if not path:
         white, classes, (train, test) = 16, mnist.DIGITS, _split(*_digits())
     else:
@@ -178,17 +183,6 @@ def _load(name: str, signature: tuple[object, ...]) -> ImageData:
             content.update(np.ascontiguousarray(array).data)
             array.setflags(write=False)
     return ImageData(white, classes, train, test, content.hexdigest()[:16])
-
-
-def _folder(path: str, signed: str) -> ImageData:
-    listing = image_folder.listed(path)
-    parts = []
-    for part in (listing.train, listing.test):
-        files, labels = zip(*part, strict=True)
-        parts.append(Images(ImageFiles(files), np.array(labels)))
-        parts[-1].labels.setflags(write=False)
-    train, test = parts
-    return ImageData(255, listing.classes, train, test, image_folder.digest(listing, signed))
 
 
 def _parsed(name: str) -> tuple[str, str]:
