@@ -1,6 +1,6 @@
-"""How often the pooled error of a single run covers, and how often the best cell is kept among those like it.
+"""How often the pooled error of a single run covers.
 
-python -m benchmarks.single_runs [REPEATS] > raysweep/fits/surface/RUN_ERRORS.md
+{ python -m benchmarks.single_runs; python -m benchmarks.best_cells; } > raysweep/fits/surface/RUN_ERRORS.md
 
 And how often zeros that are read with this error are covered.
 """
@@ -25,8 +25,7 @@ TEXT = """# The error of one run
 
 Measured by `python -m benchmarks.single_runs {repeats}`, on the families of COVERAGE.md, with one run a cell and
 slices whose levels differ by about a standard deviation. Intervals are the run ± 1.96 errors. Near: cells within 6
-standard deviations of the best one. Kept: the truly best cell is not called worse than the cell with the lowest run, by
-the difference of two runs. That is less often than 95 %, because the lowest of many runs is too low.
+standard deviations of the best one.
 """
 
 
@@ -56,7 +55,6 @@ def measured(shape: str, noise: str, size: tuple[int, int], number: int) -> dict
     assert errors is not None
     y, f = runs.ravel(), truth.ravel()
     inside, near = np.abs(y - f) < 1.96 * errors, f < f.min() + 6 * sd
-    alike = y - y.min() <= 1.96 * np.hypot(errors, errors[y.argmin()])
     return {
         "shape": shape,
         "noise": noise,
@@ -64,7 +62,6 @@ def measured(shape: str, noise: str, size: tuple[int, int], number: int) -> dict
         "grids": 1,
         "coverage": inside.mean(),
         "near": inside[near].mean(),
-        "kept": alike[f.argmin()],
     }
 
 
@@ -120,7 +117,7 @@ def zeros(repeats: int) -> str:
 def report(repeats: int) -> str:
     """The tables, as Markdown."""
     table = pd.DataFrame([measured(*job) for job in itertools.product(SHAPES, NOISES, SIZES, range(repeats))])
-    how = {"grids": "sum", "coverage": "mean", "near": "mean", "kept": "mean"}
+    how = {"grids": "sum", "coverage": "mean", "near": "mean"}
     parts = [table.assign(all="all").groupby("all")] + [
         table.groupby(by, sort=False) for by in ("shape", "noise", "size")
     ]

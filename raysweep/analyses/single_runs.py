@@ -9,8 +9,9 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import is_exact, is_logarithmic
+from raysweep.fits.surface.cell_values import COUNT, cell_values, drawn_together
 from raysweep.fits.surface.few_draws import has_few_draws
-from raysweep.fits.surface.noise import run_errors
+from raysweep.fits.surface.noise import axis_of, run_errors
 from raysweep.space.search_options import IMPORTED
 
 if TYPE_CHECKING:
@@ -43,3 +44,30 @@ def with_errors(question: Question, x: str, by: Sequence[str]) -> tuple[pd.DataF
     if errors is None:
         return rows, None
     return rows.assign(**{ERROR_OF_RUN: cells.assign(error=errors)["error"].reindex(rows.index)}), ERROR_OF_RUN
+
+
+def values_of_single_runs(question: Question, keys: Sequence[str], table: pd.DataFrame) -> np.ndarray | None:
+    """Joint draws of what the cells of a table of `means_table` give on average, (draws, cells), where at least half of
+    them have one run; None without given errors or slices that show the noise.
+
+    Cells that are no slices, but have given errors, are drawn as a sample of a normal distribution.
+    """
+    if not len(table) or table["draws"].median() > 1:
+        return None
+    error = None
+    if errors := question.error_in(question.rows):
+        good = question.rows[question.rows["status"] == "ok"]
+        squares = good.assign(_square=good[errors].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
+        error = (
+            np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"].to_numpy()
+        )
+    elif is_exact(question.rows, question.metric):
+        return None
+    x, values = axis_of(table, keys), None
+    if x is not None:
+        log = is_logarithmic(table, x, question.workload)
+        values = cell_values(table, x, keys, turn=question.turn, logarithmic=log, error=error)
+    if values is None and error is not None:
+        noise = np.random.default_rng(0).standard_normal((COUNT, len(table)))
+        values = drawn_together(table["mean"].to_numpy(float) + error * noise, np.arange(len(table)))
+    return values

@@ -102,7 +102,8 @@ class Tabled(Answer):
     """An answer with a table, None without one.
 
     Of `best`: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok)
-    and computed (all of them). A cell most of whose draws diverged or failed is left out.
+    and computed (all of them); of single runs estimate, low and high of the mean, too. A cell most of whose draws
+    diverged or failed is left out.
 
     Of `compare`: one row per metric and cell: the parameters, draws, difference (the second sweep less the first, mean
     over draws, in units of the metric), its 95 % interval (low, high) and that for all cells at once

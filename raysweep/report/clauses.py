@@ -140,8 +140,13 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
         rows = finding.table[finding.table["outcome"] == group.outcome][list(base)].to_dict("records")
         other = [{key: value for key, value in row.items() if value != base[key]} for row in rows]
         return f" for {either([settings(one, workload) for one in other])}"
-    where = " and ".join(_condition_words(one, workload) for one in group.where)
+    where = where_words(group, workload)
     return f" for {where}" if where and not group.nearly else ""
+
+
+def where_words(group: Group, workload: Workload) -> str:
+    """What the settings of a group have in common, such as "γ ≥ 1 and L = 2"."""
+    return " and ".join(_condition_words(one, workload) for one in group.where)
 
 
 def share(finding: Finding, group: Group, workload: Workload) -> str:

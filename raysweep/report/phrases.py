@@ -329,8 +329,8 @@ METHODS: Mapping[str, str] = {
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
     "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "
     "show the mean. Rows from a value on at which most draws diverged are left out.",
-    "single_runs": "Cells have one run each. Its error is the known one, or comes from how rough neighbouring cells "
-    "are, pooled over all slices. The best of many runs is too good; new seeds show how much.",
+    "single_runs": "Cells have one run each, and the best of many runs is too good. Estimates are what new runs would "
+    "give on average: known errors, or noise pooled over all slices, say how far to believe a run. The CSV has runs.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
     "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import telling_axis
+from raysweep.analyses.counts import groups_of, telling_axis
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.errors import printable
-from raysweep.numbers import interval, number
+from raysweep.numbers import alike, interval, number
 from raysweep.phrases import counted
-from raysweep.report.clauses import needed_words
+from raysweep.report.clauses import as_said, needed_words, where_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES, PER_METRIC
+from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -28,6 +28,8 @@ FIRST, SHOWN = 8, 60
 NOTHING = "–"
 COUNTED = 4
 """The most outcomes that a table counts."""
+DECADE = 10
+"""Of estimates that are further apart than this factor a median says little."""
 SHORT = 24
 """The most letters of a setting that stands in one line."""
 
@@ -48,17 +50,40 @@ class Table:
 def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
     """What matters most in at most so many rows: of many settings of several axes what those of each value of one axis
     say, else the settings of `first_rows`."""
+    finding = as_said(finding)
     table, several = finding.table, len(varying(finding.keys, finding.table)) > 1
     plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table)
     if len(table) > FIRST and several and plain and not ("metric" in finding.keys and table["metric"].nunique() > 1):
         whole = _by_axis(finding, workload, most)
         if len(whole.head) > 1:
             return whole
-    rows = first_rows(finding, most)
-    out = table_of(finding, workload, rows)
-    every = len(table) * len(out.rows) // len(rows)
-    shown = f"{len(out.rows)} of {counted(every, NOUNS.get(finding.kind, 'setting'))}; all are below."
-    return replace(out, note=shown if len(rows) < len(table) else " ".join(_of_search(finding, workload)))
+    same = _alike(finding, workload)
+    hidden = {row for rows, _ in same for row in rows[1:]}
+    kept = [row for row in range(len(table)) if row not in hidden]
+    if len(same) == 1 == len(kept):  # the sentence says it
+        return Table([], [], [])
+    rows = [kept[row] for row in first_rows(replace(finding, table=table.iloc[kept]), most)]
+    out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
+    every = len(kept) * len(out.rows) // len(rows)
+    shown = (
+        f"{len(out.rows)} of {counted(every, 'row' if same else NOUNS.get(finding.kind, 'setting'))}; all are below."
+    )
+    return replace(out, note=shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
+
+
+def _alike(finding: Finding, workload: Workload) -> list[tuple[list[int], str]]:
+    """The rows of each outcome that all say the same, without an estimate, and what they are called as one."""
+    table, out = finding.table, list[tuple[list[int], str]]()
+    if "axis" in finding.keys or "p_holm" in table or finding.kind == "search":
+        return out
+    for group in groups_of(finding):
+        rows = np.flatnonzero(table["outcome"] == group.outcome)
+        said = table.iloc[rows][["estimate", "low", "high", "needed", "needed_number"]]
+        if len(rows) > 1 and not said["estimate"].notna().any() and len(said.drop_duplicates()) == 1:
+            count = counted(len(rows), NOUNS.get(finding.kind, "setting"))
+            where = "" if group.nearly else where_words(group, workload)
+            out.append((rows.tolist(), f"{where} ({count})" if where else count))
+    return out
 
 
 def _of_search(finding: Finding, workload: Workload) -> Iterator[str]:
@@ -90,7 +115,18 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
     for _ in range(most - len(groups)):  # to the outcome that is shown least, by its share
         place = max(range(len(groups)), key=lambda k: (room[k] < len(groups[k])) * len(groups[k]) / room[k])
         room[place] += 1
-    return sorted(int(row) for group, count in zip(groups, room, strict=True) for row in spread(list(group), count))
+    values = table["estimate"].to_numpy(float)
+    return sorted(
+        int(row) for some, count in zip(groups, room, strict=True) for row in _ends_first(some, values, count)
+    )
+
+
+def _ends_first(rows: np.ndarray, values: np.ndarray, count: int) -> list[int]:
+    """So many of some rows: those of the smallest and the largest value, then others, evenly spaced."""
+    finite = rows[np.isfinite(values[rows])]
+    ends = [finite[values[finite].argmin()], finite[values[finite].argmax()]] if len(finite) and count > 1 else []
+    rest = [row for row in rows if row not in ends]
+    return [*dict.fromkeys(ends), *spread(rest, count - len(set(ends)))]
 
 
 def _by_axis(finding: Finding, workload: Workload, most: int) -> Table:
@@ -106,7 +142,8 @@ def _by_axis(finding: Finding, workload: Workload, most: int) -> Table:
     name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
     head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
-    columns.append((head, True, [_range(one, unit) for one in places]))
+    if not any(len(one) and one.min() > 0 and one.max() > DECADE * one.min() for one in places):
+        columns.append((head, True, [_range(one, unit) for one in places]))
     outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
     for one in outcomes if table["outcome"].nunique() > 1 else ():
         counts = [int((part["outcome"] == one).sum()) for part in parts]
@@ -121,7 +158,7 @@ def _range(values: pd.Series, unit: str) -> str:
     """The median of some values, and between what they lie."""
     if not len(values):
         return NOTHING
-    low, middle, high = (f"{number(one, 3)}{unit}" for one in (values.min(), values.median(), values.max()))
+    low, middle, high = (f"{text}{unit}" for text in alike(values.min(), values.median(), values.max()))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -132,21 +169,30 @@ def _table(columns: Iterable[Column], note: str = "") -> Table:
     return Table([one[0] for one in kept], lines, [one[1] for one in kept], note)
 
 
-def table_of(finding: Finding, workload: Workload, chosen: Sequence[int]) -> Table:
-    """The chosen rows: setting, estimate with its interval, status, theory, and what would decide an open one. The axes
-    of a law or of a pair are columns."""
+def table_of(
+    finding: Finding, workload: Workload, chosen: Sequence[int], names: Mapping[int, str] | None = None
+) -> Table:
+    """The chosen rows: setting, estimate with its interval or else the outcome, status where estimates differ in it,
+    theory, and what would decide an open one. The axes of a law or of a pair are columns. names: of settings, by row,
+    that are called otherwise than by their values."""
     rows = finding.table.iloc[list(chosen)].to_dict("records")
     if "axis" in finding.keys:
         return _table(_pivoted(finding, rows, workload))
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
-    settings = _settings(finding, rows, varying(finding.keys, finding.table), workload)
+    head, short, texts = _settings(finding, rows, varying(finding.keys, finding.table), workload)
+    settings = head, short, [(names or {}).get(row, text) for row, text in zip(chosen, texts, strict=True)]
+    status = _status(rows, finding)
+    shown = [_estimate(row, unit) for row in rows]
+    if not any(status):
+        words = [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]
+        shown = [word if text == NOTHING else text for text, word in zip(shown, words, strict=True)]
     return _table(
         [
             *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
-            (_head(finding, workload), True, [_estimate(row, unit) for row in rows]),
+            (_head(finding, workload), True, shown),
             *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
             *(_tested(rows) if "p_holm" in finding.table else ()),
-            ("status", False, [_status(row, finding) for row in rows]),
+            ("status", False, status),
             ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
             ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
         ]
@@ -224,12 +270,13 @@ def _head(finding: Finding, workload: Workload) -> str:
     return f"{_name(finding, workload)}{interval_of}"
 
 
-def _status(row: Mapping[str, Any], finding: Finding) -> str:
-    if finding.facts.get("one_draw") or "p_holm" in finding.table:  # p says it
-        return ""
-    if finding.kind in PER_METRIC and (finding.table["outcome"] == Outcome.MEASURED).all():
-        return ""
-    return OUTCOMES.get(row["outcome"], str(row["outcome"]))
+def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:
+    """The outcome of each row; empty if a known p says it, or if all settings with an estimate have one outcome."""
+    table = finding.table
+    with_estimate = table.loc[np.isfinite(table["estimate"].astype(float)), "outcome"]
+    if finding.facts.get("one_draw") or "p_holm" in table or with_estimate.nunique() < 2:
+        return [""] * len(rows)
+    return [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]
 
 
 def _estimate(row: Mapping[str, Any], unit: str) -> str:

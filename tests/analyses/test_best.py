@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from transfer_rows import finding_of, rows_with
 
+import raysweep
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.series import CurvesPlot
 
@@ -82,5 +84,19 @@ def test_single_runs_of_a_grid_are_compared_by_the_noise_pooled_over_slices() ->
     assert table.loc[0, "overlap_angle"] == 50
     assert set(table.loc[table["overlap_angle"].isin([10, 20, 80, 90]), "outcome"]) == {Outcome.WORSE}
     assert 2 < (table["outcome"] != Outcome.WORSE).sum() < 13
+    cells = finding.tables["best_cells"]
+    assert cells["estimate"].tolist() == table["estimate"].tolist()
+    assert cells["mean"].min() < table["estimate"].min()  # the luck of the lowest run
+    assert (table["low"] < table["estimate"]).all()
     assert table["low"].notna().all()
     assert finding.facts["method"] == "single_runs"
+
+
+def test_known_errors_draw_cells_without_slices_to_each_other() -> None:
+    """Of eight names with one value the luckiest is not believed."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"name": list("abcdefgh"), "loss": 1 + 0.1 * rng.standard_normal(8), "error": 0.1})
+    table = raysweep.analyse(frame, "loss", "name", questions=[{"best": {}}], error="error").table
+    assert frame["loss"].min() + 0.05 < table["estimate"][0] < 1.05
+    assert table["low"][0] < 1 < table["high"][0]
+    assert Outcome.WORSE not in set(table["outcome"])

@@ -32,6 +32,7 @@ BENCHMARKS = TESTS.parent / "benchmarks"
 SCRIPTS = {"empty_ray_job", "one_trial_per_cell"}  # need Ray from their first line on
 OTHERS = {"language": "language.rows()", "vision": "vision.rows()"}  # run by the tests of their own files
 SIZES: dict[str, dict[str, Any]] = {
+    "best_cells": {"ALL_SHAPES": ("knee", "noise alone"), "SIZES": ((6, 7),), "NOISES": ("normal",), "SHARES": (0.3,)},
     "boundaries": {"DRAWS": (4,), "POINTS": (8,), "KINDS": ("independent",), "REPEATS": 1, "HELD_OUT_REPEATS": 1}
     | {"AT_ONCE": 2, "SLICES": 2},
     "checkpoints": {"STEPS": 3, "ROUNDS": 1, "LENGTH": 16, "BATCH": 2}
@@ -283,6 +284,7 @@ def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 RUNS = {
     "__main__": run_main,
+    "best_cells": lambda patch, folder: called("best_cells", "report", 3),
     "boundaries": run_boundaries,
     "checkpoints": run_checkpoints,
     "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps

@@ -11,44 +11,37 @@ from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import (
-    MEANS,
-    all_keys,
-    bounds_of,
-    interval,
-    is_exact,
-    is_logarithmic,
-    is_number,
-    means_table,
-    varying,
-)
+from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, is_number, means_table, varying
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, curves_plot
-from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile
-from raysweep.fits.surface.noise import axis_of, run_errors
+from raysweep.analyses.single_runs import values_of_single_runs
+from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 
 if TYPE_CHECKING:
     import pandas as pd
 
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+
 
 def run(question: Question) -> Finding:
     """One setting per cell, the best first: its mean, and whether it is told from the best one.
 
-    Cells are compared by the differences of equal draws. A cell that is as good in every draw is a best one too.
+    Cells are compared by the differences of equal draws; single runs by draws of what they would give on average, of
+    which estimates are the mean. A cell that is as good in every draw is a best one too.
     """
     metric, workload, design = question.metric, question.workload, question.design
     keys = [key for key in all_keys(question.rows, workload, None, design.varied(), design) if key in question.rows]
     table = means_table(question.rows, keys or ["cell"], metric, workload)
     largest = question.turn == "max"
-    table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
-    single = single_errors(question, keys, table)
-    apart = differences(question, keys or ["cell"], table, single)
-    rows, cells = [], with_intervals(question, table, single).to_dict("records")
+    table, drawn = ranked(question, keys or ["cell"], table)
+    apart = differences(question, keys or ["cell"], table, drawn)
+    whole = with_intervals(question, table, drawn)
+    rows, cells, listed = [], whole.to_dict("records"), table if drawn is None else whole
     for place, (cell, other) in enumerate(zip(cells, apart, strict=True)):
         row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
-        row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
+        row |= {name: cell[name] for name in ("estimate", "low", "high")}
         rows.append({**row, **outcome(other, place, cell["draws"])})
     main = effects(table, keys, largest)
     shares = importance(table, axes_of(table, keys, design, workload), table["mean"].to_numpy(float))
@@ -58,15 +51,25 @@ def run(question: Question) -> Finding:
         rows,
         keys,
         meanings=meaning(question, keys, table, apart),
-        facts=about(shares, single),
-        tables={f"{question.name}_cells": table, **({f"{question.name}_effects": main} if len(main) else {})},
+        facts=about(shares, drawn),
+        tables={f"{question.name}_cells": listed, **({f"{question.name}_effects": main} if len(main) else {})},
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
 
 
-def about(shares: Mapping[str, float], single: np.ndarray | None) -> dict[str, Any]:
-    """The facts of a ranking. shares: of variance, by axis. single: errors of single runs, if they decide."""
-    return {"shares": shares, **({"method": "single_runs"} if single is not None else {})}
+def about(shares: Mapping[str, float], drawn: np.ndarray | None) -> dict[str, Any]:
+    """The facts of a ranking. shares: of variance, by axis. drawn: of `ranked`."""
+    return {"shares": shares, **({"method": "single_runs"} if drawn is not None else {})}
+
+
+def ranked(question: Question, keys: list[str], table: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray | None]:
+    """(the table of `means_table`, the best cell first, draws of what its cells give on average if they have single
+    runs that say it, (draws, cells), else None). Cells are ranked by the means of the draws, without them by their own.
+    """
+    drawn = values_of_single_runs(question, keys, table)
+    values = table["mean"].to_numpy(float) if drawn is None else drawn.mean(0)
+    order = np.argsort(-values if question.turn == "max" else values, kind="stable")
+    return table.iloc[order].reset_index(drop=True), None if drawn is None else drawn[:, order]
 
 
 def effects(table: pd.DataFrame, keys: list[str], largest: bool) -> pd.DataFrame:
@@ -86,42 +89,29 @@ def effects(table: pd.DataFrame, keys: list[str], largest: bool) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def single_errors(question: Question, keys: list[str], table: pd.DataFrame) -> np.ndarray | None:
-    """The standard error of each cell if at least half of the cells have one run: the given one, or the noise pooled
-    over slices; None without either. table: of `means_table`."""
-    metric, workload = question.metric, question.workload
-    if not len(table) or table["draws"].median() > 1:
-        return None
-    if errors := question.error_in(question.rows):
-        good = question.rows[question.rows["status"] == "ok"]
-        squares = good.assign(_square=good[errors].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
-        return np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"]
-    x = axis_of(table, keys)
-    if x is None or is_exact(question.rows, metric):
-        return None
-    turn, log = question.turn, is_logarithmic(table, x, workload)
-    return run_errors(table, x, keys, turn=turn, logarithmic=log)
-
-
-def with_intervals(question: Question, table: pd.DataFrame, single: np.ndarray | None) -> pd.DataFrame:
-    """The table of means with low and high: Student's t over draws, of single runs by their errors, else NaN."""
+def with_intervals(question: Question, table: pd.DataFrame, drawn: np.ndarray | None) -> pd.DataFrame:
+    """The table of means with estimate, low and high: of the draws of `ranked`, without them the mean and Student's t
+    over runs, NaN of one run."""
     bounds = bounds_of(question.metric, question.workload)
-    low, high = interval(table, bounds)
-    if single is not None:
-        half = normal_quantile(LEVEL) * single
-        low = np.where(np.isnan(low), np.clip(table["mean"] - half, *bounds), low)
-        high = np.where(np.isnan(high), np.clip(table["mean"] + half, *bounds), high)
-    return table.assign(low=low, high=high)
+    if drawn is None:
+        low, high = interval(table, bounds)
+        return table.assign(estimate=table["mean"], low=low, high=high)
+    middle, ends = np.clip(drawn.mean(0), *bounds), np.clip(np.quantile(drawn, TAILS, axis=0), *bounds)
+    return table.assign(estimate=middle, low=ends[0], high=ends[1])
 
 
 def differences(
-    question: Question, keys: list[str], table: pd.DataFrame, single: np.ndarray | None = None
+    question: Question, keys: list[str], table: pd.DataFrame, drawn: np.ndarray | None = None
 ) -> list[tuple[float, float]]:
-    """(mean, half width of its interval) of each cell of the table less the first one.
+    """(mean, half width of its interval on the side of 0) of each cell of the table less the first one.
 
-    They are paired by seed. Cells without two seeds in common are compared by Welch's t, or by the errors of single
-    runs; NaN where one of them has a single draw.
+    They are those of the draws of `ranked`. Without them cells are paired by seed, or compared by Welch's t if they do
+    not have two seeds in common; NaN where one of them has a single draw.
     """
+    if drawn is not None:
+        less = drawn - drawn[:, :1]
+        middle, (below, above) = less.mean(0), np.quantile(less, TAILS, axis=0)
+        return list(zip(middle.tolist(), np.where(middle > 0, middle - below, above - middle).tolist(), strict=True))
     good = question.rows[question.rows["status"] == "ok"]
     good = good[[*keys, "seed", question.metric]].merge(table[keys].assign(_place=range(len(table))), on=keys)
     wide = good.pivot_table(index="seed", columns="_place", values=question.metric).reindex(columns=range(len(table)))
@@ -137,11 +127,6 @@ def differences(
         dof = both**2 / (square[place] ** 2 / free[place] + square[0] ** 2 / free[0]) if both > 0 else free[0]
         mean[place] = wide[place].mean() - wide[0].mean()
         half[place] = t_quantile(LEVEL, max(int(dof), 1)) * np.sqrt(both)
-        count[place] = 2
-    if single is not None:
-        apart_by = table["mean"].to_numpy(float) - float(table["mean"][0])
-        mean = np.where(count > 1, mean, apart_by)
-        half = np.where(count > 1, half, normal_quantile(LEVEL) * np.hypot(single, single[0]))
     return list(zip(mean.tolist(), half.tolist(), strict=True))
 
 

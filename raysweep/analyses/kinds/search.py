@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.kinds.best import about, differences, outcome, single_errors, with_intervals
+from raysweep.analyses.kinds.best import about, differences, outcome, ranked, with_intervals
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
@@ -118,8 +118,7 @@ class StoppedPlot(Plot):
 def run(question: Question) -> Finding:
     """The best configurations, the first one first, with the mean of their draws.
 
-    Configurations are compared by the differences of equal draws; with one draw of each, by the error of a run, if that
-    is given or can be pooled over a grid. One in which most draws diverged, failed or were stopped is never the best.
+    `best` says how they are compared. One in which most draws diverged, failed or were stopped is never the best.
     """
     rows, metric, workload, design = question.rows, question.metric, question.workload, question.design
     keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows] or ["cell"]
@@ -127,14 +126,14 @@ def run(question: Question) -> Finding:
     most = 2 * table["draws"] >= table["computed"]
     table = table[most] if most.any() else table
     largest = question.turn == "max"
-    table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
-    others, single = others_of(question), single_errors(question, keys, table)
-    table = with_intervals(question, table, single).merge(others_table(question, keys, others), on=keys, how="left")
+    table, drawn = ranked(question, keys, table)
+    others = others_of(question)
+    table = with_intervals(question, table, drawn).merge(others_table(question, keys, others), on=keys, how="left")
     shown = active(table, keys, design)
     axes = axes_of(shown, keys, design, workload)
     shares = importance(shown, axes, table["mean"].to_numpy(float))
-    one_draw = bool((table["draws"] < 2).all()) and single is None
-    apart = differences(question, keys, table, single)
+    one_draw = bool((table["draws"] < 2).all()) and drawn is None
+    apart = differences(question, keys, table, drawn)
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
     places = {axis.name: k for k, axis in enumerate(axes)}
     axes = [axes[places[name]] for name in shares] if shares else axes
@@ -147,7 +146,7 @@ def run(question: Question) -> Finding:
         best,
         keys,
         facts={
-            **about(shares, single),
+            **about(shares, drawn),
             "axes": [axis.name for axis in axes],
             "others": others[:OTHERS],
             "configurations": len(shown),
@@ -164,7 +163,7 @@ def run(question: Question) -> Finding:
 def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], outcome: Mapping[str, Any], one: bool) -> Any:
     named = [f"{other}_{end}" for other in others[:OTHERS] for end in ("mean", "low", "high")]
     row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
-    row |= {"estimate": cell["mean"], "low": cell["low"], "high": cell["high"]}
+    row |= {name: cell[name] for name in ("estimate", "low", "high")}
     return {**row, **({"outcome": Outcome.MEASURED} if one else outcome)}
 
 

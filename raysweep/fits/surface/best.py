@@ -14,9 +14,11 @@ from raysweep.fits.surface.posterior import CAP, Surface, paths
 STEPS, STEPS_OF_TWO = 81, 21
 """Points along one axis, alone or as one of two."""
 COUNT = 1024
-RESOLUTION = 0.2
+RESOLUTION = 0.1
 """The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
 chosen: with it a knee and a cusp are covered too."""
+STEEP = (1.5, 2.5)
+"""Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend."""
 CLEAR = 3.5
 """Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge."""
 FEWEST = 5
@@ -149,7 +151,11 @@ def _read(
     clear_low, clear_high = (_clearly_above(f[:, edge] - f[:, lowest]) for edge in (0, -1))
     rng = np.random.default_rng(s)
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
-    resolution = RESOLUTION * _gap(surface, s, axis, points[lowest])
+    gap = _gap(surface, s, axis, points[lowest])
+    heights = surface.heights(s, regretted)
+    cap = CAP * surface.unit[s]
+    place = _towards_kinks(points, heights, place, gap, cap, rng)
+    resolution = RESOLUTION * gap
     wider = np.clip(place + resolution * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
@@ -167,10 +173,11 @@ def _read(
     if status == Status.UNDETERMINED:
         estimate = low = high = np.nan
     elif status == Status.CENSORED_HIGH:
-        estimate, low, high = np.nan, min(low, float(points[alike][0])), np.inf
+        down, _ = _up_to_the_line(-points[::-1], heights[:, ::-1], -points[alike][0], gap, cap)
+        estimate, low, high = np.nan, min(low, float(points[alike][0] - np.median(down))), np.inf
     elif status == Status.CENSORED_LOW:
-        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1]))
-    heights = surface.heights(s, regretted)
+        up, _ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
+        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.median(up)))
     bottom = heights.min(1, keepdims=True)
     regret = _regret(surface, s, regretted)
     chosen = int(regret.mean(0).argmin())
@@ -208,6 +215,49 @@ def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:
 def _clearly_above(differences: np.ndarray) -> bool:
     """Whether an edge is above the lowest point, which was chosen among many."""
     return bool(differences.mean() > CLEAR * differences.std())
+
+
+def _towards_kinks(
+    points: np.ndarray, heights: np.ndarray, place: np.ndarray, gap: float, cap: float, rng: np.random.Generator
+) -> np.ndarray:
+    """The places of draws, moved towards a kink where one side is much steeper than the other.
+
+    Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend. It lies no farther
+    than where the line of the steep side meets the level of the lowest point, if the curve is convex there. Where the
+    other side ends too near, nothing is moved.
+    """
+    rooms, slopes = zip(
+        *(_up_to_the_line(side * points[::side], heights[:, ::side], side * place, gap, cap) for side in (-1, 1)),
+        strict=True,
+    )
+    contrast = (slopes[1] - slopes[0]) / np.maximum(slopes[1] + slopes[0], 1e-300)
+    above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
+    room = np.where(contrast > 0, rooms[1] * below, -rooms[0] * above)
+    return np.asarray(place + contrast**2 * room * np.sqrt(rng.random(len(place))))
+
+
+def _up_to_the_line(
+    points: np.ndarray, heights: np.ndarray, place: np.ndarray | float, gap: float, cap: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(how far above a place the line of the rising side meets the lowest level, its slope), of each draw.
+
+    Beyond the cap heights are not known, so there a wall may stand anywhere below.
+    """
+    first, second = (np.full(len(heights), np.minimum(place + steps * gap, points[-1])) for steps in STEEP)
+    near, far = (_heights_at(points, heights, at) for at in (first, second))
+    rise, run = np.maximum(near - heights.min(1), 0), second - first
+    known = (run > 0) & (near < cap)
+    slope = np.where(run > 0, far - near, rise) / np.maximum(np.where(run > 0, run, first - place), 1e-12)
+    slope = np.maximum(slope, 0)
+    back = np.where(known, rise / np.maximum(slope, 1e-300), 0)
+    return np.maximum(first - place - back, 0), slope
+
+
+def _heights_at(points: np.ndarray, heights: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The height of each draw at its own place, between two points."""
+    steps = np.clip((at - points[0]) / (points[1] - points[0]), 0, len(points) - 1)
+    below, every = np.minimum(steps.astype(int), len(points) - 2), np.arange(len(at))
+    return np.asarray(heights[every, below] + (steps - below) * (heights[every, below + 1] - heights[every, below]))
 
 
 def _gap(surface: Surface, s: int, axis: int, place: float) -> float:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile
 from raysweep.fits.surface.best import FEWEST
 from raysweep.fits.surface.few_draws import CELLS
-from raysweep.fits.surface.posterior import DEGREES, Cells, fit_surface
+from raysweep.fits.surface.posterior import DEGREES, Cells, Surface, fit_surface
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,8 @@ HEAVY = t_quantile(LEVEL, int(DEGREES)) / normal_quantile(LEVEL)
 
 
 def axis_of(cells: pd.DataFrame, keys: Sequence[str]) -> str | None:
-    """The numeric key with the most values in a typical slice of the others.
+    """The numeric key with the most values in a typical slice of the others, of several the one along which the mean
+    varies most.
 
     None if most cells lie in slices with fewer than `FEWEST` values, or if there are fewer than `CELLS` cells or more
     than `MOST`. cells: one row per cell.
@@ -33,38 +34,59 @@ def axis_of(cells: pd.DataFrame, keys: Sequence[str]) -> str | None:
     sizes = {}
     for x in (key for key in keys if cells[key].dtype.kind in "if"):
         others = [key for key in keys if key != x]
-        sizes[x] = cells.groupby(others, dropna=False)[x].transform("size").median() if others else len(cells)
+        means = cells.groupby(others, dropna=False)["mean"] if others else cells.groupby(lambda _: 0)["mean"]
+        sizes[x] = means.transform("size").median(), means.var().median()
     longest = max(sizes, key=lambda name: sizes[name], default="")
-    return longest if longest and sizes[longest] >= FEWEST else None
+    return longest if longest and sizes[longest][0] >= FEWEST else None
+
+
+def surface_of(
+    cells: pd.DataFrame, x: str, keys: Sequence[str], *, turn: str, logarithmic: bool, error: np.ndarray | None = None
+) -> tuple[Surface, Cells] | None:
+    """(the surface of a table of means, its cells in the order of the table); None if all cells are equal.
+
+    cells: one row per cell with its keys, mean, draws and standard_error (NaN of one draw). x: the axis of a slice.
+    keys: all axes. turn: min or max; y changes its sign for a maximum. error: given standard errors of the means.
+    """
+    others, sign = [key for key in keys if key != x], -1.0 if turn == "max" else 1.0
+    draws, places = cells["draws"].to_numpy(float), cells[x].to_numpy(float)
+    data = Cells(
+        x=(np.log(places) if logarithmic else places)[:, None],
+        y=cells["mean"].to_numpy(float) * sign,
+        slices=cells.groupby(others, dropna=False).ngroup().to_numpy() if others else np.zeros(len(cells), dtype=int),
+        draws=draws,
+        scatter=np.nan_to_num(cells["standard_error"].to_numpy(float) ** 2 * draws * (draws - 1)),
+        error=np.full(len(cells), np.nan) if error is None else error,
+        diverged=np.zeros(len(cells), dtype=bool),
+    )
+    with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
+        try:
+            return fit_surface(data), data
+        except ValueError:
+            return None
+
+
+def run_scales(surface: Surface, data: Cells) -> tuple[np.ndarray, np.ndarray]:
+    """The scale of one run in the cells of each slice as fitted, (slices, n), and that where in a slice without a shape
+    all scatter is noise."""
+    variance = np.mean([surface.noise(sample.hypers) for sample in surface.samples], axis=0)
+    fitted = np.sqrt(variance) * surface.unit[:, None] * np.exp(surface.height)  # of a height, by a compressed one's
+    scales = fitted.copy()
+    for s in np.flatnonzero(~surface.structured):
+        some = data.slices == s
+        scales[s] = data.y[some].std(ddof=1) * np.sqrt(np.median(data.draws[some])) / HEAVY
+    return fitted, scales
 
 
 def run_errors(cells: pd.DataFrame, x: str, keys: Sequence[str], *, turn: str, logarithmic: bool) -> np.ndarray | None:
     """The standard error of each cell's mean, shape (cells,); None if all cells are equal.
 
-    cells: one row per cell with its keys, mean, draws and standard_error (NaN of one draw). x: the axis of a slice.
-    keys: all axes. turn: min or max. RUN_ERRORS.md says how often intervals made of them hold the truth.
+    cells, x, keys, turn: as in `surface_of`. RUN_ERRORS.md says how often intervals made of them hold the truth.
     """
-    others, sign = [key for key in keys if key != x], -1.0 if turn == "max" else 1.0
-    slices = cells.groupby(others, dropna=False).ngroup().to_numpy() if others else np.zeros(len(cells), dtype=int)
-    draws, places = cells["draws"].to_numpy(float), cells[x].to_numpy(float)
-    data = Cells(
-        x=(np.log(places) if logarithmic else places)[:, None],
-        y=cells["mean"].to_numpy(float) * sign,
-        slices=slices,
-        draws=draws,
-        scatter=np.nan_to_num(cells["standard_error"].to_numpy(float) ** 2 * draws * (draws - 1)),
-        error=np.full(len(cells), np.nan),
-        diverged=np.zeros(len(cells), dtype=bool),
-    )
-    with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-        try:
-            surface = fit_surface(data)
-        except ValueError:
-            return None
-    variance = np.mean([surface.noise(sample.hypers) for sample in surface.samples], axis=0)
-    scale = np.sqrt(variance) * surface.unit[:, None] * np.exp(surface.height)  # of a height, by a compressed one's
-    for s in np.flatnonzero(~surface.structured):  # all of its scatter is noise
-        scale[s] = data.y[slices == s].std(ddof=1) * np.sqrt(np.median(draws[slices == s])) / HEAVY
+    found = surface_of(cells, x, keys, turn=turn, logarithmic=logarithmic)
+    if found is None:
+        return None
+    surface, data = found
     errors = np.empty(len(cells))
-    errors[np.argsort(slices, kind="stable")] = HEAVY * scale[surface.mask]
-    return errors / np.sqrt(draws)
+    errors[np.argsort(data.slices, kind="stable")] = HEAVY * run_scales(surface, data)[1][surface.mask]
+    return errors / np.sqrt(data.draws)

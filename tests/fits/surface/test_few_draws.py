@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.surfaces import measure_some, summary
+from benchmarks.surfaces import measure_some, measured, summary
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
@@ -177,3 +177,10 @@ def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_o
     assert 0.93 <= summary(turning, []).iloc[0]["coverage"] <= 0.99
     assert summary(turning, ["shape"])["coverage"].min() >= 0.85
     assert table.loc[~table["turns"], "located"].mean() <= 0.03
+
+
+def test_a_level_curve_that_bends_up_sharply_is_best_at_the_bend() -> None:
+    jobs = [(shape, "normal", 0.05, (24, 12), 1, 0) for shape in ("hinge", "edge of stability")]
+    table = pd.concat(map(measured, jobs))
+    assert table["decided"].all()
+    assert table["inside"].mean() > 0.85

@@ -48,27 +48,15 @@ def dense_risk(row: dict[str, Any], seed: int, start: np.ndarray) -> float:
     return float((end - target) ** 2 @ eigenvalues)
 
 
-def rows_of_all_kinds() -> list[dict[str, Any]]:
-    stream = np.random.default_rng(0)
-    results = []
+def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
+    stream, rows = np.random.default_rng(0), []
     for i in range(60):
         spectrum = SPECTRA[i % len(SPECTRA)]
-        results.append(
-            {
-                "spectrum": spectrum,
-                "shift": SHIFTS[i % 3] if "," in spectrum else ("top", "all")[i % 2],
-                "shift_norm": float(stream.uniform(0, 3)),
-                "target_norm": float(stream.uniform(0.1, 3)),
-                "noise": float(stream.choice([0.0, 0.4])),
-                "gamma": float(stream.choice([0.04, 0.25, 0.5, 0.9, 1.0, 1.1, 1.5])),
-                "depth": int(stream.choice([1, 2, 5])),
-            }
-        )
-    return results
-
-
-def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
-    rows = rows_of_all_kinds()
+        shift = SHIFTS[i % 3] if "," in spectrum else ("top", "all")[i % 2]
+        norms = {"shift_norm": float(stream.uniform(0, 3)), "target_norm": float(stream.uniform(0.1, 3))}
+        rows.append({"spectrum": spectrum, "shift": shift, **norms, "noise": float(stream.choice([0.0, 0.4]))})
+        rows[-1]["gamma"] = float(stream.choice([0.04, 0.25, 0.5, 0.9, 1.0, 1.1, 1.5]))
+        rows[-1]["depth"] = int(stream.choice([1, 2, 5]))
     seeds = np.arange(len(rows)) % 3
     metrics, status = engines.compute(columns(*rows), seeds)
     assert set(status) == {"ok"}

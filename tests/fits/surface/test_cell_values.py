@@ -1,0 +1,62 @@
+"""The cell shown first of single runs is as good as it is said to be: a small version of `benchmarks/best_cells`."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.best_cells import ALL_SHAPES, measured
+from raysweep.fits.surface.cell_values import COUNT, cell_values, drawn_together
+
+
+def swept(*job: object) -> pd.DataFrame:
+    return pd.DataFrame([measured(*one) for one in itertools.product(*job)])  # type: ignore[arg-type]
+
+
+def test_the_first_cell_of_single_runs_lies_in_its_interval_and_is_not_too_low() -> None:
+    table = swept(("knee", "power", "noise alone"), ("normal", "t3"), (1.0,), ((6, 7),), range(2))
+    assert table["coverage"].sum() >= 11
+    assert not table["lost"].any()
+    assert table["raw bias"].mean() < -1
+    assert abs(table["bias"].mean()) < 0.5
+
+
+@pytest.mark.simulation
+def test_every_family_of_single_runs_is_covered() -> None:
+    table = swept(ALL_SHAPES, ("normal", "t3"), (0.05, 0.3, 1.0), ((6, 7),), range(20, 23))
+    assert 0.92 <= table["coverage"].mean() <= 0.98
+    assert table.groupby("shape")["coverage"].mean().min() >= 0.8
+    assert table["lost"].mean() <= 0.02
+    assert abs(table["bias"].mean()) < 0.15
+
+
+def test_slices_that_differ_by_their_errors_alone_are_drawn_together() -> None:
+    """Ten measurements of one value: the lowest of them is drawn to it; of very different values each stays."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(10)
+    draws = noise + rng.standard_normal((COUNT, 10))
+    alike = drawn_together(draws, np.arange(10))
+    assert alike.mean(0).min() > 0.4 * noise.min()
+    assert alike.std(0).max() < 0.9
+    apart = drawn_together(draws + 30 * np.arange(10), np.arange(10))
+    np.testing.assert_allclose(apart.mean(0), noise + 30 * np.arange(10), atol=0.2)
+    two = draws[:, :2]
+    assert drawn_together(two, np.arange(2)) is two
+
+
+def test_draws_of_cells_turn_with_the_metric_in_any_order_of_rows() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"size": np.repeat(np.arange(4), 6), "x": np.tile(np.arange(6.0), 4)})
+    frame["mean"] = (frame["x"] - 2.5) ** 2 + 0.3 * rng.standard_normal(len(frame))
+    frame = frame.assign(draws=1, standard_error=np.nan)
+    least = cell_values(frame, "x", ["size", "x"], turn="min", logarithmic=False)
+    mixed = frame.assign(mean=-frame["mean"]).sample(frac=1, random_state=0)
+    most = cell_values(mixed, "x", ["size", "x"], turn="max", logarithmic=False)
+    assert least is not None
+    assert most is not None
+    assert least.shape == (COUNT, 24)
+    np.testing.assert_allclose(pd.Series(-most.mean(0), mixed.index).sort_index(), least.mean(0), atol=0.15)
+    assert cell_values(frame.assign(mean=1.0), "x", ["size", "x"], turn="min", logarithmic=False) is None
