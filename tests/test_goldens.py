@@ -79,7 +79,7 @@ def test_rows_of_an_earlier_identity_are_told_of_and_computed_again(language: tu
     _, sweep, messages = language
     assert any("there are rows of version 4 of language" in line for line in messages)
     assert sweep.results().status.tolist() == ["ok"] * 6
-    assert set(sweep.results().overlap_angle) == {90.0}  # `overlap` was a share, and is the cosine of overlap_angle
+    assert set(sweep.results().overlap_angle) == {90.0}
 
 
 def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(

@@ -285,6 +285,8 @@ def _estimate(row: Mapping[str, Any], unit: str) -> str:
     text = interval(row["estimate"], np.nan if one_sided else row["low"], row["high"])
     if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
         text = number(row["estimate"])
+    elif "p_holm" in row and row["low"] == row["high"]:  # of the points that were run, this one alone
+        text = f"{number(row['estimate'])} [{number(row['low'])}, {number(row['high'])}]"
     if text == NOTHING:
         return text
     head, bracket, rest = text.partition(" [")
