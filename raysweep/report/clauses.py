@@ -240,7 +240,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
         Needed.MORE_X: f"more values of {called(finding.facts.get('length', axis), workload)}",
-        Needed.MORE_SETTINGS: f"{number(at)} settings with a best value or a bound",
+        Needed.MORE_SETTINGS: f"{number(at)} settings whose best value is found or bounded",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",
         Needed.OK_ROWS: "rows that are ok",

@@ -258,7 +258,7 @@ OPEN_POINTS: Mapping[str, tuple[str, str]] = {
 """What open points of curves are in a legend and a caption, by kind, if not `MEDIANS`."""
 
 LAWS: Mapping[str, tuple[str, str]] = {
-    "law": ("law, band of a new setting", "Dashed: the law, with the band of a new setting."),
+    "law": ("fitted law, prediction band", "Dashed: the fitted law, with the prediction band of a new setting."),
     "regime": ("power law fitted", "Dashed: power law, where its slope decides the regime (as in O Fig. 34)."),
 }
 """What a line through places is in a legend and a caption, by kind, if not the closed form."""
@@ -371,7 +371,7 @@ ESTIMATES: Mapping[str, str] = {
     "optimum": "best value",
     "joint_optimum": "best value",
     "predicted_boundary": "measured",
-    "agreement": "mean difference (standard deviations)",
+    "agreement": "mean difference (SDs of a draw)",
     "relation": "rank correlation",
     "r_squared": "R²",
     "engines": "order",

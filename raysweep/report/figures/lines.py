@@ -40,9 +40,9 @@ def points_in_words(panels: Sequence[Panel[Series]], finding: Finding) -> str:
     low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
     centre = np.concatenate([each.centre for each in means])
     if any(each.given_errors for each in means):
-        return f"value of every run, {BARS} of its known error"
+        return f"one run per point, {BARS} of its given error"
     spread = (high - low > NOTHING * np.abs(centre)).any()
-    return f"{what}, {bars}{over}" if spread else "value of every draw, without spread"
+    return f"{what}, {bars}{over}" if spread else "value of every draw, no error bars"
 
 
 @drawing.draw.register(CurvesPlot)

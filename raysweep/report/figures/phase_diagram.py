@@ -65,7 +65,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     colours = {1: "#4393C3", -1: "#D6604D"}
     outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
     several = not any(curves) and any((one.table["outcome"] == Outcome.LOCATED).sum() > 1 for one in maps)
-    shared = f"with its {100 * level:g} % interval (pointwise: for one slice, not for all at once)"
+    shared = f"with its {100 * level:g} % interval, each slice alone"
     entries = [
         any((signs == 1).any() for signs in cells) and Patch(facecolor=colours[1], label=positive),
         any((signs == -1).any() for signs in cells)
