@@ -124,7 +124,12 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     counted_of = f"{lead.count:,} of {counted(every, noun)}"
     named = unique(where or part, "")
-    some = unique(f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,}")
+    some = unique(
+        f"{where} ({counted_of})" if where else part,
+        f" in {counted_of}",
+        f" in {lead.count:,} of {every:,}",
+        f" in {lead.count:,}",
+    )
     every_named = bool(others) and all(which(finding, group, workload) for group in others)
     return [named if every_named and detail < 2 else some for detail in range(DETAILS)]
 
@@ -210,7 +215,9 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
     rest = f"; undecided in {every - count}" * (count < every)
     where = (
-        [f" in {some_of(count, every, f'setting of {others}')}" + rest, f" in {count}{rest}", ""] if others else [""]
+        [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every}", f" in {count}", ""]
+        if others
+        else [""]
     )
     text = _fitting(*(f"{said}{' · '.join(powers)}{at}" for powers in (long, some, brief) for at in where), "found")
     for way in ways:
@@ -283,7 +290,7 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
     if base := facts.get("base"):
         out = f", beside {settings(base, workload)}"
     elif bends := facts.get("bends"):
-        out = "; it is not one power" + (f" in {bends}" if len(table) > 1 else "")
+        out = "; only roughly a power law" + (f" in {bends}" if len(table) > 1 else "")
     measured = table[table["outcome"] == Outcome.MEASURED]
     if finding.kind in LOGGED and len(measured) > 1:
         varied = varying(finding.keys, table)
