@@ -175,7 +175,9 @@ def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_o
     table = measure_some(draws=(1, 3), repeats=2)
     turning = table[table["turns"]]
     assert 0.93 <= summary(turning, []).iloc[0]["coverage"] <= 0.99
-    assert summary(turning, ["shape"])["coverage"].min() >= 0.85
+    coverage = summary(turning, ["shape"]).set_index("shape")["coverage"]
+    assert coverage.drop("hinge").min() >= 0.9
+    assert coverage["hinge"] >= 0.7  # 0.5 by smooth draws alone
     assert table.loc[~table["turns"], "located"].mean() <= 0.03
 
 
