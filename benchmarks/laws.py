@@ -38,8 +38,9 @@ Exponents, and the best rate of a *new* slice where nothing was run: inside of t
 and length. Told from 0: exponents of 0 that are called different from it. Width: that of the interval over that of an
 oracle who knows the family, the noise and the scatter (Cramér and Rao's bound in each slice, then least squares); its
 median. Without scatter intervals are wide, because 12 slices cannot show that there is none; with 0.3 octaves they are
-covered as often as they say. `RESOLUTION` counts as an error that all slices share, since it comes from the form of the
-curve: it widens forecasts and leaves exponents alone. Forecasts of knees are covered least, since they are off alike.
+covered as often as they say. `SHARED` in `best.py` counts as an error that all slices have alike,
+since it comes from the form of the curve: it widens forecasts and leaves exponents alone. Forecasts of the edge of
+stability are covered least: its slices are off alike by more.
 """
 TEXT_OF_REGIMES = """
 # Regimes: how the best rate changes with the length, with one run per cell

@@ -17,6 +17,8 @@ COUNT = 1024
 RESOLUTION = 0.1
 """The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
 chosen: with it a knee and a cusp are covered too."""
+SHARED = 0.2
+"""That of a law: slices of one form err alike, so their number does not average it away."""
 STEEP = (1.5, 2.5)
 """Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend."""
 CLEAR = 3.5
@@ -34,8 +36,8 @@ class Best:
     estimate: the median of the place; NaN unless it is located. low, high: its interval; an open side is infinite.
     choice: the value of least expected regret. regret: that of the choice, in the units of y.
     fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
-    draws: of the place, without the error `resolution` that the interval has besides. edge: -1 or 1 for each draw at an
-    end of `points`, else 0.
+    draws: of the place, without the error that the interval has besides. resolution: that error in a law.
+    edge: -1 or 1 for each draw at an end of `points`, else 0.
     points: where the surface was drawn. alike: which of them cannot be told from the best.
     within: which of them are within `eps` of the best, at the level; empty without an eps.
     """
@@ -155,8 +157,7 @@ def _read(
     heights = surface.heights(s, regretted)
     cap = CAP * surface.unit[s]
     place = _towards_kinks(points, heights, place, gap, cap, rng)
-    resolution = RESOLUTION * gap
-    wider = np.clip(place + resolution * rng.standard_normal(len(place)), points[0], points[-1])
+    wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:
@@ -193,7 +194,7 @@ def _read(
         fall=float(np.median(heights[:, 0] - bottom[:, 0])),
         rise=float(np.median(heights[:, -1] - bottom[:, 0])),
         draws=place,
-        resolution=resolution,
+        resolution=SHARED * gap,
         edge=edge,
         points=points,
         alike=alike,
@@ -249,7 +250,7 @@ def _up_to_the_line(
     known = (run > 0) & (near < cap)
     slope = np.where(run > 0, far - near, rise) / np.maximum(np.where(run > 0, run, first - place), 1e-12)
     slope = np.maximum(slope, 0)
-    back = np.where(known, rise / np.maximum(slope, 1e-300), 0)
+    back = np.where(known, rise / np.maximum(slope, 1e-100), 0)
     return np.maximum(first - place - back, 0), slope
 
 
