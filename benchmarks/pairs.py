@@ -18,8 +18,7 @@ TEXT = """
 `PAIRS`. Coverage is that of decided axes; width is in octaves, the ratio that to an oracle's, as above. In a third of
 the sweeps a quarter of the cells is missing.
 
-Intervals are too wide for all families but the asymmetric one, for which `RESOLUTION` makes up most of them. What an
-oracle gains is that it knows the form of the curve.
+Intervals are too wide for all families. What an oracle gains is that it knows the form of the curve.
 """
 PAIR, PAIR_SPAN = (9, 7), (SPAN, 6.0)
 """Values and octaves of the rate and of the batch."""

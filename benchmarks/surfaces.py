@@ -26,10 +26,9 @@ line over the slices, with scatter. Noise is normal, Student's t with 3 degrees 
 height; its size is 5, 10, 30 or 100 % of the height one octave from the best value.
 
 Coverage is that of all slices that are decided (located, or bounded on one side); width is in octaves, the median of
-those that are located. `RESOLUTION` in `best.py` is a tenth of a gap of the grid: with less a knee is covered in fewer
-than 90 %, and smooth families are covered in more than they say all the same. A hinge (level on one side, steep on the
-other) and the edge of stability are best at their bend, which smooth draws miss: places are moved towards it. A
-hinge is covered least all the same.
+those that are located. `RESOLUTION` in `best.py` is a tenth of a gap of the grid. A knee needs it; smooth families are
+covered in more than they say. A hinge (level on one side, steep on the other) and the edge of stability are best at
+their bend, which smooth draws miss: places are moved towards it. A hinge is covered least all the same.
 """
 SPAN = 8.0
 """Octaves of the axis."""
