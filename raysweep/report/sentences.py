@@ -230,16 +230,19 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
-    workload, text = as_called(finding, workload), ""
-    for axis, table in finding.table.groupby("axis", sort=False):
-        part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
-        group = next((one for one in groups_of(part) if one.outcome == Outcome.LOCATED), None)
-        name = f"the best {called(part.x, workload)}" + f" for {called(finding.metric, workload)}" * (not text)
-        addition = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not found"
-        if group and len(table) > 1:
-            addition += f" in {group.count}" if text else f" in {some_of(group.count, len(table), 'setting')}"
-        text = _longer(text, addition, "; {}") if text else _fitting(addition, "found")
-    return text
+    workload, texts = as_called(finding, workload), list[str]()
+    for of in (f" for {called(finding.metric, workload)}", ""):
+        parts = list[str]()
+        for axis, table in finding.table.groupby("axis", sort=False):
+            part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
+            group = next((one for one in groups_of(part) if one.outcome == Outcome.LOCATED), None)
+            name = f"the best {called(part.x, workload)}{of * (not parts)}"
+            text = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not found"
+            if group and len(table) > 1:
+                text += f" in {group.count}" if parts else f" in {some_of(group.count, len(table), 'setting')}"
+            parts.append(text)
+        texts += ["; ".join(parts)]
+    return _fitting(*texts, parts[0], "found")
 
 
 def _order(group: Group, finding: Finding) -> int:
