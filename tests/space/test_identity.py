@@ -186,7 +186,7 @@ def sandbox_space(**fixed: Any) -> Space:
 def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox: Path) -> None:
     plain = enumerate_cells(sandbox_space()).ids
     text = json.dumps(
-        ["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "said_seconds": 0.0, "x": 1.0}],
+        ["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "pause": 0.0, "said_seconds": 0.0, "x": 1.0}],
         sort_keys=True,
         separators=(",", ":"),
     )
