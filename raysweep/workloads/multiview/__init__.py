@@ -30,8 +30,6 @@ What M leaves open or gives by its order in k, and what is taken here:
 - M^(0), the kernels that may win a feature: within 1 - 1/log k of the largest weight at the start (M: 1 - O(1/log k)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
