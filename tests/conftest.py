@@ -19,7 +19,7 @@ import pytest
 import yaml
 from spaces import small_space, written
 
-from tests.chaos.waiting import PATIENCE, wait_for
+from tests.chaos.waiting import PATIENCE, hear, wait_for
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Store
@@ -92,12 +92,6 @@ def process(
         preexec_fn=before,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-def hear() -> None:
-    """To be called in a new process: undo what nohup or a shell's background would have it inherit from these tests."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def refused(outcome: Outcome, begins: str, *parts: str) -> None:

@@ -9,13 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, driving, hear, until
+from conftest import QUIET, driving, until
 from spaces import sandbox_space, written
 
 import raysweep
 from raysweep.driver import signal_handlers
 from raysweep.driver.driver import Driver
-from tests.chaos.waiting import PATIENCE
+from tests.chaos.waiting import PATIENCE, hear
 
 STUCK = """
 import hashlib, sys, threading
