@@ -5,8 +5,6 @@ The folder is RAYSWEEP_CACHE, or else raysweep in XDG_CACHE_HOME or ~/.cache. It
 files are computed again. If the folder cannot be written, nothing is kept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What a stage's function gets and gives back: rows, and a result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Whole rows of every workload that uses torch: on a GPU they end as on the CPU, and no step waits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pack whose GPU has too little memory computes less at a time, and ends with the same rows."""
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Callable

@@ -32,9 +32,9 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     Places at neighbouring values are joined. A censored place is a triangle at its bound; it points in the direction of
     the place. Where no place is located, a mark stands above or below all of them (`missing_places`).
     """
-    x, along, level = plot.x, plot.along, finding.level
-    is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("closed form", "Dashed: the closed form."))
-    sheet = drawing.sheet(plot.panels, workload, 4.4, 3.8)
+    x, along = plot.x, plot.along
+    is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("theory", ""))
+    sheet = drawing.sheet(plot.panels, workload)
     every = sheet.every
     spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
     spots = spots[np.isfinite(spots)]
@@ -65,31 +65,34 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
                 alpha = 0.05 if len(lines) > 2 else 0.15
                 panel.fill_between(line.data.fine, low, high, color=line.colour, alpha=alpha, linewidth=0)
             draw_line(panel, line, along, shift, logarithmic)
-    draw_missing(sheet.axes, [[(line.data.table, line.colour) for line in lines] for lines in sheet.lines], along)
+    drawing.level(sheet.axes)
+    draw_missing(sheet, along, drawing.dodge(spots, sheet.count, logarithmic), logarithmic)
+    low, high = (np.concatenate([line.table[end].to_numpy(float) for line in every]) for end in ("low", "high"))
     what = f"{plot.placed} of {called(plot.metric, workload)}"
-    label = f"{axis_label(x, workload)}\nat the {what}"
+    best = f"best {axis_label(x, workload)}\nfor {called(plot.metric, workload)}"
+    label = best if plot.placed == "optimum" else f"{axis_label(x, workload)}\nat the {what}"
     sheet.label(axis_label(along, workload), label, linestyle="-", markersize=6)
     outcomes = {outcome for line in every for outcome in line.table["outcome"]}
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["outcome"] == Outcome.LOCATED] for line in every]
-    bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * level:g} % interval"
+    bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * finding.level:g} % intervals"
     entries = [
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark(f"fitted, {bars}", marker="o", markersize=5, **look),
-            f"Points{', joined' if joined else ''}: fitted, each with its own {bars}.",
+            drawing.mark("fitted", marker="o", markersize=5, **look),
+            f"Bars: {bars}{drawing.BEHIND if drawing.hidden(sheet.axes[0].yaxis, low, high, 5) else ''}.",
         ),
         with_theory and (drawing.mark(form[0], linewidth=1.3, **theory_look(every, spots, is_law)), form[1]),
         bool(outcomes & {*AT} - {Outcome.LOCATED})
         and (
-            drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
-            "Open triangles: it lies beyond this value, in the direction in which the triangle points.",
+            drawing.mark("only a bound", marker="^", markerfacecolor="none"),
+            "Triangles point from a bound to where the value lies.",
         ),
         *missing_legend([line.table for line in every]),
-        *((reference, f"{reference.get_label()}: the line across.") for reference in references),
+        *references,
     ]
-    text = drawing.legend_below(sheet.figure, entries, 4 if len(sheet.axes) > 1 else 3)
+    text = drawing.legend_below(sheet.figure, entries)
     caption = f"The {what} in {called(x, workload)} against {called(along, workload)}. {text}"
     return sheet.figure, caption + sheet.left_out(plot.every)
 

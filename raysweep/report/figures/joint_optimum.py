@@ -23,7 +23,7 @@ SHORT = 24
 @drawing.draw.register(PairPlot)
 def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     titles = [settings(one.where, workload) for one in plot.panels]
-    figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
+    figure, axes = drawing.panels(len(titles), 3.8, titles)
     top = max(float(np.quantile(np.concatenate([one.regret.ravel() for one in plot.panels]), SHOWN)), 1e-300)
     norm, diverged = PowerNorm(0.5, 0.0, top, clip=True), False
     for panel, title, one in zip(axes, titles, plot.panels, strict=True):

@@ -18,7 +18,7 @@ from raysweep.workloads.declaration import Workload
 def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """One metric over another in one panel, with a colour for each group, and the caption. Infinite x has a tick at the
     right."""
-    clouds, sheet = plot.clouds, drawing.sheet([Panel({}, plot.clouds)], workload, 6.4, 4.2)
+    clouds, sheet = plot.clouds, drawing.sheet([Panel({}, plot.clouds)], workload)
     ((panel, lines),) = sheet.panels
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])

@@ -37,7 +37,8 @@ def set_log(axis: Any) -> None:
     class Apart(LogLocator):
         def tick_values(self, vmin: float, vmax: float) -> Any:
             ratio = vmax / vmin if 0 < vmin < vmax else np.inf
-            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 5 else (1.0, 2.0, 5.0) if ratio < 100 else (1.0,)
+            some = (1.0, 2.0, 5.0) if axis.get_tick_space() > 6 else (1.0, 3.0)
+            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 5 else some if ratio < 100 else (1.0,)
             self.set_params(subs=subs, numticks=8)
             return super().tick_values(vmin, vmax)
 
@@ -72,6 +73,21 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+
+
+def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:
+    """Widen the y axis by shares of its height, behind dotted lines; no ticks stand there."""
+    scale = panel.yaxis.get_transform()
+    low, high = scale.transform(np.array(panel.get_ylim()))
+    ticks = [tick for tick in panel.get_yticks() if low <= scale.transform(np.array([tick]))[0] <= high]
+    if panel.get_yscale() == "linear" and above + below:
+        panel.set_yticks(ticks)
+    whole = (high - low) / (1 - above - below)
+    limits = np.array([low - whole * below, high + whole * above])
+    panel.set_ylim(*map(float, scale.inverted().transform(limits)))
+    for edge in (1 - above, below):
+        if 0 < edge < 1:
+            panel.plot([0, 1], [edge, edge], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
 
 
 def spans_decades(values: np.ndarray) -> bool:

@@ -3,8 +3,6 @@
 This file is the declaration. The other files here compute the workload. No file that is imported here imports torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial

@@ -1,7 +1,5 @@
 """What the workload measures: losses before and after, their sensitivity, and the quadratic model of it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from raysweep.workloads.declaration import Metric

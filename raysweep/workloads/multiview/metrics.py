@@ -1,7 +1,5 @@
 """What the workload measures: errors, and which features kernels have captured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What is wrong with a row that cannot be computed, for the user; without torch."""
 
-from __future__ import annotations
-
 import math
 
 from raysweep.workloads import image_data

@@ -1,7 +1,5 @@
 """Images by name: the files that are read, and what is said of files that are not what they should be."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Files and folders that are not the set of images that they are named as: what is said of them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the dry run says that rows will take."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
