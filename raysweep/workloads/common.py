@@ -1,7 +1,5 @@
 """Kinds of parameters and metrics that several workloads declare: ranges, units, letters and labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial

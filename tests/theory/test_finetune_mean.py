@@ -1,7 +1,5 @@
 """Fine-tuning's expected transferability at finite d: against draws, another integral, its limit and finer rules."""
 
-from __future__ import annotations
-
 import limits
 import numpy as np
 import pytest

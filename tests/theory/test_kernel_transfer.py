@@ -1,7 +1,5 @@
 """Kernels of two-layer ReLU networks, and their limit in training, against integrals, random features and iteration."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

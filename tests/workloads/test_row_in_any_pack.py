@@ -1,7 +1,5 @@
 """A row is the same whatever is computed beside it, and where nothing is seen nothing moves."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`symmetric: true`: a draw is the mean over the sign choices that leave its distribution unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any

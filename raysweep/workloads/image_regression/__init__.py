@@ -13,8 +13,6 @@ on them as the source is on its own, from 0. The constants of the bounds are 1, 
 Test images are those that the data set keeps apart; they enter nothing but the test error and loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial

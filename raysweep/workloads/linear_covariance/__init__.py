@@ -3,8 +3,6 @@
 This file is the declaration. The other files here are the engines; it does not import them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ the result for every n, without cancellation. For n > d only |X⁺ε|² is neede
 next samples instead of being built anew. No Gram matrix is formed, so n near d loses no digits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack
 

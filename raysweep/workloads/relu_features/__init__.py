@@ -20,8 +20,6 @@ What F leaves open, and what is taken here:
   whether it reached the tolerance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

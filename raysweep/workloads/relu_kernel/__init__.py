@@ -3,8 +3,6 @@
 D §6 and T §6. This file is the declaration. The other files here compute the workload; it does not import them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -17,8 +17,6 @@ What D leaves open, and what is taken here (D: ResNet-50 with batches of 32, rat
   weights at once. Landscapes reach one filter length; what D's step is a share of is not clear (landscape.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ D takes power methods on products with the Hessian and shows the 20 largest eige
 Which images D takes the loss of is not said.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The workload `checkpoints` on a local hub: revisions are read once, fine-tuned at several rates, and measured."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

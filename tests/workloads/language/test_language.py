@@ -1,7 +1,5 @@
 """The language workload end to end: pretrained once, perturbed and fine-tuned many times; how rows end."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

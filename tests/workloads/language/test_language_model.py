@@ -1,7 +1,5 @@
 """The language model against plain NumPy and the names of transformers' Llama; its curvature against dense Hessians."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

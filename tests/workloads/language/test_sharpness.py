@@ -1,7 +1,5 @@
 """How far fine-tuning moves, and what the quadratic model says of it (O App. D): held against closed forms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

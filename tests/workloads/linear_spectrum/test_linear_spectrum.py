@@ -1,7 +1,5 @@
 """The workload linear_spectrum: its engines against independent simulations and each other, and what it declares."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conftest import run as run_space

@@ -1,7 +1,5 @@
 """Distances between source and target data against brute force and Monte Carlo."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

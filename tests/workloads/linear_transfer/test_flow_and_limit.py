@@ -1,7 +1,5 @@
 """Flow and limit against layers that are integrated, direct least squares, closed forms, and each other."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trained two-layer ReLU networks against autograd, their kernel and the bounds of D and T."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is measured of a net besides its accuracy, held against explicit matrices and values by hand."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 

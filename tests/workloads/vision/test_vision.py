@@ -1,7 +1,5 @@
 """Deep nets on digits: trained as a plain loop trains them, killed and gone on with, and what is said of a row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
