@@ -43,7 +43,7 @@ def key(stage: str, parameters: Mapping[str, Any], seed: int, point: float | Non
 
 def _begin(stage: str, rows: Rows, context: trial_context.Context) -> list[str]:
     """Mark that the stages of these rows begin."""
-    marks, keys = rows.same("folder"), []
+    marks, keys = rows.row()["folder"], []
     for row in rows:
         seed = row.pop("seed")
         keys.append(key(stage, row, seed, context.point))
@@ -60,19 +60,19 @@ def _begin(stage: str, rows: Rows, context: trial_context.Context) -> list[str]:
 
 def _steps(stage: str, rows: Rows, start: np.ndarray, context: trial_context.Context) -> Result:
     """Some steps from `start`, shape (rows, 4) or (4,), each with a checkpoint and a point of the learning curve."""
-    marks, keys = rows.same("folder"), _begin(stage, rows, context)
+    marks, keys = rows.row()["folder"], _begin(stage, rows, context)
     state = context.restored() or {"step": 0, "weights": start}
     step, weights = state["step"], state["weights"]
     force = rows["rate"][:, None] if stage == "finetune" else 0.5
     while step < STEPS:
-        time.sleep(rows.same("pause") / STEPS)
+        time.sleep(rows.row()["pause"] / STEPS)
         step += 1
         weights = weights + force * np.sin(3 * weights + step + (context.point or 0) + rows.seed)
         context.log(step, loss=np.square(weights).mean(-1))
         context.checkpoint({"step": step, "weights": weights})
         if stage == "finetune" and step == 2 and rows.seed == 1:
             try:
-                (Path(marks) / f"failed-{rows.same('length')}").touch(exist_ok=False)
+                (Path(marks) / f"failed-{rows.row()['length']}").touch(exist_ok=False)
             except FileExistsError:
                 continue
             for own in keys:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from raysweep.analyses.rows import CellMeans
 from raysweep.report.figures.drawing import by_numbers, hidden, level
+from raysweep.report.figures.lines import height_at
 from raysweep.report.figures.phase_diagram import Grid, edges
 
 
@@ -43,3 +45,11 @@ def test_a_map_ends_soon_after_the_last_row_with_an_effect() -> None:
     grid = Grid(np.arange(3.0), y, centre, centre, centre)
     assert grid.cut(False).y.tolist() == [1, 2, 3, 4, 5]
     assert Grid(grid.x, y, 0 * centre, 0 * centre, 0 * centre).cut(False).y.tolist() == y.tolist()
+
+
+def test_a_fitted_place_stands_on_the_drawn_line() -> None:
+    panel = Figure().subplots()
+    panel.set(xscale="log", yscale="log")
+    x = np.array([1.0, 100.0])
+    means = CellMeans(x, x**2, x**2, x**2, x < 0)
+    assert height_at(panel, 10.0, means) == pytest.approx(100)

@@ -9,9 +9,8 @@ from typing import Any
 
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
-from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
-from raysweep.workloads.language.metrics import CURVATURE
-from raysweep.workloads.language.metrics import METRICS as LANGUAGE
+from raysweep.workloads.language import BATCH, CURVATURE, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
+from raysweep.workloads.language import METRICS as LANGUAGE
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
 
