@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from raysweep.analyses.rows import CellMeans
+from raysweep.analyses.series import Panel, laid_out
 from raysweep.report.figures.drawing import by_numbers, hidden, level
+from raysweep.report.figures.lines import height_at
 from raysweep.report.figures.phase_diagram import Grid, edges
 
 
@@ -14,6 +17,15 @@ def test_names_stand_in_the_order_of_their_numbers() -> None:
     models = ["model pythia-160m", "model pythia-410m", "model pythia-70m"]
     assert sorted(models, key=by_numbers) == [models[2], models[0], models[1]]
     assert sorted(["b", 10.0, 9.0, "a"], key=by_numbers) == [9.0, 10.0, "a", "b"]
+
+
+def test_a_figure_has_at_most_four_panels_of_six_lines_and_of_more_lines_five_with_both_ends() -> None:
+    def shown(panels: int, lines: int) -> list[Panel[float]]:
+        parts = [({"line": x, "panel": y}, x) for y in range(panels) for x in range(lines)]
+        return laid_out(parts, ["line"], ["panel"], lambda where, rows: float(rows))
+
+    assert [panel.where["panel"] for panel in shown(7, 2)] == [0, 2, 4, 6]
+    assert [list(panel.lines) for panel in (shown(2, 6)[0], shown(2, 7)[0])] == [[*range(6)], [0, 2, 3, 4, 6]]
 
 
 @pytest.mark.parametrize(("top", "limits"), [(1.0, [(0, 1.5), (0, 1.5)]), (0.1, [(0, 1.5), (0, 0.1)])])
@@ -43,3 +55,11 @@ def test_a_map_ends_soon_after_the_last_row_with_an_effect() -> None:
     grid = Grid(np.arange(3.0), y, centre, centre, centre)
     assert grid.cut(False).y.tolist() == [1, 2, 3, 4, 5]
     assert Grid(grid.x, y, 0 * centre, 0 * centre, 0 * centre).cut(False).y.tolist() == y.tolist()
+
+
+def test_a_fitted_place_stands_on_the_drawn_line() -> None:
+    panel = Figure().subplots()
+    panel.set(xscale="log", yscale="log")
+    x = np.array([1.0, 100.0])
+    means = CellMeans(x, x**2, x**2, x**2, x < 0)
+    assert height_at(panel, 10.0, means) == pytest.approx(100)

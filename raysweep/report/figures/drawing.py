@@ -59,20 +59,10 @@ FLAT = 0.3
 """Of the height of a panel: curves that would be lower on a scale of y shared by all panels get one of their own."""
 
 
-def panels(count: int, height: float = 3.7, titles: Sequence[str] = ()) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in rows of at most three, each with its own ticks. height: of a single panel.
-
-    titles: of the panels: settings separated by commas, in several lines if long. If they are all combinations of some
-        settings with at most three last ones, each of these gets a column. A setting too long for a third of the width
-        makes two columns.
-    """
-    columns = 2 if count == 4 else min(count, 3)
-    last = list(dict.fromkeys(title.rpartition(", ")[2] for title in titles))
-    first = list(dict.fromkeys(title.rpartition(", ")[0] for title in titles))
-    if len(first) > 1 and 1 < len(last) <= 3 and len(first) * len(last) == count:
-        columns = len(last)
-    elif max((len(part) for title in titles for part in title.split(", ")), default=0) > LONGEST_SETTING:
-        columns = min(columns, 2)
+def panels(count: int, height: float = 3.7, titles: Sequence[str] = (), columns: int = 0) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, each with its own ticks. height: of a single panel. titles: of the panels. columns:
+    in a row; 0 for at most three of them, and two of four."""
+    columns = columns or (2 if count == 4 else min(count, 3))
     rows = -(-count // columns)
     size = WIDE if columns > 2 else NARROW, height * (1 if count == 1 else 0.72 * rows if rows > 1 else 0.9)
     figure = Figure(figsize=size, layout="constrained")
@@ -227,8 +217,9 @@ class Sheet(Generic[Line]):
         return left_out_words(len(self.every), every)
 
 
-def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, height: float = 3.8) -> Sheet[Line]:
-    """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels."""
+def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0) -> Sheet[Line]:
+    """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels.
+    columns: of `panels`."""
     wheres = [line.where for panel in panels_of for line in panel.lines]
     names = {tuple(where) for where in wheres}
     single = next(iter(names))[0] if len(names) == 1 and len(wheres[0]) == 1 else ""
@@ -245,7 +236,7 @@ def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, height: float = 
         return Drawn(k, label, shades[k], MARKERS[k % len(MARKERS)], line)
 
     titles = [in_full(panel.where, workload) for panel in panels_of]
-    figure, axes = panels(len(titles), height, titles)
+    figure, axes = panels(len(titles), 3.8, titles, columns)
     lines = [[drawn(line) for line in panel.lines] for panel in panels_of]
     return Sheet(figure, axes, lines, len(keys), axis_label(single, workload) if single else "")
 

@@ -47,20 +47,24 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
     lost = {status for one in curves for status, _, _ in one.left_out}
     label = "diverged draw" if lost == {DIVERGED} else "draw that is not ok"
     entries = [
-        drawing.mark("mean over draws", linestyle="-", linewidth=1.4),
+        drawing.mark("mean over ok draws", linestyle="-", linewidth=1.4),
         any(np.isfinite(one.low).any() for one in curves)
-        and drawing.mark(f"{percent} band, at each point by itself", linestyle="-", linewidth=7, alpha=0.25),
-        lost and drawing.mark(label, linestyle="--", linewidth=0.9, marker="x", markersize=5),
+        and (
+            drawing.mark(f"{percent} band", linestyle="-", linewidth=7, alpha=0.25),
+            "The band holds at each point by itself.",
+        ),
+        lost
+        and (
+            drawing.mark(label, linestyle="--", linewidth=0.9, marker="x", markersize=5),
+            "Crosses: the last finite value; beyond the scale of the means, lines run along its edge.",
+        ),
+        plot.logarithmic
+        and any((one.x == 0).any() for one in curves)
+        and (False, "The logarithmic axis leaves out 0."),
     ]
-    drawing.legend_below(sheet.figure, entries)
     caption = drawing.sentences(
-        f"{called(plot.metric, workload)} of {plot.stage} against the {over}: mean over ok draws; band: {percent} at "
-        "each point by itself.",
-        "Dashed: draws that are not ok, up to a cross at their last finite value; beyond the scale of the means they "
-        "run along its edge."
-        if lost
-        else "",
-        "The logarithmic axis leaves out 0." if plot.logarithmic and any((one.x == 0).any() for one in curves) else "",
+        f"{called(plot.metric, workload)} of {plot.stage} against the {over}.",
+        drawing.legend_below(sheet.figure, entries),
     )
     return sheet.figure, caption + sheet.left_out(plot.every)
 

@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.interpolate import Akima1DInterpolator
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.rows import CellMeans, signs_of
@@ -43,7 +42,7 @@ def points_in_words(panels: Sequence[Panel[Series]], finding: Finding, hidden: b
     if not given and not (high - low > NOTHING * np.abs(centre)).any():
         return "value of every draw", "Points: every draw, without error bars."
     behind = drawing.BEHIND if hidden else ""
-    what = "run" if given else what
+    what = "single runs" if given else what
     return what, f"Points: {what}; bars: {bars}{over}{' of the given errors' * given}{behind}."
 
 
@@ -64,7 +63,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     if apart:
         panels = [replace(panel, lines=[without_zero(line) for line in panel.lines]) for panel in panels]
         finite = not_zero(finite)
-    near, far = scales.before(finite) if apart else np.nan, scales.beyond(finite, logarithmic)
+    near, far = scales.beyond(finite[::-1], True) if apart else np.nan, scales.beyond(finite, logarithmic)
     sheet = drawing.sheet(panels, workload)
     every = sheet.every
     drawn = [means for line in every for means in (line.means, line.beside) if means is not None]
@@ -74,9 +73,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     on_log = both_log or (scales.spans_decades(centres) and theory > 0 and not share)
     constants = {name: value for name, value in plot.constants.items() if value > 0 or not on_log}
     references: list[Line2D] = []
-    aside = beside_each_other(sheet.count) if categories else np.zeros(sheet.count)
-    if finding.kind in DODGED:
-        aside = drawing.dodge(finite, sheet.count, logarithmic)
+    spots = np.arange(2.0) if categories else finite if finding.kind in DODGED else np.empty(0)
+    aside = drawing.dodge(spots, sheet.count, logarithmic)
     for panel, lines in sheet.panels:
         if categories:
             set_categories(panel, categories)
@@ -106,7 +104,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         for line in lines:
             if place := line.data.place:
                 on_curve = plot.placed != "zero"
-                height = height_at(place[0], line.data.means, workload.logarithmic(x)) if on_curve else 0.0
+                height = height_at(panel, place[0], line.data.means) if on_curve else 0.0
                 draw_place(panel, line, place, height)
         if apart:
             scales.show_zero(panel, finite, near)
@@ -119,7 +117,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
     hidden = all(
-        drawing.hidden(panel.yaxis, *line.data.means.bars, 4) for panel, lines in sheet.panels for line in lines
+        drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
     )
     points, in_caption = points_in_words(panels, finding, hidden)
     open_points = OPEN_POINTS.get(finding.kind, MEDIANS)
@@ -213,11 +211,6 @@ def draw_place(panel: Axes, line: drawing.Drawn[Series], place: Place, height: f
         panel.plot(expected, np.interp(expected, line.data.theory_x, line.data.theory), **look, zorder=6)
 
 
-def beside_each_other(count: int) -> np.ndarray:
-    """The horizontal shift of each line's points from their category, so that error bars do not overlap."""
-    return np.linspace(-0.5, 0.5, count) * min(0.5, 0.1 * (count - 1))
-
-
 def set_categories(panel: Any, categories: Sequence[str]) -> None:
     """Set a tick for each category; long names are rotated."""
     crowded = sum(map(len, categories)) > 30
@@ -231,10 +224,8 @@ def finite_part(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
     return means.x[finite], means.centre[finite]
 
 
-def height_at(place: float, means: CellMeans, logarithmic: bool | None) -> float:
-    """The mean curve, interpolated at a place between its points."""
-    x, centre = finite_part(means)
-    if len(x) < 3:
-        return float(np.interp(place, x, centre))
-    u, at = (np.log(x), np.log(place)) if log_axis(x, logarithmic) else (x, place)
-    return float(Akima1DInterpolator(u, centre, method="makima")(at))
+def height_at(panel: Axes, place: float, means: CellMeans) -> float:
+    """The height of the line that joins the points, at a place between them."""
+    (x, y), across, up = finite_part(means), panel.xaxis.get_transform(), panel.yaxis.get_transform()
+    height = np.interp(across.transform(np.array([place])), across.transform(x), up.transform(y))
+    return float(up.inverted().transform(height)[0])

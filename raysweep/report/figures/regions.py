@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +69,7 @@ def write_regions(
     look |= {"color": "#111111", "path_effects": [withStroke(linewidth=3, foreground="white")]}
     written, cells = set[int](), np.repeat(np.repeat(signs, FINE, axis=0), FINE, axis=1)
     for sign, text in words:
-        for label in (text, _two_lines(text)):
+        for label in (text, textwrap.fill(text, 2 + len(text) // 2)):
             lines = label.split("\n")
             shares = LINE * len(lines) / inches[1], LETTER * max(map(len, lines)) / inches[0]
             needed = [int(np.ceil(share * count)) | 1 for share, count in zip(shares, cells.shape, strict=True)]
@@ -83,12 +84,3 @@ def write_regions(
                 written.add(sign)
                 break
     return written
-
-
-def _two_lines(text: str) -> str:
-    """The text in two lines, broken at the space nearest to its middle."""
-    spaces = [k for k, letter in enumerate(text) if letter == " "]
-    if not spaces:
-        return text
-    middle = min(spaces, key=lambda k: abs(k - len(text) / 2))
-    return f"{text[:middle]}\n{text[middle + 1 :]}"

@@ -96,22 +96,17 @@ def spans_decades(values: np.ndarray) -> bool:
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:
-    """The position to the right of the grid at which x = inf is drawn."""
+    """The position to the right of the grid at which x = inf is drawn; of its reverse, to the left, that of x = 0."""
     if len(finite) < 2:
         return float(finite[0] * 2 + 1) if len(finite) else 1.0
-    if logarithmic:
-        return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
-    return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
+    u = np.log(finite) if logarithmic else finite
+    at = float(u[-1] + 0.12 * (u[-1] - u[0]))
+    return float(np.exp(at)) if logarithmic else at
 
 
 def shifted(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
     """Positions moved to the right; on a logarithmic axis, by a share."""
     return np.asarray(at * np.exp(shift) if logarithmic else at + shift)
-
-
-def before(above: np.ndarray) -> float:
-    """The position to the left of a logarithmic grid at which x = 0 is drawn."""
-    return float(above[0] * (above[0] / above[-1]) ** 0.12) if len(above) > 1 else float(above[0]) / 2
 
 
 def show_zero(panel: Any, above: np.ndarray, near: float) -> None:
